@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.warm import Warm
+from support.warm_runs import Runs, WarmRuns
 
 # The tests run side by side on all cores: there, threads of torch's own wait for each other, in all that is run here.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -17,3 +20,15 @@ def warm() -> Iterator[Warm]:
     """Starts a process that has imported torch: each run of a script is a fork of it."""
     with Warm() as process:
         yield process
+
+
+@pytest.fixture
+def runs(warm: Warm, tmp_path: Path) -> Runs:
+    """Makes the runs of a program given as text."""
+
+    def of(text: str) -> WarmRuns:
+        script = tmp_path / "program.py"
+        script.write_text(textwrap.dedent(text).lstrip("\n"))
+        return WarmRuns(warm, script)
+
+    return of

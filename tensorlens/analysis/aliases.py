@@ -6,13 +6,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.places import callers, place_of
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.code_around import function_around, scope_around
+from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.saved_tensors import shares_memory
-from tensorlens.analysis.shared_frame import function_of, is_local
+from tensorlens.analysis.shared_frame import is_local
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call
-from tensorlens.records.source import tree_of
 
 _STORING = frozenset("append appendleft add extend insert put push setdefault update register_buffer".split())
 _FRESH = (ast.Call, ast.List, ast.ListComp, ast.BinOp)  # nothing else refers to their value
@@ -33,9 +33,9 @@ def is_only_user(facts: TraceIndex, write: Call, written: int, name: str) -> boo
     if _has_other_name(facts, write, written, name) or _is_read_otherwise(facts, write, written, name):
         return False
     if root:
-        return not any(_escapes(tree, attribute, is_attribute=True) for tree in _trees(facts))
-    function = function_of(facts, write.site)
-    scope = function if function is not None else _tree(facts, facts.trace.sites[write.site].span.file)
+        return not any(_escapes(tree, attribute, is_attribute=True) for _, tree in facts.trees())
+    span = facts.trace.sites[write.site].span
+    function, scope = function_around(facts, span.file, span.line), scope_around(facts, span.file, span.line)
     if any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in ast.walk(scope)):
         return False
     if _escapes(scope, name, is_attribute=False) or not is_local(facts, write.site, name):
@@ -49,8 +49,8 @@ def is_only_user(facts: TraceIndex, write: Call, written: int, name: str) -> boo
 
 def replaces_variable(facts: TraceIndex, site: int, name: str) -> bool:
     """Returns whether a variable of the function at a site can get another list: nothing else refers to the old one."""
-    function = function_of(facts, site)
-    scope = function if function is not None else _tree(facts, facts.trace.sites[site].span.file)
+    span = facts.trace.sites[site].span
+    function, scope = function_around(facts, span.file, span.line), scope_around(facts, span.file, span.line)
     if _escapes(scope, name, is_attribute=False) or not is_local(facts, site, name):
         return False
     if function is None:
@@ -72,9 +72,7 @@ def _is_alias(facts: TraceIndex, number: int) -> bool:
 def _is_made_in(facts: TraceIndex, number: int, site: int) -> bool:
     """Returns whether a line of the function at a site made a tensor, itself or in a function that it calls."""
     made = facts.creator(number)
-    sites = () if made is None else (made.site, *callers(facts.trace, made.site))
-    here = place_of(facts.trace.sites[site])[:2]
-    return any(place_of(facts.trace.sites[each])[:2] == here for each in sites)
+    return made is not None and facts.site_in(facts.scope(site), made.site) is not None
 
 
 def _has_other_name(facts: TraceIndex, write: Call, written: int, name: str) -> bool:
@@ -94,7 +92,7 @@ def _has_other_name(facts: TraceIndex, write: Call, written: int, name: str) -> 
 
 def _is_read_otherwise(facts: TraceIndex, write: Call, written: int, name: str) -> bool:
     """Returns whether a later call reads an older tensor in the memory, or the tensor on a line without its name."""
-    here = place_of(facts.trace.sites[write.site])[:2]
+    here = facts.scope(write.site)
     attribute = name.rpartition(".")[2] if "." in name else ""
     for call in facts.calls:
         if call.index <= write.index:
@@ -104,7 +102,7 @@ def _is_read_otherwise(facts: TraceIndex, write: Call, written: int, name: str) 
                 made = facts.tensor(access.tensor).created_by
                 if shares_memory(facts, access.tensor, written) and (made is None or made < write.index):
                     return True
-            elif attribute or place_of(facts.trace.sites[call.site])[:2] == here:
+            elif attribute or facts.scope(call.site) == here:
                 if not _mentions(facts, call, name, attribute):
                     return True
     return False
@@ -167,13 +165,13 @@ def _calls_of(facts: TraceIndex, function: str) -> Iterator[tuple[ast.stmt, ast.
 
     The name in any other place, such as an argument, counts as a call whose result is not known.
     """
-    for tree in _trees(facts):
+    for _, tree in facts.trees():
         for scope in (tree, *(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))):
             for statement in _own_statements(scope):
                 for node in _own_parts(statement):
-                    if isinstance(node, ast.Call) and _called(node.func) == function:
+                    if isinstance(node, ast.Call) and last_name(node.func) == function:
                         yield statement, node, scope
-                    elif isinstance(node, ast.Name | ast.Attribute) and _called(node) == function:
+                    elif isinstance(node, ast.Name | ast.Attribute) and last_name(node) == function:
                         if not any(isinstance(n, ast.Call) and n.func is node for n in _own_parts(statement)):
                             yield statement, ast.Call(node, [], []), scope
 
@@ -194,10 +192,6 @@ def _own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
         node = waiting.pop()
         yield node
         waiting += [n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.stmt | ast.ExceptHandler)]
-
-
-def _called(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_replaced(statement: ast.stmt, call: ast.Call, scope: ast.AST, position: int, name: str) -> bool:
@@ -226,11 +220,3 @@ def _is_read_later(scope: ast.AST, name: ast.Name, statement: ast.stmt) -> bool:
     loops = [n for n in ast.walk(scope) if isinstance(n, ast.For | ast.AsyncFor | ast.While)]
     is_repeated = any(statement in list(ast.walk(loop)) for loop in loops)
     return is_repeated or any(isinstance(n.ctx, ast.Load) and n.lineno >= statement.lineno for n in reads)
-
-
-def _trees(facts: TraceIndex) -> Iterator[ast.Module]:
-    return (tree for text in facts.trace.sources.values() if (tree := tree_of(text)) is not None)
-
-
-def _tree(facts: TraceIndex, file: str) -> ast.Module:
-    return tree_of(facts.trace.sources.get(file, "")) or ast.Module([], [])

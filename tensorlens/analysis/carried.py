@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import MAX_CALLS, ancestry, calls_reached_by, graph_calls
-from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.bindings import root_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
-from tensorlens.records.source import tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ def name_in_function(facts: TraceIndex, found: Carried, site: int) -> str | None
     When the run ended, the name referred to the tensor, or to the next one that the same expression made. And the line
     that led to the use of the tensor reads that name, or the object that it is an attribute of.
     """
-    function, read = place_of(facts.trace.sites[site])[:2], names_read(facts, found, site)
+    function, read = facts.scope(site), names_read(facts, found, site)
     for binding in facts.trace.end.bindings:
-        if binding.scope != function[1] or binding.name.partition(".")[0].partition("[")[0] not in read:
+        if binding.scope != function[1] or root_of(binding.name) not in read:
             continue
         if binding.tensor == found.tensor or _is_next(facts, found, binding.tensor):
             return binding.name
@@ -107,14 +107,11 @@ def names_in_frame(facts: TraceIndex, found: Carried, site: int) -> Iterator[tup
 
 def names_read(facts: TraceIndex, found: Carried, site: int) -> set[str]:
     """Returns the names that the function of a site reads on the lines that led to the use of a carried tensor."""
-    function = place_of(facts.trace.sites[site])[:2]
+    function = facts.scope(site)
     lines = {
-        facts.trace.sites[each].span.line
-        for each in (found.use.site, *callers(facts.trace, found.use.site))
-        if place_of(facts.trace.sites[each])[:2] == function
+        facts.trace.sites[each].span.line for each in facts.call_chain(found.use.site) if facts.scope(each) == function
     }
-    tree = tree_of(facts.trace.sources.get(function[0], ""))
-    nodes = [node for node in ast.walk(tree or ast.Module([], [])) if getattr(node, "lineno", 0) in lines]
+    nodes = [node for node in ast.walk(facts.tree(function[0])) if getattr(node, "lineno", 0) in lines]
     changed = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
     return {
         node.id

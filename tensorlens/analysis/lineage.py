@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tensorlens.analysis.plain_flow import plain_flow
-from tensorlens.analysis.plain_values import may_require_grad, takes_shape_only, takes_values
+from tensorlens.analysis.plain_values import takes_shape_only, takes_values
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.records.model import Backward, Call
 
@@ -133,22 +133,18 @@ def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut 
     """Finds the cut of values that went through plain Python or NumPy and came back at `entry`.
 
     The trace does not show which values came back, but the source shows which can: the last of those that still
-    required grad when they left torch, if they have the same kind of dtype and are no root of a backward; else the last
-    that had lost their history before. `same_shape` leaves out tensors of other shapes.
+    required grad when they left torch, if they are no root of a backward; else the last that had lost their history
+    before. `same_shape` leaves out tensors of other shapes.
     """
-    made = facts.tensor(entry.outputs[0].tensor) if entry.outputs else None
     leaving = leaving_before(facts, entry)
     if same_shape:
-        leaving = [c for c in leaving if made is not None and facts.tensor(c.inputs[0].tensor).shape == made.shape]
+        shapes = [facts.tensor(access.tensor).shape for access in entry.outputs[:1]]
+        leaving = [call for call in leaving if facts.tensor(call.inputs[0].tensor).shape in shapes]
+    roots = {root.tensor for backward in facts.backwards for root in backward.roots}
     for call in leaving:
         number = call.inputs[0].tensor
-        if (
-            made is not None
-            and may_require_grad(facts.tensor(number)) == may_require_grad(made)
-            and number not in _roots(facts)
-        ):
-            if facts.requires_grad(number, call.index):
-                return Cut(call, number, None, left_torch=call, entered=entry)
+        if number not in roots and facts.requires_grad(number, call.index):
+            return Cut(call, number, None, left_torch=call, entered=entry)
     lost = next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
     return None if lost is None else replace(lost, entered=entry)
 
@@ -160,10 +156,6 @@ def leaving_before(facts: TraceIndex, entry: Call) -> list[Call]:
     spans = {call.site: facts.span(call.site) for call in calls}
     leading = {n for n, span in spans.items() if span is not None and back is not None and flow.leads(span, back)}
     return [call for call in calls if call.site in leading][::-1]
-
-
-def _roots(facts: TraceIndex) -> set[int]:
-    return {root.tensor for backward in facts.backwards for root in backward.roots}
 
 
 def _lost_before(facts: TraceIndex, leaving: Call) -> Cut | None:

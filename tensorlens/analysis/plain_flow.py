@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.per_trace import once_per_trace
 from tensorlens.records.model import Span, Trace
 from tensorlens.records.source import tree_of
@@ -101,7 +102,7 @@ class PlainFlow:
 
     def _arguments(self, file: str, scope: str, call: ast.Call) -> Iterator[_Step]:
         """Yields the arguments of a call with the parameters that get them; of an unknown method, with its object."""
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        name = last_name(call.func)
         known = self._parameters.get(name, [])
         for inner, parameters in known:
             taken = [each.arg for each in (*parameters.posonlyargs, *parameters.args) if each.arg != "self"]

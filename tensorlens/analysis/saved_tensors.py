@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
 from tensorlens.records.failure_context import SavedTensor
 from tensorlens.records.model import Backward, Call, Failure, Write
@@ -77,7 +76,7 @@ def stale_tensor(stale: StaleSavedTensor, by: Call | None) -> int | None:
 
 def is_saved_on_line(facts: TraceIndex, save: Save, site: int) -> bool:
     """Returns whether the line at `site` saves the tensor, itself or in a function that it calls."""
-    sites = () if save.call is None else (save.call.site, *callers(facts.trace, save.call.site))
+    sites = () if save.call is None else facts.call_chain(save.call.site)
     return any(facts.same_line(saving, site) for saving in sites)
 
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tensorlens.analysis.code_around import blocks_of
 from tensorlens.analysis.lineage import calls_reached_by
-from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.shared_frame import SharedFrame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Access, Backward, Call, Failure
-from tensorlens.records.source import tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,11 @@ def shared_block(facts: TraceIndex, frame: SharedFrame) -> SharedBlock | None:
     if change is None or backward is None or needing is None:
         return None
     found: SharedBlock | None = None
-    for node in ast.walk(tree_of(facts.trace.sources.get(change.file, "")) or ast.Module([], [])):
-        for _, block in ast.iter_fields(node):
-            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-                one, other = _position(block, change.line), _position(block, backward.line)
-                if one is not None and other is not None and one < other:
-                    found = SharedBlock(change.file, block, one, other, needing)
+    for node in ast.walk(facts.tree(change.file)):
+        for block in blocks_of(node):
+            one, other = _position(block, change.line), _position(block, backward.line)
+            if one is not None and other is not None and one < other:
+                found = SharedBlock(change.file, block, one, other, needing)
     return found
 
 
@@ -65,7 +64,7 @@ class FrameTensors:
         self._bound: dict[str, list[tuple[str, int]]] = {}
         for binding in facts.trace.end.bindings:
             if binding.scope == scope:
-                root = binding.name.partition(".")[0].partition("[")[0]
+                root = root_of(binding.name)
                 self._bound.setdefault(root, []).append((binding.name, binding.tensor))
 
     def tensors(self, name: str) -> list[int]:
@@ -124,16 +123,16 @@ class FrameTensors:
 
 def functions_of(facts: TraceIndex, calls: frozenset[int], site: int) -> set[tuple[str, str]] | None:
     """Returns the functions, other than the one at a site, in which recorded calls were made; as file and name."""
-    here = place_of(facts.trace.sites[site])[:2]
+    here = facts.scope(site)
     places: set[tuple[str, str]] = set()
     for index in calls:
         call = facts.call(index)
         if call is None:
             return None
         current: int | None = call.site
-        while current is not None and place_of(facts.trace.sites[current])[:2] != here:
-            places.add(place_of(facts.trace.sites[current])[:2])
+        while current is not None and facts.scope(current) != here:
+            places.add(facts.scope(current))
             current = facts.trace.sites[current].caller
         if current is None:
-            places.add(place_of(facts.trace.sites[call.site])[:2])
+            places.add(facts.scope(call.site))
     return places

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tensorlens.analysis.code_around import function_around, statements_in
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Failure
-from tensorlens.records.source import tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ def shared_frame(facts: TraceIndex, change: Call | Backward, failure: Failure) -
         first, second = facts.span(one), facts.span(other)
         if first is None or second is None or facts.same_line(one, other):
             continue
-        same = place_of(facts.trace.sites[one])[:2] == place_of(facts.trace.sites[other])[:2]
+        same = facts.scope(one) == facts.scope(other)
         known = one == change.site or _is_certain(facts, chain, one, change)
         return SharedFrame(one, other) if same and known and first.line < second.line else None
     return None
@@ -52,13 +54,13 @@ def _is_certain(facts: TraceIndex, chain: Sequence[int], outer: int, change: Cal
     inner = chain[chain.index(outer) :]
     if all(is_only_call(facts, caller, callee) for caller, callee in pairwise(inner)):
         return True
-    scope = place_of(facts.trace.sites[outer])[:2]
+    scope = facts.scope(outer)
     runs = (e.index for e in facts.events if isinstance(e, Call | Backward) and e.site == change.site)
     first = next(runs, change.index)
     between = facts.events[facts.trace.position(first) : facts.trace.position(change.index)]
     sites = (e.site for e in between if isinstance(e, Call | Backward))
     whole = len(facts.events) == facts.events[-1].index + 1
-    return whole and all(place_of(facts.trace.sites[site])[:2] != scope for site in sites)
+    return whole and all(facts.scope(site) != scope for site in sites)
 
 
 def is_only_call(facts: TraceIndex, caller: int, callee: int) -> bool:
@@ -66,10 +68,9 @@ def is_only_call(facts: TraceIndex, caller: int, callee: int) -> bool:
     name = place_of(facts.trace.sites[callee])[1].rpartition(".")[2]
     lines = [
         (file, node.lineno)
-        for file, text in facts.trace.sources.items()
-        for node in ast.walk(tree_of(text) or ast.Module([], []))
-        if isinstance(node, ast.Call)
-        and name == (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", ""))
+        for file, tree in facts.trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and last_name(node.func) == name
     ]
     span = facts.span(caller)
     return span is not None and lines == [(span.file, span.line)]
@@ -83,12 +84,10 @@ def movable_lines(facts: TraceIndex, frame: SharedFrame) -> tuple[int, int] | No
     change, backward = facts.span(frame.change), facts.span(frame.backward)
     if change is None or backward is None:
         return None
-    tree = tree_of(facts.trace.sources.get(change.file, ""))
     around = [
         node
-        for node in ast.walk(tree or ast.Module([], []))
-        if isinstance(node, ast.stmt)
-        and node.lineno <= change.line <= (node.end_lineno or node.lineno)
+        for node in statements_in(facts, change.file)
+        if node.lineno <= change.line <= (node.end_lineno or node.lineno)
         and not node.lineno <= backward.line <= (node.end_lineno or node.lineno)
     ]
     whole = min(around, key=lambda node: node.lineno, default=None)
@@ -119,8 +118,7 @@ def loop_around(facts: TraceIndex, site: int, without: int) -> bool:
     span, other = facts.span(site), facts.span(without)
     if span is None or other is None:
         return False
-    tree = tree_of(facts.trace.sources.get(span.file, ""))
-    loops = (n for n in ast.walk(tree or ast.Module([], [])) if isinstance(n, ast.For | ast.AsyncFor | ast.While))
+    loops = (n for n in statements_in(facts, span.file) if isinstance(n, ast.For | ast.AsyncFor | ast.While))
     around = [loop for loop in loops if loop.lineno <= span.line <= (loop.end_lineno or loop.lineno)]
     return any(not loop.lineno <= other.line <= (loop.end_lineno or loop.lineno) for loop in around)
 
@@ -132,7 +130,7 @@ def is_argument(facts: TraceIndex, site: int, name: str) -> bool:
 
 def is_local(facts: TraceIndex, site: int, name: str) -> bool:
     """Returns whether the function at a site, or the script outside of functions, may assign to a name as its own."""
-    root = name.partition(".")[0].partition("[")[0]
+    root = root_of(name)
     if root != name or facts.trace.sites[site].function == "<module>":
         return True
     return _holds(facts, site, name, ast.arg) or _holds(facts, site, name, ast.Name)
@@ -141,33 +139,21 @@ def is_local(facts: TraceIndex, site: int, name: str) -> bool:
 def is_returned(facts: TraceIndex, site: int, name: str) -> bool:
     """Returns whether the line at a site is a `return`, or the function there returns an expression that reads a
     name."""
-    inner, span = function_of(facts, site), facts.span(site)
+    span = facts.trace.sites[site].span
+    inner = function_around(facts, span.file, span.line)
     returns = [node for node in ast.walk(inner) if isinstance(node, ast.Return)] if inner is not None else []
-    if span is not None and any(node.lineno <= span.line <= (node.end_lineno or node.lineno) for node in returns):
+    if any(node.lineno <= span.line <= (node.end_lineno or node.lineno) for node in returns):
         return True
     return any(isinstance(part, ast.Name) and part.id == name for node in returns for part in ast.walk(node))
 
 
 def _holds(facts: TraceIndex, site: int, name: str, kind: type[ast.arg] | type[ast.Name]) -> bool:
-    root = name.partition(".")[0].partition("[")[0]
-    inner = function_of(facts, site)
+    root = root_of(name)
+    span = facts.trace.sites[site].span
+    inner = function_around(facts, span.file, span.line)
     for node in () if inner is None else ast.walk(inner):
         if isinstance(node, ast.arg) and kind is ast.arg and node.arg == root:
             return True
         if isinstance(node, ast.Name) and kind is ast.Name and node.id == root and isinstance(node.ctx, ast.Store):
             return True
     return False
-
-
-def function_of(facts: TraceIndex, site: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """Finds the innermost function around a site."""
-    span = facts.span(site)
-    tree = None if span is None else tree_of(facts.trace.sources.get(span.file, ""))
-    functions = [
-        node
-        for node in ast.walk(tree or ast.Module([], []))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and span is not None
-        and node.lineno <= span.line <= (node.end_lineno or node.lineno)
-    ]
-    return max(functions, key=lambda node: node.lineno, default=None)

@@ -5,17 +5,21 @@ No answer is a guess: if the trace does not establish it, the answer is None or 
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.statement_heads import head_of
 from tensorlens.analysis.states import StateHistory, states_of
 from tensorlens.records.failure_context import SavedTensor
 from tensorlens.records.model import Backward, Call, Event, Failure, GradMode, Notice, Span, State, Tensor, Trace, Write
 from tensorlens.records.report import Label
+from tensorlens.records.source import text_of, tree_of
 
 OPS_LEAVING_TORCH = frozenset(
     f"Tensor.{name}" for name in ("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__dlpack__")
@@ -76,9 +80,37 @@ class TraceIndex:
     def span(self, site: int | None) -> Span | None:
         return None if site is None or site < 0 else self.trace.sites[site].span
 
+    def scope(self, site: int) -> Scope:
+        """Returns the file and the function of a site."""
+        return place_of(self.trace.sites[site])[:2]
+
+    def call_chain(self, site: int) -> list[int]:
+        """Lists a site and those that it was called from, the innermost first."""
+        return [site, *callers(self.trace, site)]
+
+    def site_in(self, scope: Scope, site: int) -> int | None:
+        """Finds the line of a function that led to a site, or is the site."""
+        return next((each for each in self.call_chain(site) if self.scope(each) == scope), None)
+
     def same_line(self, one: int | None, other: int | None) -> bool:
         first, second = self.span(one), self.span(other)
         return first is not None and second is not None and (first.file, first.line) == (second.file, second.line)
+
+    def tree(self, file: str) -> ast.Module:
+        """Returns the syntax tree of a file, which callers must not change; an empty one if the file is not Python."""
+        return tree_of(self.trace.sources.get(file, "")) or ast.Module([], [])
+
+    def trees(self) -> Iterator[tuple[str, ast.Module]]:
+        """Yields the files of the program that are Python, each with its syntax tree."""
+        return ((file, tree) for file, text in self.trace.sources.items() if (tree := tree_of(text)) is not None)
+
+    def span_of(self, node: ast.AST, file: str) -> Span:
+        """Returns the place of a part of a file's syntax tree that has a place."""
+        return span_of(node, self.trace.sources[file], file)  # type: ignore[arg-type]
+
+    def code_of(self, node: ast.AST, file: str) -> str:
+        """Returns a part of a file's syntax tree as the script writes it."""
+        return text_of(self.trace.sources[file], self.span_of(node, file))
 
     def label(self, role: str, site: int | None, text: str, event: int | None = None) -> Label | None:
         """Makes a label at a site; None if the site is not known. Of a statement with a block it marks the head."""

@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.first_help import Programs, lines_of
 from support.warm import Warm
 
-from tensorlens.diagnostics import diagnose
 from tensorlens.diagnostics.shared.wording import fix, in_order
-from tensorlens.records.edits import edited
-from tensorlens.records.report import Diagnostic
 
 HEAD = "import copy\nimport numpy as np\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
-Found = Callable[[str], tuple[Diagnostic, str]]
-Printed = Callable[[str], str]
 
 
 @pytest.fixture
-def found(warm: Warm, tmp_path: Path) -> Found:
-    """Returns the first finding of a program, and the program with the edits of its first help."""
-
-    def run(program: str) -> tuple[Diagnostic, str]:
-        text = HEAD + textwrap.dedent(program)
-        script = tmp_path / "script.py"
-        script.write_text(text, encoding="utf-8")
-        finding = next(f for f in diagnose(warm.compared(script)[1]) if f.severity in ("error", "warning"))
-        edits = finding.fixes[0].edits
-        return finding, edited(text, edits) if edits else ""
-
-    return run
-
-
-@pytest.fixture
-def printed(warm: Warm, tmp_path: Path) -> Printed:
-    def run(program: str) -> str:
-        script = tmp_path / "after.py"
-        script.write_text(program, encoding="utf-8")
-        ran = warm.plain(script)
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout
-
-    return run
-
-
-def lines_of(finding: Diagnostic, role: str) -> list[int]:
-    return [label.span.line for label in finding.labels if label.role == role]
+def programs(warm: Warm, tmp_path: Path) -> Programs:
+    return Programs(warm, tmp_path, HEAD, reference=True)
 
 
 ROOM = """
@@ -70,11 +38,11 @@ print(net.weight.grad)
 """
 
 
-def test_every_line_that_makes_a_kept_tensor_of_the_array_gets_a_copy(found: Found, printed: Printed) -> None:
-    finding, after = found(ROOM)
+def test_every_line_that_makes_a_kept_tensor_of_the_array_gets_a_copy(programs: Programs) -> None:
+    finding, after = programs.helped(ROOM)
     assert lines_of(finding, "shared_here") == [16, 20]
-    right = HEAD + ROOM.replace("room.heat)", "room.heat.copy())").replace("room.turn(2))", "room.turn(2).copy())")
-    assert printed(after) == printed(right)
+    right = ROOM.replace("room.heat)", "room.heat.copy())").replace("room.turn(2))", "room.turn(2).copy())")
+    assert programs.printed(after) == programs.printed(right)
 
 
 TWO_LAYERS = """
@@ -115,12 +83,12 @@ print(game.move.weight.grad)
 """
 
 
-def test_a_loss_that_another_function_computed_before_the_step_is_labelled(found: Found, printed: Printed) -> None:
-    finding, after = found(TWO_LAYERS)
+def test_a_loss_that_another_function_computed_before_the_step_is_labelled(programs: Programs) -> None:
+    finding, after = programs.helped(TWO_LAYERS)
     assert lines_of(finding, "called_here") == [34]
     assert after.count("functional_call(self.") == 2
     early = TWO_LAYERS.replace('{"score": self.fit(x)}', "{}").replace("self.play(x)\n", "self.play(x)\n", 1)
-    assert printed(after) == printed(HEAD + early)
+    assert programs.printed(after) == programs.printed(early)
 
 
 KEPT = """
@@ -143,12 +111,12 @@ print(copy.deepcopy(net).fc.weight.grad)
 """
 
 
-def test_what_a_module_keeps_is_detached_unless_a_loss_is_computed_from_it(found: Found, printed: Printed) -> None:
-    finding, after = found(KEPT.format("print(net.last.mean().item())"))
+def test_what_a_module_keeps_is_detached_unless_a_loss_is_computed_from_it(programs: Programs) -> None:
+    finding, after = programs.helped(KEPT.format("print(net.last.mean().item())"))
     assert lines_of(finding, "nonleaf_made_here") == [14]
     assert "self.last = gate.detach()" in after
-    assert printed(after)
-    finding, after = found(KEPT.format("loss = loss + net.last.pow(2).sum()"))
+    assert programs.printed(after)
+    finding, after = programs.helped(KEPT.format("loss = loss + net.last.pow(2).sum()"))
     assert (lines_of(finding, "nonleaf_made_here"), after) == ([14], "")
 
 
@@ -173,11 +141,11 @@ print(net.fc.weight.grad)
 """
 
 
-def test_the_option_of_a_checkpoint_is_changed_where_it_is_set(found: Found, printed: Printed) -> None:
-    finding, after = found(OPTIONS)
+def test_the_option_of_a_checkpoint_is_changed_where_it_is_set(programs: Programs) -> None:
+    finding, after = programs.helped(OPTIONS)
     assert lines_of(finding, "flag_changed_here") == [21]
-    assert printed(after) == printed(HEAD + OPTIONS.replace("=True", "=False"))
-    _, after = found(OPTIONS + "# another\ndef other(f, on):\n    return f(use_reentrant=on)\n")
+    assert programs.printed(after) == programs.printed(OPTIONS.replace("=True", "=False"))
+    _, after = programs.helped(OPTIONS + "# another\ndef other(f, on):\n    return f(use_reentrant=on)\n")
     assert after == ""
 
 
@@ -200,12 +168,12 @@ print(net.weight.grad, net.scale.grad)
 """
 
 
-def test_a_cache_that_only_the_first_run_fills_is_computed_again(found: Found, printed: Printed) -> None:
-    finding, after = found(CACHED)
+def test_a_cache_that_only_the_first_run_fills_is_computed_again(programs: Programs) -> None:
+    finding, after = programs.helped(CACHED)
     assert lines_of(finding, "state_changed_here") == [16]
     assert "if self.cached is None or torch.is_grad_enabled():" in after
-    assert printed(after) == printed(HEAD + CACHED.replace("if self.cached is None:", "if True:"))
-    _, after = found(CACHED.replace("self.scale.exp()", "self.scale.exp() * torch.rand(1)"))
+    assert programs.printed(after) == programs.printed(CACHED.replace("if self.cached is None:", "if True:"))
+    _, after = programs.helped(CACHED.replace("self.scale.exp()", "self.scale.exp() * torch.rand(1)"))
     assert after == ""  # the second run would draw another number
 
 
@@ -226,16 +194,16 @@ print(shift.grad)
 """
 
 
-def test_a_gradient_is_summed_over_the_dimensions_that_forward_added(found: Found, printed: Printed) -> None:
+def test_a_gradient_is_summed_over_the_dimensions_that_forward_added(programs: Programs) -> None:
     program = SUMMED.replace("FORWARD", "shift")
-    finding, after = found(program)
+    finding, after = programs.helped(program)
     assert lines_of(finding, "value_made_here") == [14]
     assert "-gradient.sum((0, 1))" in after
-    assert printed(after) == printed(HEAD + program.replace("-gradient.sum()", "-gradient.sum(0).sum(0)"))
+    assert programs.printed(after) == programs.printed(program.replace("-gradient.sum()", "-gradient.sum(0).sum(0)"))
 
 
-def test_a_gradient_of_a_sum_is_not_summed_over_fewer_dimensions(found: Found) -> None:
-    assert found(SUMMED.replace("FORWARD", "shift.sum()"))[1] == ""
+def test_a_gradient_of_a_sum_is_not_summed_over_fewer_dimensions(programs: Programs) -> None:
+    assert programs.helped(SUMMED.replace("FORWARD", "shift.sum()"))[1] == ""
 
 
 def test_only_later_helps_begin_with_or_and_only_once() -> None:

@@ -13,12 +13,9 @@ from typing import Any
 
 import pytest
 import torch
+from support.first_help import Programs, lines_of
 from support.warm import Warm
 from torch.optim.optimizer import register_optimizer_step_pre_hook
-
-from tensorlens.diagnostics import diagnose
-from tensorlens.records.edits import edited
-from tensorlens.records.report import Diagnostic
 
 CURED = {
     "membrane potentials of two layers": """
@@ -1050,18 +1047,17 @@ def consumed(text: str) -> list[list[torch.Tensor | None]]:
     return steps
 
 
-def error_in(warm: Warm, folder: Path, text: str) -> Diagnostic:
-    script = folder / "program.py"
-    script.write_text(version(text, repaired=False))
-    (error,) = [each for each in diagnose(warm.traced(script)[1]) if each.severity == "error"]
-    return error
+@pytest.fixture
+def programs(warm: Warm, tmp_path: Path) -> Programs:
+    return Programs(warm, tmp_path)
 
 
 @pytest.mark.parametrize("name", CURED)
-def test_the_first_help_gives_the_gradients_of_the_repaired_program(name: str, warm: Warm, tmp_path: Path) -> None:
-    error = error_in(warm, tmp_path, CURED[name])
+def test_the_first_help_gives_the_gradients_of_the_repaired_program(name: str, programs: Programs) -> None:
+    text = version(CURED[name], repaired=False)
+    error = programs.error(text)
     assert error.fixes[0].edits, error.fixes
-    cured = consumed(edited(version(CURED[name], repaired=False), error.fixes[0].edits))
+    cured = consumed(programs.repaired(text, error))
     meant = consumed(version(CURED[name], repaired=True))
     assert cured
     assert len(cured) == len(meant)
@@ -1073,43 +1069,43 @@ def test_the_first_help_gives_the_gradients_of_the_repaired_program(name: str, w
 
 
 @pytest.mark.parametrize("name", NO_EDIT)
-def test_where_nothing_shows_which_line_is_wrong_there_is_no_edit(name: str, warm: Warm, tmp_path: Path) -> None:
-    assert not any(fix.edits for fix in error_in(warm, tmp_path, NO_EDIT[name]).fixes)
+def test_where_nothing_shows_which_line_is_wrong_there_is_no_edit(name: str, programs: Programs) -> None:
+    assert not any(fix.edits for fix in programs.error(version(NO_EDIT[name], repaired=False)).fixes)
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_a_number_that_leaves_torch_on_another_way_is_not_the_cause(name: str, warm: Warm, tmp_path: Path) -> None:
-    error = error_in(warm, tmp_path, UNKNOWN[name])
+def test_a_number_that_leaves_torch_on_another_way_is_not_the_cause(name: str, programs: Programs) -> None:
+    error = programs.error(version(UNKNOWN[name], repaired=False))
     lines = {label.span.line for label in error.labels}
     assert not any("item()" in version(UNKNOWN[name], repaired=False).split("\n")[line - 1] for line in lines)
 
 
-def test_a_detach_without_effect_is_shown(warm: Warm, tmp_path: Path) -> None:
-    error = error_in(warm, tmp_path, CURED["a detach whose result is dropped"])
+def test_a_detach_without_effect_is_shown(programs: Programs) -> None:
+    error = programs.error(version(CURED["a detach whose result is dropped"], repaired=False))
     assert "nothing uses this detached result" in [label.text for label in error.labels]
 
 
-def test_a_detach_that_only_rebinds_a_variable_is_shown(warm: Warm, tmp_path: Path) -> None:
-    error = error_in(warm, tmp_path, CURED["a detach that rebinds the variable of a loop"])
+def test_a_detach_that_only_rebinds_a_variable_is_shown(programs: Programs) -> None:
+    error = programs.error(version(CURED["a detach that rebinds the variable of a loop"], repaired=False))
     assert [label.span.line for label in error.labels if label.text == "nothing uses this detached result"] == [13]
 
 
-def test_what_runs_once_for_all_passes_of_a_closure_is_the_cause(warm: Warm, tmp_path: Path) -> None:
-    error = error_in(warm, tmp_path, CURED["features outside a closure"])
-    assert [label.span.line for label in error.labels if label.role == "graph_built_here"] == [7]
+def test_what_runs_once_for_all_passes_of_a_closure_is_the_cause(programs: Programs) -> None:
+    error = programs.error(version(CURED["features outside a closure"], repaired=False))
+    assert lines_of(error, "graph_built_here") == [7]
 
 
-def test_the_result_is_computed_from_the_whole_of_which_a_part_was_requested(warm: Warm, tmp_path: Path) -> None:
-    error = error_in(warm, tmp_path, NO_EDIT["a column taken beside the forward pass"])
+def test_the_result_is_computed_from_the_whole_of_which_a_part_was_requested(programs: Programs) -> None:
+    error = programs.error(version(NO_EDIT["a column taken beside the forward pass"], repaired=False))
     assert [(label.span.line, label.text) for label in error.labels if label.role == "graph_built_here"] == [
         (8, "`out.sum()` is computed from `points`")
     ]
     assert error.fixes[0].title == "compute `out.sum()` from `x`, not from `points`"
 
 
-def test_a_cut_behind_a_cut_is_shown(warm: Warm, tmp_path: Path) -> None:
-    error = error_in(warm, tmp_path, CURED["a cut behind a cut"])
-    assert [label.span.line for label in error.labels if label.role == "graph_cut_here"] == [8, 7]
+def test_a_cut_behind_a_cut_is_shown(programs: Programs) -> None:
+    error = programs.error(version(CURED["a cut behind a cut"], repaired=False))
+    assert lines_of(error, "graph_cut_here") == [8, 7]
 
 
 TIED = """
@@ -1124,9 +1120,8 @@ TIED = """
     """
 
 
-def test_parameters_that_share_memory_are_tied_by_assignment(warm: Warm, tmp_path: Path) -> None:
-    script = tmp_path / "program.py"
-    script.write_text(version(TIED, repaired=False))
-    (found,) = [each for each in diagnose(warm.traced(script)[1]) if each.code == "branch-detached"]
-    assert ".data" not in edited(script.read_text(), found.fixes[0].edits)
-    assert "self.write.weight = self.read.weight\n" in edited(script.read_text(), found.fixes[0].edits)
+def test_parameters_that_share_memory_are_tied_by_assignment(programs: Programs) -> None:
+    found, after = programs.helped(version(TIED, repaired=False))
+    assert found.code == "branch-detached"
+    assert ".data" not in after
+    assert "self.write.weight = self.read.weight\n" in after

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.first_help import Programs, lines_of
 from support.warm import Warm
 
-from tensorlens.diagnostics import diagnose
-from tensorlens.records.report import Diagnostic
+HEAD = "import torch\n"
 
 SCALE = """class Scale(torch.autograd.Function):
     @staticmethod
@@ -115,8 +115,9 @@ def lines(source: str, mark: str) -> set[int]:
     return {number for number, line in enumerate(source.splitlines(), 1) if line.endswith(f"# {mark}")}
 
 
-def labelled(found: Diagnostic, role: str) -> set[int]:
-    return {label.span.line for label in found.labels if label.role == role}
+@pytest.fixture
+def programs(warm: Warm, tmp_path: Path) -> Programs:
+    return Programs(warm, tmp_path, HEAD)
 
 
 @pytest.mark.parametrize(
@@ -132,34 +133,23 @@ def labelled(found: Diagnostic, role: str) -> set[int]:
     ],
     ids=["result", "checkpoint", "mark", "power", "checkpoints", "mask", "no-view"],
 )
-def test_a_label_is_at_the_line_that_did_it(source: str, role: str, mark: str, warm: Warm, tmp_path: Path) -> None:
-    source = f"import torch\n{source}"
-    script = tmp_path / "script.py"
-    script.write_text(source, encoding="utf-8")
-    found = [each for each in diagnose(warm.traced(script)[1]) if each.severity != "note"]
-    assert found
-    assert labelled(found[0], role) == lines(source, mark)
+def test_a_label_is_at_the_line_that_did_it(source: str, role: str, mark: str, programs: Programs) -> None:
+    assert set(lines_of(programs.first(source), role)) == lines(HEAD + source, mark)
 
 
-def test_a_backward_that_called_nothing_has_no_last_call(warm: Warm, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(f"import torch\n{HOOK_BEFORE}", encoding="utf-8")
-    (found, *_) = diagnose(warm.traced(script)[1])
+def test_a_backward_that_called_nothing_has_no_last_call(programs: Programs) -> None:
+    found = programs.first(HOOK_BEFORE)
     assert found.code == "anomaly-nan"
     assert not [label for label in found.labels if "custom `backward`" in label.text]
 
 
 def test_a_hook_that_only_reads_the_changed_gradient_is_not_blamed(warm: Warm, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(f"import torch\n{READER}", encoding="utf-8")
-    found = [each for each in diagnose(warm.compared(script)[1]) if each.code == "hook-mutates-shared-gradient"]
-    assert ["`enlarge` of `a`" in each.title for each in found] == [True]
+    found = Programs(warm, tmp_path, HEAD, reference=True).findings(READER)
+    titles = [each.title for each in found if each.code == "hook-mutates-shared-gradient"]
+    assert ["`enlarge` of `a`" in title for title in titles] == [True]
 
 
-def test_a_checkpoint_without_warning_of_its_own_is_found(warm: Warm, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    source = f"import torch\n{TWO_CHECKPOINTS}"
-    script.write_text(source, encoding="utf-8")
-    (found,) = [each for each in diagnose(warm.traced(script)[1]) if each.severity != "note"]
+def test_a_checkpoint_without_warning_of_its_own_is_found(programs: Programs) -> None:
+    (found,) = programs.findings(TWO_CHECKPOINTS)
     assert found.severity == "error"
-    assert labelled(found, "value_made_here") >= lines(source, "inside")
+    assert set(lines_of(found, "value_made_here")) >= lines(HEAD + TWO_CHECKPOINTS, "inside")

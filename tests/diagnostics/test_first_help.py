@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.first_help import Programs
 from support.warm import Warm
-
-from tensorlens.diagnostics import diagnose
-from tensorlens.records.edits import edited
 
 _WEIGHT = "import torch\nw = torch.linspace(-1, 2, 32).view(4, 8).requires_grad_()\n"
 _END = "loss.backward()\nprint(w.grad)\n"
@@ -200,15 +198,12 @@ def test_applied_it_gives_the_gradients_that_were_meant(name: str, warm: Warm, t
     for before, after in changes:
         assert before in repaired
         repaired = repaired.replace(before, after)
-    script = tmp_path / "script.py"
+    programs = Programs(warm, tmp_path, reference=True)
     for _ in range(3):  # an error may hide one that is independent of it
-        script.write_text(program, encoding="utf-8")
-        ran, trace = warm.compared(script)
-        found = [each for each in diagnose(trace) if each.severity in ("error", "warning")]
+        found = programs.findings(program)
         if not found:
             break
-        assert found[0].fixes[0].edits
-        program = edited(program, found[0].fixes[0].edits)
-    assert (ran.returncode, ran.stderr, found) == (0, "", [])
-    script.write_text(repaired, encoding="utf-8")
-    assert warm.plain(script).stdout == ran.stdout
+        program = programs.repaired(program, found[0])
+        assert program
+    assert not found
+    assert programs.printed(program) == programs.printed(repaired)

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.first_help import Programs, lines_of
 from support.warm import Warm
-
-from tensorlens.diagnostics import diagnose
-from tensorlens.records.report import Diagnostic
 
 # name: a program; a part of the title; then for each help its line and a part of its text
 PROGRAMS = {
@@ -116,27 +114,23 @@ PROGRAMS = {
 }
 
 
-def found_in(warm: Warm, folder: Path, text: str) -> Diagnostic:
-    script = folder / "program.py"
-    script.write_text(re.sub(r"^ {8}", "", text, flags=re.M).lstrip("\n") if text.startswith("\n") else text)
-    script.write_text("\n" + script.read_text())  # the first line of the program is line 2
-    errors = [diagnostic for diagnostic in diagnose(warm.traced(script)[1]) if diagnostic.severity == "error"]
-    assert len(errors) == 1
-    return errors[0]
+@pytest.fixture
+def programs(warm: Warm, tmp_path: Path) -> Programs:
+    return Programs(warm, tmp_path, "\n")  # the first line of each program is line 2
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_cut_and_the_line_to_change_are_named(name: str, warm: Warm, tmp_path: Path) -> None:
+def test_the_cut_and_the_line_to_change_are_named(name: str, programs: Programs) -> None:
     text, title, helps = PROGRAMS[name]
-    finding = found_in(warm, tmp_path, text)
+    finding = programs.error(text)
     assert title in finding.title
     assert [None if fix.place is None else fix.place.line for fix in finding.fixes] == [line for line, _ in helps]
     for fix, (_, words) in zip(finding.fixes, helps, strict=True):
         assert words in fix.title
 
 
-def test_all_tensors_that_a_line_froze_are_listed(warm: Warm, tmp_path: Path) -> None:
-    finding = found_in(warm, tmp_path, PROGRAMS["frozen-with-the-new-head"][0])
+def test_all_tensors_that_a_line_froze_are_listed(programs: Programs) -> None:
+    finding = programs.error(PROGRAMS["frozen-with-the-new-head"][0])
     assert finding.detail == ("frozen: `net[0].weight`, `net[0].bias`, `net[1].weight`, `net[1].bias`",)
 
 
@@ -144,10 +138,8 @@ def test_all_tensors_that_a_line_froze_are_listed(warm: Warm, tmp_path: Path) ->
     "call",
     ["maps.argmax(1)", "torch.argmax(maps, dim=2)", "maps.argmax(dim=-3, keepdim=True)", "torch.argmin(maps, 0, True)"],
 )
-def test_the_mean_position_has_the_shape_of_the_position_and_a_gradient(call: str, warm: Warm, tmp_path: Path) -> None:
-    finding = found_in(
-        warm,
-        tmp_path,
+def test_the_mean_position_has_the_shape_of_the_position_and_a_gradient(call: str, programs: Programs) -> None:
+    finding = programs.error(
         f"import torch\nmaps = torch.rand(2, 3, 4, requires_grad=True)\nplace = {call}\n"
         "place.float().sum().backward()\n",
     )
@@ -163,41 +155,35 @@ def test_the_mean_position_has_the_shape_of_the_position_and_a_gradient(call: st
     assert maps.grad is not None
 
 
-def test_a_position_without_a_dimension_has_no_formula(warm: Warm, tmp_path: Path) -> None:
+def test_a_position_without_a_dimension_has_no_formula(programs: Programs) -> None:
     text = "import torch\nmaps = torch.rand(4, requires_grad=True)\nmaps.argmax().float().backward()\n"
-    assert "softmax" not in found_in(warm, tmp_path, text).fixes[0].title
+    assert "softmax" not in programs.error(text).fixes[0].title
 
 
 @pytest.mark.parametrize("reset", ["opt.zero_grad()", "w.grad = None"])
-def test_a_gradient_that_was_reset_is_not_called_unreached(reset: str, warm: Warm, tmp_path: Path) -> None:
-    finding = found_in(
-        warm,
-        tmp_path,
+def test_a_gradient_that_was_reset_is_not_called_unreached(reset: str, programs: Programs) -> None:
+    finding = programs.error(
         "import torch\nw = torch.ones(3, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\n"
         f"w.sum().backward()\n{reset}\nprint(w.grad.norm())\n",
     )
     assert finding.title == "`w.grad` is None: it was reset, and no backward pass has run since"
-    assert [label.span.line for label in finding.labels if label.role == "cleared_here"] == [6]
+    assert lines_of(finding, "cleared_here") == [6]
     assert [fix.place.line for fix in finding.fixes if fix.place is not None] == [6]
 
 
-def test_a_reset_before_a_backward_pass_that_misses_the_leaf_is_not_the_cause(warm: Warm, tmp_path: Path) -> None:
-    finding = found_in(
-        warm,
-        tmp_path,
+def test_a_reset_before_a_backward_pass_that_misses_the_leaf_is_not_the_cause(programs: Programs) -> None:
+    finding = programs.error(
         "import torch\nw, v = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)\n"
         "w.sum().backward()\nw.grad = None\nv.sum().backward()\nprint(w.grad.norm())\n",
     )
     assert finding.title == "`w.grad` is None: backward started from nothing that uses `w`"
 
 
-def test_the_gradient_of_a_computed_tensor_is_one_finding(warm: Warm, tmp_path: Path) -> None:
+def test_the_gradient_of_a_computed_tensor_is_one_finding(programs: Programs) -> None:
     """PyTorch warns at `.grad` and then None has no `sign()`: that is one mistake."""
-    script = tmp_path / "program.py"
-    script.write_text(
+    (finding,) = programs.findings(
         "import torch\nx = torch.ones(3, requires_grad=True)\ny = x * 2\ny.sum().backward()\nprint(y.grad.sign())\n"
     )
-    (finding,) = diagnose(warm.traced(script)[1])
     assert finding.code == "none-grad-attribute"
     assert finding.also == ("`y.grad` was read, and `y` is computed, not a leaf [nonleaf-grad-access]",)
     assert finding.title == "`y.grad` is None: `y` is computed, not a leaf"
@@ -208,28 +194,18 @@ def test_the_gradient_of_a_computed_tensor_is_one_finding(warm: Warm, tmp_path: 
 
 
 @pytest.mark.parametrize("loss", ["torch.rand(3).sum()", "torch.tensor(2.0) * 1", "torch.ones(3).sum() * 2"])
-def test_a_value_that_was_only_printed_is_not_the_cause(loss: str, warm: Warm, tmp_path: Path) -> None:
+def test_a_value_that_was_only_printed_is_not_the_cause(loss: str, programs: Programs) -> None:
     """Nothing that `item()` returned can have gone into such a loss."""
     text = f"import torch\nw = torch.ones(3, requires_grad=True)\nprint((w * 2).mean().item())\n({loss}).backward()\n"
-    finding = found_in(warm, tmp_path, text)
+    finding = programs.error(text)
     assert "no tensor that it was computed from requires grad" in finding.title
     assert finding.fixes[0].title.startswith("compute it from what is to be trained: `w` requires grad")
 
 
-def test_tensors_without_names_are_counted(warm: Warm, tmp_path: Path) -> None:
+def test_tensors_without_names_are_counted(programs: Programs) -> None:
     text = "import torch\ndef made():\n    return torch.nn.Linear(2, 2).requires_grad_(False)\n"
-    finding = found_in(
-        warm,
-        tmp_path,
-        text + "made()(torch.ones(2)).sum().backward()\n",
-    )
+    finding = programs.error(text + "made()(torch.ones(2)).sum().backward()\n")
     assert finding.title.endswith("2 tensors are frozen")
-
-
-def first_of(program: str, warm: Warm, tmp_path: Path) -> Diagnostic:
-    script = tmp_path / "program.py"
-    script.write_text(program)
-    return diagnose(warm.traced(script)[1])[0]
 
 
 GATE = """
@@ -245,37 +221,33 @@ x, t = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
 """
 
 
-def test_a_requested_gradient_that_a_custom_function_leaves_out(warm: Warm, tmp_path: Path) -> None:
-    found = first_of(GATE + "y = Gate.apply(x, t).sum()\ntorch.autograd.grad(y, t)\n", warm, tmp_path)
+def test_a_requested_gradient_that_a_custom_function_leaves_out(programs: Programs) -> None:
+    found = programs.first(GATE + "y = Gate.apply(x, t).sum()\ntorch.autograd.grad(y, t)\n")
     assert found.title == "the gradient of `t` was asked for, but `Gate.backward` returns None for it"
     assert [fix.place.line for fix in found.fixes if fix.place] == [9, 12]
 
 
-def test_none_from_a_custom_function_is_a_note_if_the_leaf_has_a_gradient(warm: Warm, tmp_path: Path) -> None:
-    one = first_of(GATE + "Gate.apply(x, t).sum().backward()\n", warm, tmp_path)
-    both = first_of(GATE + "(Gate.apply(x, t).sum() + t.pow(2).sum()).backward()\n", warm, tmp_path)
+def test_none_from_a_custom_function_is_a_note_if_the_leaf_has_a_gradient(programs: Programs) -> None:
+    one = programs.first(GATE + "Gate.apply(x, t).sum().backward()\n")
+    both = programs.first(GATE + "(Gate.apply(x, t).sum() + t.pow(2).sum()).backward()\n")
     assert (one.code, one.severity) == ("custom-function-none-gradient", "warning")
     assert (both.code, both.severity) == ("custom-function-none-gradient", "note")
 
 
-def test_the_edge_of_a_detached_tensor_has_the_cut_and_says_nothing_of_the_leaf(warm: Warm, tmp_path: Path) -> None:
-    found = first_of(
+def test_the_edge_of_a_detached_tensor_has_the_cut_and_says_nothing_of_the_leaf(programs: Programs) -> None:
+    found = programs.first(
         "import torch\nw = torch.ones(2, requires_grad=True)\nh = (w * 2).detach()\n"
         "torch.autograd.graph.get_gradient_edge(h)\n",
-        warm,
-        tmp_path,
     )
-    assert {(label.role, label.span.line) for label in found.labels} == {("rejected_here", 4), ("graph_cut_here", 3)}
+    assert {(label.role, label.span.line) for label in found.labels} == {("rejected_here", 5), ("graph_cut_here", 4)}
 
 
-def test_a_leaf_is_named_only_where_it_is_in_reach(warm: Warm, tmp_path: Path) -> None:
-    found = first_of(
+def test_a_leaf_is_named_only_where_it_is_in_reach(programs: Programs) -> None:
+    found = programs.first(
         "import torch\ndef prepare(x):\n    x = x.clone().requires_grad_()\n    return x * 2\n"
         "y = prepare(torch.ones(2))\ny.sum().backward()\ny.grad.sign()\n",
-        warm,
-        tmp_path,
     )
     keep, leaf = found.fixes
     assert keep.place is not None
-    assert (keep.place.line, keep.title) == (5, "call `y.retain_grad()` after this line")
+    assert (keep.place.line, keep.title) == (6, "call `y.retain_grad()` after this line")
     assert leaf.title == "or, for the gradient of the leaf, return `x` too, and read its `.grad`"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.first_help import Programs
 from support.warm import Warm
 
-from tensorlens.diagnostics import diagnose
 from tensorlens.records.report import Diagnostic, Fix
 
 Find = Callable[[str], Diagnostic]
@@ -19,13 +18,7 @@ HEAD = "import torch\nfrom torch import nn\n"
 @pytest.fixture
 def found(warm: Warm, tmp_path: Path) -> Find:
     """Runs a program and returns its first finding."""
-
-    def run(program: str) -> Diagnostic:
-        script = tmp_path / "script.py"
-        script.write_text(HEAD + textwrap.dedent(program), encoding="utf-8")
-        return diagnose(warm.traced(script)[1])[0]
-
-    return run
+    return Programs(warm, tmp_path, HEAD).first
 
 
 def line_of(fix: Fix) -> int | None:

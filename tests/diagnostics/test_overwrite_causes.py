@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.first_help import Programs, lines_of
 from support.warm import Warm
 
-from tensorlens.diagnostics import diagnose
 from tensorlens.records.report import Diagnostic
 
 HEAD = "import torch\nfrom torch import nn\n"
@@ -19,17 +18,7 @@ Find = Callable[[str], Diagnostic]
 @pytest.fixture
 def found(warm: Warm, tmp_path: Path) -> Find:
     """Runs a program and returns its first finding."""
-
-    def run(program: str) -> Diagnostic:
-        script = tmp_path / "script.py"
-        script.write_text(HEAD + textwrap.dedent(program), encoding="utf-8")
-        return diagnose(warm.traced(script)[1])[0]
-
-    return run
-
-
-def lines_of(finding: Diagnostic, role: str) -> list[int]:
-    return [label.span.line for label in finding.labels if label.role == role]
+    return Programs(warm, tmp_path, HEAD).first
 
 
 def test_two_lines_that_detached_tensors_are_both_labelled(found: Find) -> None:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.first_help import Programs
 from support.warm import Warm
 
-from tensorlens.diagnostics import diagnose
-from tensorlens.records.edits import edited
-from tensorlens.records.report import Fix
-
 HEAD = "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\ntorch.manual_seed(0)\n"
-Followed = Callable[[str], tuple[str, str, Fix]]
 
 REUSED_BUFFER = """
     net = nn.Linear(2, 3)
@@ -234,41 +228,23 @@ CASES = [
 
 
 @pytest.fixture
-def followed(warm: Warm, tmp_path: Path) -> Followed:
-    """Applies the first help to a program; returns what it prints, with its errors, its text and the help."""
-
-    def run(program: str) -> tuple[str, str, Fix]:
-        script = tmp_path / "script.py"
-        script.write_text(program, encoding="utf-8")
-        help_ = diagnose(warm.traced(script)[1])[0].fixes[0]
-        assert help_.edits, help_.title
-        after = edited(program, help_.edits)
-        script.write_text(after, encoding="utf-8")
-        ran = warm.plain(script)
-        return ran.stdout + ran.stderr, after, help_
-
-    return run
+def programs(warm: Warm, tmp_path: Path) -> Programs:
+    return Programs(warm, tmp_path, HEAD)
 
 
 @pytest.mark.parametrize(("program", "before", "after"), CASES, ids=[case[2][:30] for case in CASES])
 def test_the_first_help_gives_the_gradients_of_the_repaired_program(
-    program: str, before: str, after: str, followed: Followed, warm: Warm, tmp_path: Path
+    program: str, before: str, after: str, programs: Programs
 ) -> None:
-    text = HEAD + textwrap.dedent(program)
-    old, new = textwrap.dedent(before), textwrap.dedent(after)
-    indented = [line.strip() for line in (before, after)]
-    repaired = tmp_path / "repaired.py"
-    whole = (HEAD + program).replace(before if before in program else indented[0], after)
-    repaired.write_text(HEAD + textwrap.dedent(whole.removeprefix(HEAD)), encoding="utf-8")
-    assert repaired.read_text() != text, (old, new)
-    printed, _, help_ = followed(text)
-    right = warm.plain(repaired)
-    assert right.stderr == "" or "Warning" in right.stderr
-    assert printed == right.stdout + right.stderr, help_.title
+    right = program.replace(before if before in program else before.strip(), after)
+    assert right != program
+    finding, helped = programs.helped(program)
+    assert helped, finding.fixes[0].title
+    assert programs.printed(helped) == programs.printed(right), finding.fixes[0].title
 
 
-def test_a_statement_that_nothing_needs_before_the_step_moves(followed: Followed) -> None:
-    program = HEAD + textwrap.dedent(
+def test_a_statement_that_nothing_needs_before_the_step_moves(programs: Programs) -> None:
+    finding, after = programs.helped(
         """
         maker, judge = nn.Linear(2, 2), nn.Linear(2, 1)
         step_judge = torch.optim.SGD(judge.parameters(), lr=0.1)
@@ -282,32 +258,26 @@ def test_a_statement_that_nothing_needs_before_the_step_moves(followed: Followed
         making.backward()
         """
     )
-    _, after, help_ = followed(program)
-    assert help_.title == "move line 10 below this line: `making` then uses the new values"
+    assert finding.fixes[0].title == "move line 10 below this line: `making` then uses the new values"
     assert after.count("making = -judge(") == 1
     assert after.index("step_judge.step()\nmaking = -judge(\n    fake\n).square().mean()\nmaking.backward()") > 0
 
 
-def test_a_name_that_is_bound_again_in_between_is_not_computed_again(warm: Warm, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
-        HEAD
-        + textwrap.dedent(
-            """
-            maker, judge = nn.Linear(2, 2), nn.Linear(2, 1)
-            step_judge = torch.optim.SGD(judge.parameters(), lr=0.1)
-            loss = judge(maker(torch.ones(3, 2))).square().mean()
-            making = loss
-            loss = judge(torch.ones(3, 2)).square().mean()
-            loss.backward()
-            step_judge.step()
-            making.backward()
-            print(loss)
-            """
-        ),
-        encoding="utf-8",
+def test_a_name_that_is_bound_again_in_between_is_not_computed_again(programs: Programs) -> None:
+    finding = programs.first(
+        """
+        maker, judge = nn.Linear(2, 2), nn.Linear(2, 1)
+        step_judge = torch.optim.SGD(judge.parameters(), lr=0.1)
+        loss = judge(maker(torch.ones(3, 2))).square().mean()
+        making = loss
+        loss = judge(torch.ones(3, 2)).square().mean()
+        loss.backward()
+        step_judge.step()
+        making.backward()
+        print(loss)
+        """
     )
-    first = diagnose(warm.traced(script)[1])[0].fixes[0]
+    first = finding.fixes[0]
     assert first.title == "let `judge` compute with copies of its parameters: no value changes"
     assert first.place is not None
     assert first.place.line == 8

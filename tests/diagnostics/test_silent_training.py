@@ -340,6 +340,27 @@ HARM = {
         """,
 }
 
+HOOKED = """
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.trunk, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+            def forward(self, x):
+                return self.head(self.trunk(x).tanh())
+        net, taken = Net(), []
+        net.trunk.register_forward_hook(lambda module, args, output: taken.append(output))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        for step in range(2):
+            x = torch.randn(8, 4)
+            _ = net(x)
+            loss = taken.pop().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
 HARMLESS = {
     "two state dicts of which the first is a copy": """
         import copy, torch
@@ -430,69 +451,11 @@ HARMLESS = {
             net(x).sum().backward()
             maps.append(x.grad.abs())
         """,
-    "a network run for what a hook takes, assigned to an underscore": """
-        import torch
-        from torch import nn
-        torch.manual_seed(0)
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.trunk, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
-            def forward(self, x):
-                return self.head(self.trunk(x).tanh())
-        net, taken = Net(), []
-        net.trunk.register_forward_hook(lambda module, args, output: taken.append(output))
-        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
-        for step in range(2):
-            x = torch.randn(8, 4)
-            _ = net(x)
-            loss = taken.pop().square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        """,
-    "a network run for what a hook takes, a statement of its own": """
-        import torch
-        from torch import nn
-        torch.manual_seed(0)
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.trunk, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
-            def forward(self, x):
-                return self.head(self.trunk(x).tanh())
-        net, taken = Net(), []
-        net.trunk.register_forward_hook(lambda module, args, output: taken.append(output))
-        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
-        for step in range(2):
-            x = torch.randn(8, 4)
-            net(x)
-            loss = taken.pop().square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        """,
-    "a network run for what a hook takes, assigned to a name that nothing reads": """
-        import torch
-        from torch import nn
-        torch.manual_seed(0)
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.trunk, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
-            def forward(self, x):
-                return self.head(self.trunk(x).tanh())
-        net, taken = Net(), []
-        net.trunk.register_forward_hook(lambda module, args, output: taken.append(output))
-        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
-        for step in range(2):
-            x = torch.randn(8, 4)
-            result = net(x)
-            loss = taken.pop().square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        """,
+    "a network run for what a hook takes, assigned to an underscore": HOOKED,
+    "a network run for what a hook takes, a statement of its own": HOOKED.replace("_ = net", "net"),
+    "a network run for what a hook takes, assigned to a name that nothing reads": HOOKED.replace(
+        "_ = net", "result = net"
+    ),
     "an average that is loaded": """
         import copy, torch
         student = torch.nn.Linear(2, 1)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.further import WarmRuns
 from support.warm import Warm
+from support.warm_runs import WarmRuns
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.invariants import validate
@@ -34,7 +34,7 @@ def exact(warm: Warm, tmp_path: Path) -> Exact:
         script.write_text(textwrap.dedent(_BEGIN).lstrip("\n") + textwrap.dedent(text).lstrip("\n"))
         (tmp_path / "helper.py").write_text(textwrap.dedent(helper).lstrip("\n"))
         runs = WarmRuns(warm, script)
-        trace = with_exact_lines(runs, runs.first.trace())
+        trace = with_exact_lines(runs, runs.first().trace())
         assert validate(trace) == []
         assert loads(dumps(trace)) == trace
         return trace, runs

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.further import WarmRuns
 from support.warm import Warm
+from support.warm_runs import Runs
 
 from tensorlens.journal.child_config import ComparedRun
 from tensorlens.runner.compared_runs import FinishedRun
-
-Runs = Callable[[str], WarmRuns]
-
-
-@pytest.fixture
-def runs(warm: Warm, tmp_path: Path) -> Runs:
-    def of(text: str) -> WarmRuns:
-        script = tmp_path / "program.py"
-        script.write_text(textwrap.dedent(text).lstrip("\n"))
-        return WarmRuns(warm, script)
-
-    return of
 
 
 def printed(run: FinishedRun) -> str:
@@ -49,7 +35,7 @@ def test_keep_copies_keeps_what_one_call_saved(runs: Runs) -> None:
         y.sum().backward()
         print(x.grad)
     """)
-    assert program.first.trace().script.outcome == "error"
+    assert program.first().trace().script.outcome == "error"
     run = program.intervening("keep_copies", "torch.sigmoid(x)")
     assert run.trace().script.outcome == "ok"
     assert printed(run) == "tensor([0.5898, 0.5898])"  # 3 * s * (1 - s)
@@ -89,7 +75,7 @@ def test_keep_copies_reaches_what_a_custom_function_keeps(runs: Runs) -> None:
         y.sum().backward()
         print(leaf.grad)
     """)
-    assert program.first.trace().script.outcome == "error"
+    assert program.first().trace().script.outcome == "error"
     assert printed(program.intervening("keep_copies", "ctx.save_for_backward(x)")) == "tensor([8., 8.])"
 
 
@@ -102,7 +88,7 @@ def test_retain_graph_keeps_the_graph_of_one_pass(runs: Runs) -> None:
         loss.backward()
         print(x.grad)
     """)
-    assert program.first.trace().script.outcome == "error"
+    assert program.first().trace().script.outcome == "error"
     run = program.intervening("retain_graph", "loss.backward()")
     assert printed(run) == "tensor([4., 4.])"
     first, second = (event.retain_graph for event in run.trace().events if hasattr(event, "retain_graph"))
@@ -129,7 +115,7 @@ def test_retain_graph_keeps_the_graph_of_one_pass(runs: Runs) -> None:
 def test_record_gradients_records_as_if_the_cut_were_not_there(runs: Runs, cut: str, code: str) -> None:
     program = runs("import torch, torch.utils.checkpoint\nx = torch.ones(2, requires_grad=True)\n"
                    + cut + "\nprint(y.requires_grad)\n")  # fmt: skip
-    assert printed(program.first) == "False"
+    assert printed(program.first()) == "False"
     expected = "False" if "[*x" in cut else "True"  # `as_tensor` cuts, too
     assert printed(program.intervening("record_gradients", code)) == expected
 
@@ -145,7 +131,7 @@ def test_record_gradients_reaches_a_decorated_function(runs: Runs) -> None:
 
         print(twice(x).requires_grad, torch.is_grad_enabled())
     """)
-    assert printed(program.first) == "False True"
+    assert printed(program.first()) == "False True"
     assert printed(program.intervening("record_gradients", "@torch.no_grad()")) == "True True"
 
 
@@ -163,7 +149,7 @@ def test_record_gradients_reaches_a_decorated_function(runs: Runs) -> None:
 )
 def test_skip_write_keeps_the_values_and_the_version(runs: Runs, write: str, code: str) -> None:
     program = runs(f"import torch\nx = -torch.ones(2)\nkept = x\n{write}\nprint(kept.tolist(), kept._version)\n")
-    assert printed(program.first) != "[-1.0, -1.0] 0"
+    assert printed(program.first()) != "[-1.0, -1.0] 0"
     assert printed(program.intervening("skip_write", code)) == "[-1.0, -1.0] 0"
 
 
@@ -178,7 +164,7 @@ def test_skip_write_skips_an_optimizer_step(runs: Runs, kind: str) -> None:
             optimizer.step()
         print(p.tolist(), p._version)
     """)
-    assert printed(program.first) != "[1.0, 1.0] 0"
+    assert printed(program.first()) != "[1.0, 1.0] 0"
     assert printed(program.intervening("skip_write", "optimizer.step()")) == "[1.0, 1.0] 0"
 
 
@@ -193,8 +179,8 @@ def test_skip_write_undoes_a_write_outside_torch(runs: Runs) -> None:
         z.sum().backward()
         print(x.grad.tolist())
     """)
-    assert printed(program.first) == "[28.0, 28.0]"
-    (overwrite,) = program.first.trace().inspection.overwrites
+    assert printed(program.first()) == "[28.0, 28.0]"
+    (overwrite,) = program.first().trace().inspection.overwrites
     assert printed(program.skipping(overwrite.sites[0])) == "[8.0, 8.0]"
 
 
@@ -219,7 +205,7 @@ def test_an_intervention_reaches_a_thread(runs: Runs) -> None:
         thread.join()
         print(x.tolist())
     """)
-    assert printed(program.first) == "[2.0, 2.0]"
+    assert printed(program.first()) == "[2.0, 2.0]"
     assert printed(program.intervening("skip_write", "x.add_(1)")) == "[1.0, 1.0]"
 
 
@@ -232,7 +218,7 @@ def test_an_intervention_reaches_a_call_during_backward(runs: Runs) -> None:
         (y * 1.0).sum().backward()
         print(x.grad.tolist())
     """)
-    assert printed(program.first) == "[20.0, 20.0]"
+    assert printed(program.first()) == "[20.0, 20.0]"
     run = program.intervening("skip_write", "grad.mul_(10)")
     assert run.trace().inspection.intervened
     assert printed(run) == "[20.0, 20.0]"  # the hook returns the result: the copy

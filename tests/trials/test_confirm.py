@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from support.further import WarmRuns
-from support.warm import Warm
+from support.warm_runs import Runs, WarmRuns
 
 from tensorlens.records.report import Label, Report
-
-Runs = Callable[[str], WarmRuns]
-
-
-@pytest.fixture
-def runs(warm: Warm, tmp_path: Path) -> Runs:
-    def of(text: str) -> WarmRuns:
-        script = tmp_path / "program.py"
-        script.write_text(textwrap.dedent(text).lstrip("\n"))
-        return WarmRuns(warm, script)
-
-    return of
-
 
 OVERWRITTEN = """
     import torch
@@ -273,7 +256,7 @@ def test_a_wrong_silent_cause_is_withdrawn(runs: Runs) -> None:
 
     program = runs(SILENT)
     copies = program.copies()
-    found = confirm(program, program.first, at_call(program, "saved_here", "torch.sin(w)"), copies).diagnostics[0]
+    found = confirm(program, program.first(), at_call(program, "saved_here", "torch.sin(w)"), copies).diagnostics[0]
     assert found.confirmed is False
     assert found.code == "gradient-differs-from-reference"
     assert found.confirmation == (

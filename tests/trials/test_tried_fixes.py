@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.warm import Warm
-from support.warm_runs import WarmRuns, tried
+from support.warm_runs import WarmRuns
 
 from tensorlens.diagnostics import report_on
 from tensorlens.records.edits import edited
@@ -66,7 +66,7 @@ def trial(warm: Warm, tmp_path: Path) -> Try:
             (tmp_path / f"{name}.py").write_text(textwrap.dedent(other).lstrip("\n"))
         runs = WarmRuns(warm, script, stop_at)
         if not fixes:
-            return tried(runs)
+            return runs.tried()
         first = runs.first()
         report = report_on(first.trace())
         lines = script.read_text().split("\n")
@@ -250,7 +250,7 @@ def test_the_encoding_of_the_program_stays(warm: Warm, tmp_path: Path) -> None:
     text = "# -*- coding: latin-1 -*-\n" + TRAINING.lstrip("\n") + "print('\xe9' == chr(233), len('\xe9'))\n"
     script.write_bytes(text.replace("\n", "\r\n").encode("latin-1"))
     runs = WarmRuns(warm, script)
-    report = tried(runs)
+    report = runs.tried()
     assert report.diagnostics[0].fixes[0].verdict == "verified"
     assert b"True 1\n" in runs.again(sources=dict(report.trace.sources), copy_saved_tensors=True).printed
 
@@ -275,7 +275,7 @@ def test_a_program_without_findings_is_not_run_again_and_again(warm: Warm, tmp_p
     script = tmp_path / "program.py"
     script.write_text("import torch\nx = torch.ones(2, requires_grad=True)\nx.sum().backward()\n")
     runs = WarmRuns(warm, script)
-    report = tried(runs)
+    report = runs.tried()
     assert report.diagnostics == ()
     assert report.tried is not None
     assert runs.count == 2  # the second is the one of `--reference`

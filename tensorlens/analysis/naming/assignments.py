@@ -65,23 +65,35 @@ def _container_stores(tree: ast.Module) -> list[tuple[ast.expr, ast.expr, list[a
     stores: list[tuple[ast.expr, ast.expr, list[ast.expr]]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STORING_METHODS:
-            stores.append((node, node.func.value, list(_items(node.args))))
+            stores.append((node, node.func.value, list(items_of(node.args))))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute):
-            stores.append((node.value, node.targets[0].value, list(_items([node.value]))))
+            stores.append((node.value, node.targets[0].value, list(items_of([node.value]))))
         elif isinstance(node, ast.AugAssign):
-            stores.append((node.value, node.target, list(_items([node.value]))))
+            stores.append((node.value, node.target, list(items_of([node.value]))))
     return sorted(stores, key=lambda entry: (entry[0].lineno, entry[0].col_offset))
 
 
-def _items(nodes: list[ast.expr]) -> Iterator[ast.expr]:
+def items_of(nodes: list[ast.expr]) -> Iterator[ast.expr]:
     """Yields the expressions; for a list, tuple or dict display it yields the items instead."""
     for node in nodes:
         if isinstance(node, ast.List | ast.Tuple):
-            yield from _items(node.elts)
+            yield from items_of(node.elts)
         elif isinstance(node, ast.Dict):
-            yield from _items(node.values)
+            yield from items_of(node.values)
         else:
             yield node
+
+
+def assigned_pairs(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yields each target of an assignment with its value: `a, self.b = f(x), None` has two."""
+    if not isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) or statement.value is None:
+        return
+    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        value = statement.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            yield from zip(target.elts, value.elts, strict=True)
+        else:
+            yield target, value
 
 
 def receiver(text: str, span: Span) -> str | None:

@@ -202,7 +202,7 @@ class Names:
             return True
         site = self._trace.sites[event.site]
         function = place_of(site)[1]
-        first = self.syntax.first_stored(site.span.file, function, name.partition(".")[0].partition("[")[0])
+        first = self.syntax.first_stored(site.span.file, function, root_of(name))
         return first is None or first <= site.span.line
 
     # --- names of tensors that no line stores -------------------------------------------------------------------

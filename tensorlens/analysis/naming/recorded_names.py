@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.naming.stored_values import StoredValues, results_by_site
 from tensorlens.analysis.naming.syntax import Syntax, plain_name
@@ -95,7 +96,7 @@ def _module_variables(trace: Trace) -> set[str]:
     """Returns the variables that held objects with tensors as attributes at the end of the run: `model` of
     `model.weight`."""
     names = (binding.name for binding in trace.end.bindings if "." in binding.name)
-    return {name.partition(".")[0].partition("[")[0] for name in names}
+    return {root_of(name) for name in names}
 
 
 def _matched(names: list[str | None], inputs: int) -> list[str | None]:

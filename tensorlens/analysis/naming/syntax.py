@@ -105,7 +105,7 @@ class Syntax:
             return False
         node = self.node(site.span)
         if isinstance(node, ast.Call):
-            return _called(node) == op.rpartition(".")[2] and self._is_function(node.func, op, site.span.file)
+            return last_name(node.func) == op.rpartition(".")[2] and self._is_function(node.func, op, site.span.file)
         if isinstance(node, _LOOPS):
             return op == "Tensor.unbind"
         if isinstance(node, ast.Subscript):
@@ -136,7 +136,7 @@ class Syntax:
         node = self.node(site.span)
         if not isinstance(node, ast.Call):
             return not isinstance(node, ast.stmt) or isinstance(node, ast.Assert | ast.If | ast.While)
-        if self.is_direct(site, op) or _called(node) == {
+        if self.is_direct(site, op) or last_name(node.func) == {
             "__bool__": "bool",
             "__float__": "float",
             "__int__": "int",
@@ -217,10 +217,11 @@ def _loop(node: ast.AST | None) -> ast.For | ast.AsyncFor | ast.comprehension | 
     return node if isinstance(node, ast.For | ast.AsyncFor) else None
 
 
-def _called(node: ast.Call) -> str:
-    if isinstance(node.func, ast.Attribute):
-        return node.func.attr
-    return node.func.id if isinstance(node.func, ast.Name) else ""
+def last_name(node: ast.AST | None) -> str:
+    """Returns the last part of a name: `Linear` of `nn.Linear`; "" for an expression that is no name."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _call_operands(node: ast.Call, method: bool) -> Iterator[ast.expr]:

@@ -54,7 +54,7 @@ def tensor_table(trace: Trace, names: Names, only: Container[int] | None = None)
     if not trace.end.states:
         named = list({names.display_name(state.tensor): state for state in named}.values())
     named.sort(key=lambda state: (_nested(names, state.tensor), state.tensor))
-    groups = _groups(trace, names, named)
+    groups = _groups(names, named)
     rows: list[TensorRow] = []
     for group in groups[:MAX_ROWS]:
         rows.append(_row(trace, names, group[0]) if len(group) == 1 else _group_row(names, group))
@@ -112,7 +112,7 @@ def _nested(names: Names, tensor: int) -> bool:
     return "." in name or "[" in name
 
 
-def _groups(trace: Trace, names: Names, states: list[State]) -> list[list[State]]:
+def _groups(names: Names, states: list[State]) -> list[list[State]]:
     """Groups the tensors of one object, if single rows would fill the table."""
     if len(states) <= MAX_ROWS:
         return [[state] for state in states]

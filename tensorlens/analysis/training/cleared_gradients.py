@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.timeline import Moment, Training
 from tensorlens.records.model import Backward, Call, Span
-from tensorlens.records.source import tree_of
 
 MIN_UPDATES = 2
 _DECIDING = OPS_LEAVING_TORCH | {"Tensor.__bool__"}
@@ -79,8 +78,7 @@ def _is_chosen(training: Training, last: ClearedGradients) -> bool:
 
 def _in_condition(facts: TraceIndex, span: Span) -> bool:
     """Returns whether the condition of an `if` or a `while` contains a piece of source."""
-    tree = tree_of(facts.trace.sources.get(span.file, ""))
-    tests = (node.test for node in ast.walk(tree) if isinstance(node, ast.If | ast.While)) if tree is not None else ()
+    tests = (node.test for node in ast.walk(facts.tree(span.file)) if isinstance(node, ast.If | ast.While))
     return any(test.lineno <= span.line and span.end_line <= (test.end_lineno or 0) for test in tests)
 
 

@@ -7,7 +7,7 @@ rest of the loss is multiplied by, or compared with, is a weight or a target.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,7 +71,19 @@ def trained_by(training: Training, backward: Backward) -> set[int]:
 def _terms(facts: TraceIndex, backward: Backward, used: set[int]) -> list[tuple[Call, int]]:
     """Lists the single numbers that the roots are sums of and that lead to no used parameter, with the calls that added
     them."""
-    terms: list[tuple[Call, int]] = []
+    sums = _sums(facts, backward, lambda call, number: _leads_elsewhere(facts, number, call.index, used))
+    return [(call, number) for call, constant in sums for number in constant if _is_number(facts, number)]
+
+
+def sums_below(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
+    """Yields the sums that the roots of a pass are, or are made from by sums and products with constants."""
+    return (call for call, _ in _sums(facts, backward, lambda call, number: False))
+
+
+def _sums(
+    facts: TraceIndex, backward: Backward, is_constant: Callable[[Call, int], bool]
+) -> Iterator[tuple[Call, list[int]]]:
+    """Yields these sums, each with its terms that have no history, or that count as constants."""
     waiting, seen = [(root.tensor, backward.index) for root in backward.roots], set[int]()
     for number, before in waiting:
         call = next(iter(facts.producers(number, before)), None)
@@ -81,27 +93,9 @@ def _terms(facts: TraceIndex, backward: Backward, used: set[int]) -> list[tuple[
         inputs = list(dict.fromkeys(access.tensor for access in call.inputs))
         with_history = [number for number in inputs if facts.requires_grad(number, call.index - 1)]
         if _name(call) in _SUMS:
-            constant = [n for n in inputs if n not in with_history or _leads_elsewhere(facts, n, call.index, used)]
-            terms += [(call, number) for number in constant if _is_number(facts, number)]
+            constant = [number for number in inputs if number not in with_history or is_constant(call, number)]
+            yield call, constant
             waiting += [(number, call.index) for number in with_history if number not in constant]
-        elif _name(call) in _LINEAR and len(with_history) == 1:
-            waiting.append((with_history[0], call.index))
-    return terms
-
-
-def sums_below(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
-    """Yields the sums that the roots of a pass are, or are made from by sums and products with constants."""
-    waiting, seen = [(root.tensor, backward.index) for root in backward.roots], set[int]()
-    for number, before in waiting:
-        call = next(iter(facts.producers(number, before)), None)
-        if call is None or call.index in seen or len(seen) > MAX_CALLS:
-            continue
-        seen.add(call.index)
-        inputs = dict.fromkeys(access.tensor for access in call.inputs)
-        with_history = [number for number in inputs if facts.requires_grad(number, call.index - 1)]
-        if _name(call) in _SUMS:
-            yield call
-            waiting += [(number, call.index) for number in with_history]
         elif _name(call) in _LINEAR and len(with_history) == 1:
             waiting.append((with_history[0], call.index))
 

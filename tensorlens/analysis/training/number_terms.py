@@ -11,14 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
+from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.lineage import graph_leaves
-from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import MAX_PASSES, ConstantTerm, sums_below, trained_by
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
-from tensorlens.records.source import tree_of
 
 _ITEM = "Tensor.item"
 _Place = tuple[int, int, int, int]
@@ -75,16 +74,17 @@ def _terms(training: Training, backward: Backward, items: list[Call]) -> Iterato
 
 def _is_added(facts: TraceIndex, item: Call, added: Call) -> bool:
     """Returns whether the number of `item` is an operand of a sum, and the sum's tensor is the other operand."""
-    chain = [item.site, *callers(facts.trace, item.site)]
-    scope, numbers = place_of(facts.trace.sites[added.site])[:2], set[_Place]()
+    chain = facts.call_chain(item.site)
+    scope, numbers = facts.scope(added.site), set[_Place]()
     for site in chain:
         node = facts.names.syntax.node(facts.trace.sites[site].span)
         if not isinstance(node, ast.Call) or (site != item.site and not numbers):
             return False
-        function = _function(facts, site)
+        span = facts.trace.sites[site].span
+        function = scope_around(facts, span.file, span.line)
         numbers = {_place(node)}
         names = _names(function, numbers)
-        if place_of(facts.trace.sites[site])[:2] == scope:
+        if facts.scope(site) == scope:
             if facts.trace.sites[site].span.line > facts.trace.sites[added.site].span.line:
                 return False  # a number of the iteration before
             sides = _sides(facts, added)
@@ -109,7 +109,7 @@ def _made_tensor(facts: TraceIndex, added: Call, side: ast.expr, function: _Func
     """Returns whether the tensor of a sum was made inside one of its operands, or in an assignment to the name that
     this operand is."""
     made = facts.creator(added.inputs[0].tensor)
-    sites = () if made is None else (made.site, *callers(facts.trace, made.site))
+    sites = () if made is None else facts.call_chain(made.site)
     file, name = facts.trace.sites[added.site].span.file, plain_name(side)
     assigned = [n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and plain_name(n.targets[0]) == name]
     places = [_place(each) for each in (side, *(assigned if name is not None else ()))]
@@ -117,15 +117,6 @@ def _made_tensor(facts: TraceIndex, added: Call, side: ast.expr, function: _Func
     nodes = [facts.names.syntax.node(span) for span in spans if span.file == file]
     inner = [_place(node) for node in nodes if isinstance(node, ast.expr)]
     return any(place[:2] <= each[:2] and each[2:] <= place[2:] for place in places for each in inner)
-
-
-def _function(facts: TraceIndex, site: int) -> _Function:
-    """Returns the function of a site, or the module."""
-    span = facts.trace.sites[site].span
-    tree = tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    around = [f for f in functions if f.body[0].lineno <= span.line <= (f.end_lineno or 0)]
-    return max(around, key=lambda each: each.lineno, default=tree)
 
 
 def _names(function: _Function, numbers: set[_Place]) -> set[str]:

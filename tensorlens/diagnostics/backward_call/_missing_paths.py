@@ -7,16 +7,14 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import method_of
 from tensorlens.analysis.lineage import ancestry, calls_reached_by
-from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.cuts import without_decorator
 from tensorlens.diagnostics.shared.kept import described
 from tensorlens.diagnostics.shared.wording import fix, named
 from tensorlens.records.model import Backward, Call, Failure, Span
 from tensorlens.records.report import Fix
-from tensorlens.records.source import tree_of
 
 _LEAVING = ("numpy", "detach", "data", "item", "tolist", "no_grad")
 
@@ -48,17 +46,16 @@ def _custom_functions(facts: TraceIndex, ran: Backward) -> Iterator[str]:
 
 
 def _decorated(facts: TraceIndex, name: str) -> OnceDifferentiable | None:
-    trees = [(file, tree) for file, text in facts.trace.sources.items() if (tree := tree_of(text)) is not None]
-    classes = [(file, n) for file, tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    classes = [(file, n) for file, tree in facts.trees() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
     own = [(file, each) for file, each in classes if each.name == name.rpartition(".")[2]]
     if len(own) != 1:
         return None
     file, holder = own[0]
-    method = next((n for n in holder.body if isinstance(n, ast.FunctionDef) and n.name == "backward"), None)
+    method = method_of(holder, "backward")
     for each in method.decorator_list if method is not None else ():
         if ast.unparse(each).rpartition(".")[2] == "once_differentiable" and method is not None:
             parts = {n.attr if isinstance(n, ast.Attribute) else "" for n in ast.walk(method)}
-            return OnceDifferentiable(name, span_of(each, facts.trace.sources[file], file), parts.isdisjoint(_LEAVING))
+            return OnceDifferentiable(name, facts.span_of(each, file), parts.isdisjoint(_LEAVING))
     return None
 
 
@@ -98,9 +95,9 @@ def taken_beside(facts: TraceIndex, root: int, number: int, before: int) -> Take
 
 def line_of_use(facts: TraceIndex, failure: Failure, found: TakenBeside) -> int:
     """Returns the site that led to the use of the whole tensor, in the innermost function that was still running."""
-    running = {place_of(facts.trace.sites[site])[:2] for site in failure.stack}
-    sites = (found.used.site, *callers(facts.trace, found.used.site))
-    return next((site for site in sites if place_of(facts.trace.sites[site])[:2] in running), found.used.site)
+    running = {facts.scope(site) for site in failure.stack}
+    sites = facts.call_chain(found.used.site)
+    return next((site for site in sites if facts.scope(site) in running), found.used.site)
 
 
 def from_the_part(facts: TraceIndex, failure: Failure, found: TakenBeside, names: tuple[str, str]) -> Iterator[Fix]:

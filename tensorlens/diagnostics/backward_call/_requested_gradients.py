@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import Cut, ancestry
 from tensorlens.analysis.missing_gradient import cut_between
-from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.plain_values import may_require_grad, takes_shape_only
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.backward_call._missing_paths import (
@@ -183,7 +182,7 @@ def _required(facts: TraceIndex, failure: Failure, root: int, number: int) -> Ed
     """Lets a tensor require grad above the statement of the failing function that first computes with it."""
     if failure.site is None:
         return None
-    here = place_of(facts.trace.sites[failure.site])[:2]
+    here = facts.scope(failure.site)
     names = [b.name for b in facts.trace.end.bindings if b.tensor == number and b.scope == here[1]]
     if not names or not may_require_grad(facts.tensor(number)):
         return None
@@ -193,6 +192,5 @@ def _required(facts: TraceIndex, failure: Failure, root: int, number: int) -> Ed
         if any(access.tensor == number for access in call.inputs)
     ]
     first = min(users, key=lambda call: call.index, default=None)
-    sites = () if first is None else (first.site, *callers(facts.trace, first.site))
-    line = next((facts.trace.sites[n].span.line for n in sites if place_of(facts.trace.sites[n])[:2] == here), None)
-    return None if line is None else inserted_before(facts, here[0], line, f"{names[0]}.requires_grad_()")
+    span = None if first is None else facts.span(facts.site_in(here, first.site))
+    return None if span is None else inserted_before(facts, span.file, span.line, f"{names[0]}.requires_grad_()")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.naming.assignments import Assigned, assigned_before, receiver
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.plain_flow import plain_flow
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.edits.cuts import without_conversion
-from tensorlens.diagnostics.shared.edits.statements import inserted_after, statement_at
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Diagnostic, Edit, Fix, Label
-from tensorlens.records.source import tree_of
 
 CODE = "backward-on-non-tensor"
 _NUMBERS = ("float", "int", "bool", "complex", "ndarray", "float16", "float32", "float64", "int32", "int64")
@@ -39,7 +39,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         CODE,
         severity_of(failure),
         f"backward was called on {name}, which is {_article(kind)}, not a tensor",
-        _why(kind, left),
+        _why(kind),
         [
             facts.label("needed_here", failure.site, f"{_article(kind)} has no `backward`"),
             None if ended is None else Label("value_made_here", ended.span, f"`{ended.name}` ends without a `return`"),
@@ -65,10 +65,11 @@ def _without_return(facts: TraceIndex, loss: ast.expr | None, made: Assigned | N
         loss = statement.value if isinstance(statement, ast.Assign) else None
     if not isinstance(loss, ast.Call) or not isinstance(loss.func, ast.Name | ast.Attribute):
         return None
-    name = loss.func.id if isinstance(loss.func, ast.Name) else loss.func.attr
-    nodes = [(file, node) for file, text in facts.trace.sources.items() for node in _nodes(text)]
+    name = last_name(loss.func)
+    nodes = [(file, node) for file, tree in facts.trees() for node in ast.walk(tree)]
     found = [(file, node) for file, node in nodes if isinstance(node, ast.FunctionDef) and node.name == name]
-    if any(isinstance(node, ast.Name | ast.Attribute) and _stores(node, name) for _, node in nodes) or len(found) != 1:
+    stored = (node for _, node in nodes if isinstance(getattr(node, "ctx", None), ast.Store))
+    if any(last_name(node) == name for node in stored) or len(found) != 1:
         return None
     (file, function), *_ = found
     if function.decorator_list or any(
@@ -76,16 +77,7 @@ def _without_return(facts: TraceIndex, loss: ast.expr | None, made: Assigned | N
     ):
         return None
     last = function.body[-1]
-    return Assigned(name, span_of(last, facts.trace.sources[file], file))
-
-
-def _stores(node: ast.Name | ast.Attribute, name: str) -> bool:
-    return isinstance(node.ctx, ast.Store) and name == (node.id if isinstance(node, ast.Name) else node.attr)
-
-
-def _nodes(text: str) -> Iterator[ast.AST]:
-    tree = tree_of(text)
-    return ast.walk(tree) if tree is not None else iter(())
+    return Assigned(name, facts.span_of(last, file))
 
 
 def _returning(facts: TraceIndex, ended: Assigned | None) -> tuple[Fix, ...]:
@@ -110,7 +102,7 @@ def _left_torch(facts: TraceIndex, failure: Failure) -> Call | None:
     inner = node.func if isinstance(node, ast.Call) else node
     if span is None or not isinstance(inner, ast.Attribute):
         return None
-    target, flow = span_of(inner.value, facts.trace.sources[span.file], span.file), plain_flow(facts.trace)
+    target, flow = facts.span_of(inner.value, span.file), plain_flow(facts.trace)
     for call in reversed(facts.calls):
         if call.index < failure.index and call.op in OPS_LEAVING_TORCH:
             place = facts.span(call.site)
@@ -131,7 +123,7 @@ def _made(facts: TraceIndex, made: Assigned | None, left: Call | None) -> Iterat
         yield Label("value_made_here", made.span, text)
 
 
-def _why(kind: str, left: Call | None) -> str:
+def _why(kind: str) -> str:
     if kind == "NoneType":
         return "a function without `return` gives None"
     if kind.rpartition(".")[2] in _NUMBERS:
@@ -160,5 +152,5 @@ def _kept(facts: TraceIndex, left: Call, made: Assigned | None) -> Edit | None:
     statement = statement_at(facts, span.file, span.line)
     if made is None or not isinstance(statement, ast.Assign | ast.AugAssign) or statement.lineno != made.span.line:
         return None
-    value = span_of(statement.value, facts.trace.sources[span.file], span.file)
+    value = facts.span_of(statement.value, span.file)
     return without_conversion(facts, span) if value == span else None

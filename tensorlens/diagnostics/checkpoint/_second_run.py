@@ -7,13 +7,11 @@ import re
 from dataclasses import dataclass
 
 from tensorlens.analysis.contexts import failed_backward
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.statements import module_name
 from tensorlens.records.model import Call, Failure, Region, Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of, tree_of
 
 _RANDOM = re.compile("rand|dropout|normal|bernoulli|multinomial|poisson|uniform|exponential|sample")
 
@@ -63,7 +61,7 @@ def _calls(facts: TraceIndex, begin: Region, kind: str, failed: int) -> list[Cal
 def cache_around(facts: TraceIndex, site: int) -> Cache | None:
     """Returns the variable that the statement at a site sets only if it is None: `if self.x is None: self.x = ...`."""
     span = facts.trace.sites[site].span
-    for node in ast.walk(tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])):
+    for node in ast.walk(facts.tree(span.file)):
         if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse:
             inner = node.body[0]
             name = _none_tested(node.test)
@@ -82,12 +80,15 @@ def _none_tested(test: ast.expr) -> str | None:
 
 def _recomputed(facts: TraceIndex, node: ast.If, file: str) -> Edit | None:
     """Adds `or torch.is_grad_enabled()` to the test, if the statement draws no random numbers."""
-    torch, text = module_name(facts, file, "torch"), facts.trace.sources[file]
-    body = span_of(node.body[0], text, file)
+    torch, body = module_name(facts, file, "torch"), facts.span_of(node.body[0], file)
     lines = range(body.line, body.end_line + 1)
     inside = (c for c in facts.calls if (s := facts.trace.sites[c.site].span).file == file and s.line in lines)
-    if torch is None or any(_RANDOM.search(call.op) for call in inside) or _RANDOM.search(text_of(text, body)):
+    if (
+        torch is None
+        or any(_RANDOM.search(call.op) for call in inside)
+        or _RANDOM.search(facts.code_of(node.body[0], file))
+    ):
         return None
-    test = span_of(node.test, text, file)
+    test = facts.span_of(node.test, file)
     end = Span(file, test.end_line, test.end_column, test.end_line, test.end_column)
     return Edit(end, f" or {torch}.is_grad_enabled()")

@@ -6,14 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.expressions import call_with_keyword
+from tensorlens.diagnostics.shared.edits.expressions import not_reentrant
 from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Call, Region, Span
 from tensorlens.records.report import Diagnostic, Edit, Label
-from tensorlens.records.source import text_of, tree_of
+from tensorlens.records.source import text_of
 
 CODE = "checkpoint-no-input-requires-grad"
 _MAX_INPUTS, _MAX_CALLS = 2, 2  # labels
@@ -39,7 +38,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     if runs:
         yield _report(facts, losing or list(runs.values()))
     elif warned:
-        yield _finding(facts, [facts.label("called_here", warned[0], _CALLED)], (), "any of its inputs", 0)
+        yield _finding([facts.label("called_here", warned[0], _CALLED)], (), "any of its inputs", 0)
 
 
 _CALLED = "the checkpoint is called here"
@@ -53,18 +52,16 @@ def _report(facts: TraceIndex, runs: list[_Run]) -> Diagnostic:
         labels.append(facts.label("value_made_here", first.lost.site, "runs inside it, and is not recorded"))
     labels += _made(facts, at, first.inputs)
     name = named(facts, first.inputs[0], at) if len(first.inputs) == 1 else "any of its inputs"
-    edits = [_not_reentrant(facts, run.entered.site) for run in runs]
+    edits = [not_reentrant(facts, facts.span(run.entered.site)) for run in runs]
     done = tuple(edit for edit in edits if edit is not None) if all(edits) else ()
     option = None if done else _option(facts, runs)
     if option is not None:
         labels.append(Label("flag_changed_here", option, "`use_reentrant=True` is set here"))
         done = (Edit(option, "use_reentrant=False"),)
-    return _finding(facts, labels, done, name, len(runs))
+    return _finding(labels, done, name, len(runs))
 
 
-def _finding(
-    facts: TraceIndex, labels: list[Label | None], edits: tuple[Edit, ...], name: str, count: int
-) -> Diagnostic:
+def _finding(labels: list[Label | None], edits: tuple[Edit, ...], name: str, count: int) -> Diagnostic:
     place = labels[0].span if labels[0] is not None else None
     given = next((label.span for label in labels if label is not None and label.role == "flag_changed_here"), place)
     where = "here" if count < 2 or given is not place else f"in all {count} of these calls"
@@ -120,17 +117,6 @@ def _made(facts: TraceIndex, at: int, inputs: tuple[int, ...]) -> Iterator[Label
         yield facts.label("value_made_here", None if made is None else made.site, text)
 
 
-def _not_reentrant(facts: TraceIndex, site: int | None) -> Edit | None:
-    """Passes `use_reentrant=False` to the call of a checkpoint."""
-    span = facts.span(site)
-    node = None if span is None else facts.names.syntax.node(span)
-    if span is None or not isinstance(node, ast.Call):
-        return None
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    is_known = name in ("checkpoint", "checkpoint_sequential")
-    return call_with_keyword(facts, node, span.file, "use_reentrant", "False") if is_known else None
-
-
 def _option(facts: TraceIndex, runs: list[_Run]) -> Span | None:
     """Returns the place of the only `use_reentrant=True` in all sources, if the checkpoints are called with
     `**options`."""
@@ -141,15 +127,15 @@ def _option(facts: TraceIndex, runs: list[_Run]) -> Span | None:
             return None
     given = [
         (file, keyword)
-        for file, text in facts.trace.sources.items()
-        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        for file, tree in facts.trees()
+        for node in ast.walk(tree)
         for keyword in (node.keywords if isinstance(node, ast.Call) else ())
         if keyword.arg == "use_reentrant"
     ]
     if len(given) != 1 or not isinstance(given[0][1].value, ast.Constant) or given[0][1].value.value is not True:
         return None
     file, keyword = given[0]
-    value = span_of(keyword.value, facts.trace.sources[file], file)
+    value = facts.span_of(keyword.value, file)
     column = value.column - len("use_reentrant=")
     begin = Span(file, value.line, column, value.end_line, value.end_column)
     return begin if text_of(facts.trace.sources[file], begin) == "use_reentrant=True" else None

@@ -36,7 +36,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _report(facts: TraceIndex, recomputed: Recomputed, checkpoint: Region, backward: Backward) -> Diagnostic:
-    causes = [*_values(facts, checkpoint, backward), *_tensors(facts, checkpoint, recomputed, backward)]
+    causes = [*_values(facts, checkpoint, backward), *_tensors(facts, checkpoint, backward)]
     is_random = not causes and not recomputed.random_kept and _draws(facts, checkpoint)
     if is_random:
         text = "the second run draws other random numbers"
@@ -74,7 +74,7 @@ def _values(facts: TraceIndex, checkpoint: Region, backward: Backward) -> Iterat
         yield _Cause(change.site, text)
 
 
-def _tensors(facts: TraceIndex, checkpoint: Region, recomputed: Recomputed, backward: Backward) -> Iterator[_Cause]:
+def _tensors(facts: TraceIndex, checkpoint: Region, backward: Backward) -> Iterator[_Cause]:
     """Finds tensors that the function reads and that were changed in place between its two runs."""
     end = next((e.index for e in facts.events if _ends(e, checkpoint)), backward.started)
     first = {a.tensor: call for call in _between(facts, checkpoint.index, end) for a in call.inputs}

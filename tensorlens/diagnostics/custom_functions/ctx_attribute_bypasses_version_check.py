@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.shared_frame import is_argument
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import with_call
-from tensorlens.diagnostics.shared.edits.statements import statement_at
 from tensorlens.diagnostics.shared.edits.writes import as_new_tensor, target_of
 from tensorlens.diagnostics.shared.kept import short_iteration
 from tensorlens.diagnostics.shared.proof import proof_notes
@@ -105,7 +104,7 @@ def _kept_copy(facts: TraceIndex, stale: StaleSavedTensor) -> Iterator[Fix]:
         return
     if ast.unparse(statement.targets[0]).partition(".")[2] != stale.slot.partition(".")[2]:
         return
-    edit = with_call(facts, span_of(statement.value, facts.trace.sources[span.file], span.file), "clone")
+    edit = with_call(facts, facts.span_of(statement.value, span.file), "clone")
     yield fix(f"keep a copy as `{stale.slot}`: no later change reaches it", *filter(None, [edit]), place=span)
 
 

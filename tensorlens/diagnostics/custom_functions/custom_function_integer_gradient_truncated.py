@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
@@ -48,7 +47,7 @@ def _without(facts: TraceIndex, made: Call) -> tuple[Edit, ...]:
         return ()
     if node.args or node.keywords:
         return ()
-    whole, name = span, span_of(node.func, facts.trace.sources[span.file], span.file)
+    whole, name = span, facts.span_of(node.func, span.file)
     begin = name.end_column - len(method) - 1
     return (Edit(Span(span.file, name.end_line, begin, whole.end_line, whole.end_column), ""),)
 

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.lineage import leaf_origin, leaves_above
 from tensorlens.analysis.naming.code_text import OPERATORS
-from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import inserted_after, statement_at
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.wording import fix, named, with_method
 from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Edit, Fix
@@ -78,7 +78,7 @@ def _naming_line(facts: TraceIndex, made: Call, number: int, at: int) -> Span | 
     """Returns the line that gave a result its name at event `at`: the line that made it, or one that called its
     function."""
     name = named(facts, number, at).strip("`")
-    sites = (made.site, *callers(facts.trace, made.site))
+    sites = facts.call_chain(made.site)
     return facts.span(next((site for site in sites if name in facts.trace.sites[site].targets), made.site))
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import function_around, statement_at
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import function_around, statement_at
 from tensorlens.diagnostics.shared.edits.writes import as_new_tensor, new_value, target_of
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
@@ -69,7 +68,7 @@ def _returned(facts: TraceIndex, write: Call) -> tuple[Edit, ...]:
     value = new_value(facts, span.file, statement)
     if returns or value is None or function.body[-1] is not statement:
         return ()
-    return (Edit(span_of(statement, facts.trace.sources[span.file], span.file), f"return {value}"),)
+    return (Edit(facts.span_of(statement, span.file), f"return {value}"),)
 
 
 def _report(facts: TraceIndex, run: Run, backward: Backward, write: Call, others: list[int]) -> Diagnostic:

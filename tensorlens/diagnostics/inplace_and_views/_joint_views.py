@@ -11,23 +11,22 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import block_around
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.shared_frame import is_argument
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.imports import imported
-from tensorlens.diagnostics.shared.edits.statements import block_around, inserted_after
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.edits.writes import (
     as_new_tensor,
     new_value,
-    reads,
     statements_of,
-    stores,
     target_of,
 )
 from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of, tree_of
 
 Edits = tuple[Edit, ...]
 _SPLITTING = ("chunk", "split", "tensor_split", "split_with_sizes", "unbind")
@@ -46,11 +45,10 @@ class JointViews:
     base: str  # "" if no line stored it under a name
 
     def text(self, node: ast.expr) -> str:
-        source = self.facts.trace.sources[self.file]
-        return text_of(source, span_of(node, source, self.file))
+        return self.facts.code_of(node, self.file)
 
     def span(self, node: ast.expr) -> Span:
-        return span_of(node, self.facts.trace.sources[self.file], self.file)
+        return self.facts.span_of(node, self.file)
 
     def body(self) -> list[ast.stmt]:
         """Returns the statements of the function with the write."""
@@ -58,11 +56,11 @@ class JointViews:
 
     def is_read_below(self) -> bool:
         """Returns whether the function reads the whole tensor again, below the write or in the next iteration."""
-        name = self.base.partition(".")[0].partition("[")[0]
+        name = root_of(self.base)
         below = [each for each in self.body() if each.lineno > (self.write.end_lineno or 0)]
         if not self.base.isidentifier():
             return bool(self.base)
-        return any(reads(each, name) for each in below if not hasattr(each, "body"))
+        return any(name in read_in(each) for each in below if not hasattr(each, "body"))
 
 
 def through_base(views: JointViews) -> Edits | None:
@@ -76,7 +74,7 @@ def through_base(views: JointViews) -> Edits | None:
         return None
     variable, whole, counter, header = found
     source = _without_unbind(views, whole)
-    if source is None or any(stores(each, name) for each in loop.body for name in _names_in(whole)):
+    if source is None or any(name in assigned_in(each) for each in loop.body for name in _names_in(whole)):
         return None
     uses = [node for each in loop.body for node in ast.walk(each) if isinstance(node, ast.Name) and node.id == variable]
     augmented = [node.target for each in loop.body for node in ast.walk(each) if isinstance(node, ast.AugAssign)]
@@ -93,7 +91,7 @@ def joined_again(views: JointViews) -> Edits | None:
     if loop is None or value is None or torch is None or len(loop.body) != 1 or loop.body[0] is not views.write:
         return None
     target = target_of(views.write)
-    if not isinstance(target, ast.Name) or not stores(loop.target, target.id) or loop.orelse:
+    if not isinstance(target, ast.Name) or target.id not in assigned_in(loop.target) or loop.orelse:
         return None
     parts = f"[{value} for {views.text(loop.target)} in {views.text(loop.iter)}]"
     source = loop.iter.args[0] if _is_call(loop.iter, "enumerate") else loop.iter  # type: ignore[attr-defined]
@@ -192,7 +190,7 @@ def _loop(views: JointViews) -> ast.For | None:
     ]
     place = target_of(views.write)
     name = place.id if isinstance(place, ast.Name) else ""
-    loops = [each for each in around if name and stores(each.target, name)]
+    loops = [each for each in around if name and name in assigned_in(each.target)]
     if not loops or span is None or span.file != views.file:
         return None
     loop = loops[-1]
@@ -218,11 +216,7 @@ def _iterated(views: JointViews, loop: ast.For) -> tuple[str, ast.expr, str, Edi
         return None
     if counter:
         return name, whole, counter, ()
-    used = {
-        node.id
-        for node in ast.walk(tree_of(views.facts.trace.sources[views.file]) or loop)
-        if isinstance(node, ast.Name)
-    }
+    used = {node.id for node in ast.walk(views.facts.tree(views.file)) if isinstance(node, ast.Name)}
     free = next((each for each in _NAMES if each not in used), None)
     if free is None:
         return None
@@ -304,7 +298,7 @@ def _is_own(views: JointViews) -> bool:
 
 
 def _whole(views: JointViews, statement: ast.stmt) -> Span:
-    return span_of(statement, views.facts.trace.sources[views.file], views.file)
+    return views.facts.span_of(statement, views.file)
 
 
 def _is_call(node: ast.expr, name: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import statement_at
+from tensorlens.analysis.naming.variables import read_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.inplace_and_views._joint_views import (
     Edits,
@@ -14,8 +16,8 @@ from tensorlens.diagnostics.inplace_and_views._joint_views import (
     named_again,
     through_base,
 )
-from tensorlens.diagnostics.shared.edits.statements import moved_after, statement_at
-from tensorlens.diagnostics.shared.edits.writes import reads, statements_of, target_of
+from tensorlens.diagnostics.shared.edits.statements import moved_after
+from tensorlens.diagnostics.shared.edits.writes import statements_of, target_of
 from tensorlens.diagnostics.shared.kept import is_plain
 from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
@@ -156,7 +158,7 @@ def _later_views(rejected: RejectedCall, changed: LabelledSite, view: int | None
         names = [] if made is None else [name.lstrip("*") for name in facts.trace.sites[made.site].targets]
         body = statements_of(facts, taken.file, taken.line)
         between = [each for each in body if taken.line < each.lineno <= (place.end_line or place.line)]
-        if statement is not None and names and not any(reads(each, name) for each in between for name in names):
+        if statement is not None and names and not any(name in read_in(each) for each in between for name in names):
             edits = moved_after(facts, taken.file, taken.line, place.line)
     name = rejected.name(view)
     yield fix(

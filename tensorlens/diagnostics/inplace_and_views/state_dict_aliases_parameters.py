@@ -10,7 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.statements import module_name
 from tensorlens.diagnostics.shared.wording import finding, fix, source_text
 from tensorlens.records.model import Call
-from tensorlens.records.report import Diagnostic, Edit
+from tensorlens.records.report import Diagnostic, Edit, Label
 from tensorlens.records.source import text_of
 
 CODE = "state-dict-aliases-parameters"
@@ -22,10 +22,16 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         if facts.trace.sites[site].through != "Module.load_state_dict":
             continue
         kept = _kept(facts, [call for call in group if call.op == "Tensor.copy_"])
-        changed = None if kept is None else _changed(facts, *kept)
+        changed = None if kept is None else _last_write(facts, kept[1].inputs[0].tensor, *kept)
         if kept is not None and changed is not None and (site, kept[0].site) not in reported:
             reported.add((site, kept[0].site))
-            yield _report(facts, kept, changed)
+            yield _report(
+                facts,
+                f"`{source_text(facts, kept[1].site)}` restored nothing: it copied each tensor onto itself",
+                kept[0],
+                facts.label("modified_here", changed.site, "changes both"),
+                facts.label("needed_here", kept[1].site, "loads what is there already"),
+            )
     yield from _snapshots_compared(facts)
 
 
@@ -38,10 +44,18 @@ def _snapshots_compared(facts: TraceIndex) -> Iterator[Diagnostic]:
             aliases.update((access.tensor, call) for access in call.outputs)
         elif len(call.inputs) == 2 and call.site not in reported and {a.tensor for a in call.inputs} <= aliases.keys():
             first, last = sorted((aliases[access.tensor] for access in call.inputs), key=lambda made: made.index)
-            changed = _changed_between(facts, first, last) if _is_one_memory(facts, call) else None
+            number = first.outputs[0].tensor
+            changed = _last_write(facts, number, first, last) if _is_one_memory(facts, call) else None
             if changed is not None:
                 reported.add(call.site)
-                yield _report_compared(facts, first, call, changed)
+                yield _report(
+                    facts,
+                    f"`{source_text(facts, call.site)}` computes with one tensor twice: the first snapshot has the new "
+                    "values too",
+                    first,
+                    facts.label("observed_here", changed.site, "changes both"),
+                    facts.label("needed_here", call.site, "finds the same values in both"),
+                )
 
 
 def _is_one_memory(facts: TraceIndex, call: Call) -> bool:
@@ -50,28 +64,11 @@ def _is_one_memory(facts: TraceIndex, call: Call) -> bool:
     return same and one != other and facts.tensor(one).shape == facts.tensor(other).shape
 
 
-def _changed_between(facts: TraceIndex, first: Call, last: Call) -> Call | None:
-    """Returns the last write to the memory of `first`'s result before `last` gave the same memory again."""
-    memory = facts.storage_of(first.outputs[0].tensor, last.index)
+def _last_write(facts: TraceIndex, number: int, first: Call, last: Call) -> Call | None:
+    """Returns the last write, between two calls, to the memory that a tensor has at the second one."""
+    memory = facts.storage_of(number, last.index)
     between = (call for call in reversed(facts.calls) if first.index < call.index < last.index and call.writes)
     return next((c for c in between if any(facts.storage_of(w.tensor, c.index) == memory for w in c.writes)), None)
-
-
-def _report_compared(facts: TraceIndex, first: Call, used: Call, changed: Call) -> Diagnostic:
-    edit, text = _copied(facts, first), source_text(facts, used.site)
-    return finding(
-        CODE,
-        "warning",
-        f"`{text}` computes with one tensor twice: the first snapshot has the new values too",
-        "`state_dict()` returns the model's own tensors, not copies: they changed together with the model",
-        [
-            facts.label("shared_here", first.site, "the same memory as the parameters"),
-            facts.label("observed_here", changed.site, "changes both"),
-            facts.label("needed_here", used.site, "finds the same values in both"),
-        ],
-        fixes=(fix("keep a copy of each tensor", *(() if edit is None else (edit,)), place=facts.span(first.site)),),
-        evidence={"kept": source_text(facts, first.site)},
-    )
 
 
 def _kept(facts: TraceIndex, copies: list[Call]) -> tuple[Call, Call] | None:
@@ -91,28 +88,16 @@ def _kept(facts: TraceIndex, copies: list[Call]) -> tuple[Call, Call] | None:
     return (made[0], copies[0]) if made else None
 
 
-def _changed(facts: TraceIndex, alias: Call, copy: Call) -> Call | None:
-    """Returns the last write to the memory between the two: what the script loads again had changed."""
-    memory = facts.storage_of(copy.inputs[0].tensor, copy.index)
-    between = (call for call in reversed(facts.calls) if alias.index < call.index < copy.index and call.writes)
-    return next((c for c in between if any(facts.storage_of(w.tensor, c.index) == memory for w in c.writes)), None)
-
-
-def _report(facts: TraceIndex, kept: tuple[Call, Call], changed: Call) -> Diagnostic:
-    alias, copy = kept
-    edit, here = _copied(facts, alias), facts.span(alias.site)
+def _report(facts: TraceIndex, title: str, kept: Call, changed: Label | None, used: Label | None) -> Diagnostic:
+    edit = _copied(facts, kept)
     return finding(
         CODE,
         "warning",
-        f"`{source_text(facts, copy.site)}` restored nothing: it copied each tensor onto itself",
+        title,
         "`state_dict()` returns the model's own tensors, not copies: they changed together with the model",
-        [
-            facts.label("shared_here", alias.site, "the same memory as the parameters"),
-            facts.label("modified_here", changed.site, "changes both"),
-            facts.label("needed_here", copy.site, "loads what is there already"),
-        ],
-        fixes=(fix("keep a copy of each tensor", *(() if edit is None else (edit,)), place=here),),
-        evidence={"kept": source_text(facts, alias.site)},
+        [facts.label("shared_here", kept.site, "the same memory as the parameters"), changed, used],
+        fixes=(fix("keep a copy of each tensor", *(() if edit is None else (edit,)), place=facts.span(kept.site)),),
+        evidence={"kept": source_text(facts, kept.site)},
     )
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.variables import assigned_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.imports import imported
-from tensorlens.diagnostics.shared.edits.statements import function_around
-from tensorlens.diagnostics.shared.edits.writes import statements_of, stores
+from tensorlens.diagnostics.shared.edits.writes import statements_of
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, op_text
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import NonfiniteDerivative
 from tensorlens.records.report import Diagnostic, Edit, Fix
-from tensorlens.records.source import one_line, text_of
+from tensorlens.records.source import one_line
 
 UNSELECTED = "nan-gradient-from-unselected-branch"
 _HARMLESS = {
@@ -203,13 +203,12 @@ def _selected_before(facts: TraceIndex, call: Call, select: Call | None) -> tupl
     between = [each for each in body if span.line <= each.lineno <= there.line]
     torch = imported(facts, span.file, "torch")
     is_here = around is function_around(facts, there.file, there.line) and span.line <= there.line
-    if not is_here or torch is None or any(stores(each, name) for each in between for name in names):
+    if not is_here or torch is None or any(name in assigned_in(each) for each in between for name in names):
         return ()
-    source = facts.trace.sources[span.file]
-    value, condition = (text_of(source, span_of(node, source, span.file)) for node in (operands[0], chosen[0]))
+    value, condition = (facts.code_of(node, span.file) for node in (operands[0], chosen[0]))
     first, second = (value, _harmless(call)) if chosen[1] else (_harmless(call), value)
     text = f"{torch[0]}.where({condition}, {first}, {second})"
-    return (*torch[1], Edit(span_of(operands[0], source, span.file), text))
+    return (*torch[1], Edit(facts.span_of(operands[0], span.file), text))
 
 
 def _leads_to(facts: TraceIndex, call: Call, number: int, select: Call) -> bool:

@@ -6,17 +6,17 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.places import callers
+from tensorlens.analysis.code_around import function_around, statement_around, statement_at
+from tensorlens.analysis.naming.assignments import assigned_pairs
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.variables import owned_by
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
 from tensorlens.analysis.training.timeline import Training
-from tensorlens.diagnostics.shared.edits.scopes import is_visible, receiver, simple_statement
-from tensorlens.diagnostics.shared.edits.statements import function_around, inserted_after, statement_at
+from tensorlens.diagnostics.shared.edits.scopes import is_visible, receiver
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of, tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def replacing_call(training: Training, step: Step, site: int | None) -> int | No
     making = _making(training, step)
     if making is None or site is None:
         return None
-    chain = (site, *callers(training.facts.trace, site))
+    chain = training.facts.call_chain(site)
     return next((each for each in chain if is_visible(training.facts, making.target, making.site, each)), None)
 
 
@@ -53,8 +53,7 @@ def made_again(training: Training, step: Step, sites: set[int]) -> Edit | None:
     if _is_given_away(facts, making) or not all(_means_the_same(facts, name, making, place) for name in _names(making)):
         return None
     ((file, line),) = lines
-    text = facts.trace.sources[making.file]
-    code = f"{making.target} = {text_of(text, span_of(making.value, text, making.file))}"
+    code = f"{making.target} = {facts.code_of(making.value, making.file)}"
     return None if "\n" in code else inserted_after(facts, file, line, code)
 
 
@@ -62,20 +61,16 @@ def _making(training: Training, step: Step) -> _Making | None:
     """Finds the assignment to the name that the optimizer has at its step."""
     facts, made = training.facts, training.optimizer_call(step)
     name = receiver(facts, step.site, "step")
-    for site in () if made is None or name is None else (made.site, *callers(facts.trace, made.site)):
+    for site in () if made is None or name is None else facts.call_chain(made.site):
         span = facts.trace.sites[site].span
-        node, statement = facts.names.syntax.node(span), simple_statement(facts, span)
+        node, statement = facts.names.syntax.node(span), statement_around(facts, span)
         if isinstance(node, ast.Call) and isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            pairs = _pairs(statement.targets[0], statement.value)
-            target = next((plain_name(left) for left, right in pairs if ast.dump(right) == ast.dump(node)), None)
+            target = next(
+                (plain_name(left) for left, right in assigned_pairs(statement) if ast.dump(right) == ast.dump(node)),
+                None,
+            )
             return _Making(site, target, node, span.file) if target is not None and target == name else None
     return None
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        return list(zip(target.elts, value.elts, strict=True))
-    return [(target, value)]
 
 
 def _names(making: _Making) -> set[str]:
@@ -91,16 +86,9 @@ def _means_the_same(facts: TraceIndex, name: str, making: _Making, place: int) -
     if is_visible(facts, name, making.site, place):
         return True
     other = facts.trace.sites[place]
-    tree, root = tree_of(facts.trace.sources.get(making.file, "")), name.partition(".")[0]
-    functions = [function_around(facts, s.file, s.line) for s in (facts.trace.sites[making.site].span, other.span)]
-    local = {
-        node.arg if isinstance(node, ast.arg) else node.id
-        for function in functions
-        if function is not None
-        for node in ast.walk(function)
-        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    }
-    return other.span.file == making.file and tree is not None and root in _top_level(tree) - local
+    spans = facts.trace.sites[making.site].span, other.span
+    local = set[str]().union(*(owned_by(function_around(facts, span.file, span.line)) for span in spans))
+    return other.span.file == making.file and name.partition(".")[0] in _top_level(facts.tree(making.file)) - local
 
 
 def _top_level(tree: ast.Module) -> set[str]:
@@ -116,7 +104,7 @@ def _top_level(tree: ast.Module) -> set[str]:
 
 def _is_given_away(facts: TraceIndex, making: _Making) -> bool:
     """Returns whether a line passes the optimizer on, as to a schedule, or gives it another name."""
-    tree = tree_of(facts.trace.sources.get(making.file, "")) or ast.Module([], [])
+    tree = facts.tree(making.file)
     given = [each for node in ast.walk(tree) if isinstance(node, ast.Call) for each in node.args]
     given += [k.value for node in ast.walk(tree) if isinstance(node, ast.Call) for k in node.keywords]
     given += [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.Return) and node.value]
@@ -143,7 +131,7 @@ def loaded_into(training: Training, step: Step, group: list[ReplacedParameter]) 
     if not is_given or not fits or not is_visible(facts, target, made.site, group[0].site):
         return None
     code = f"{target}.load_state_dict({source}.state_dict())"
-    return Edit(span_of(statement, facts.trace.sources[span.file], span.file), code), code
+    return Edit(facts.span_of(statement, span.file), code), code
 
 
 def _copied(value: ast.expr) -> str | None:

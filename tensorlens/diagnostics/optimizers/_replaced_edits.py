@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import ast
 
-from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.places import callers
+from tensorlens.analysis.code_around import block_around, statement_at
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.edits.scopes import beside, lines_of_frame, names_in
-from tensorlens.diagnostics.shared.edits.statements import (
-    block_around,
-    inserted_after,
-    module_name,
-    moved_after,
-    statement_at,
-)
+from tensorlens.diagnostics.shared.edits.statements import inserted_after, moved_after
+from tensorlens.diagnostics.shared.edits.writes import copied_into
 from tensorlens.records.model import Call, Span
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of
 
 _PARAMETER = ("Parameter", "nn.Parameter", "torch.nn.Parameter")
 
@@ -32,28 +26,14 @@ def written_into(facts: TraceIndex, site: int | None, target: str) -> Edit | Non
     statement = None if span is None else statement_at(facts, span.file, span.line)
     if span is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
-    value, torch = statement.value, module_name(facts, span.file, "torch")
-    if plain_name(statement.targets[0]) != target or not isinstance(value, ast.Call) or torch is None:
+    value = statement.value
+    if plain_name(statement.targets[0]) != target or not isinstance(value, ast.Call):
         return None
     if ast.unparse(value.func) not in _PARAMETER or len(value.args) != 1 or value.keywords:
         return None
-    values = value.args[0]
-    if isinstance(values, ast.Starred) or statement.lineno != statement.end_lineno:
+    if isinstance(value.args[0], ast.Starred):
         return None
-    text = facts.trace.sources[span.file]
-    place = span_of(statement, text, span.file)
-    inner = text_of(text, span_of(values, text, span.file))
-    if len(block_around(facts, span.file, statement)) == 0 or _shares_line(facts, statement, span.file):
-        return None
-    indent = " " * place.column
-    return Edit(place, f"with {torch}.no_grad():\n{indent}    {target}.copy_({inner})")
-
-
-def _shares_line(facts: TraceIndex, statement: ast.stmt, file: str) -> bool:
-    block = block_around(facts, file, statement)
-    others = [each for each in block if each is not statement]
-    head = facts.trace.sources[file].split("\n")[statement.lineno - 1][: statement.col_offset]
-    return bool(head.strip()) or any(each.lineno <= statement.lineno <= (each.end_lineno or 0) for each in others)
+    return copied_into(facts, span.file, statement, value.args[0])
 
 
 def made_later(training: Training, step: Step, replaced: set[int]) -> tuple[Edit, ...]:
@@ -96,7 +76,7 @@ def _dependent(block: list[ast.stmt]) -> list[ast.stmt] | None:
     for statement in block[1:]:
         if names_in(statement, ast.Load) & _assigned(moved):
             moved.append(statement)
-        elif _roots(statement, ast.Store) & set[str]().union(*(_roots(each, ast.Load) for each in moved)):
+        elif assigned_in(statement) & read_in(*moved):
             return None
     simple = all(isinstance(each, ast.Assign) for each in moved)
     return moved if simple and _assigned(moved) else None
@@ -106,14 +86,10 @@ def _assigned(statements: list[ast.stmt]) -> set[str]:
     return set[str]().union(*(names_in(each, ast.Store) for each in statements))
 
 
-def _roots(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, context)}
-
-
 def _draws_random_numbers(facts: TraceIndex, line: int) -> bool:
     """Returns whether calls that a line led to make parameters or random values."""
     calls = (call for call in facts.calls if call.op == "nn.Parameter" or "init." in call.op or "rand" in call.op)
-    return any(facts.same_line(site, line) for call in calls for site in (call.site, *callers(facts.trace, call.site)))
+    return any(facts.same_line(site, line) for call in calls for site in facts.call_chain(call.site))
 
 
 def _stepped_before(training: Training, made: Call, replaced: set[int]) -> bool:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import function_around, statement_at
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.registration import registered
-from tensorlens.diagnostics.shared.edits.statements import function_around, statement_at
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Diagnostic, Edit, Fix, Label
-from tensorlens.records.source import text_of, tree_of
 
 CODE = "optimizer-empty-parameter-list"
 
@@ -94,17 +92,17 @@ def _listed(facts: TraceIndex, failure: Failure) -> Edit | None:
     here = facts.span(failure.site)
     if generator is None or here is None:
         return None
-    text, scope = facts.trace.sources.get(here.file, ""), function_around(facts, here.file, here.line)
+    scope = function_around(facts, here.file, here.line)
     found = [
         node
-        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        for node in ast.walk(facts.tree(here.file))
         if isinstance(node, ast.Assign) and [plain_name(target) for target in node.targets] == [generator.name]
         and function_around(facts, here.file, node.lineno) is scope
     ]  # fmt: skip
     if len(found) != 1:
         return None
-    span = span_of(found[0].value, text, here.file)
-    return Edit(span, f"list({text_of(text, span)})")
+    value = found[0].value
+    return Edit(facts.span_of(value, here.file), f"list({facts.code_of(value, here.file)})")
 
 
 def _registered(facts: TraceIndex, failure: Failure) -> tuple[Edit, ...]:

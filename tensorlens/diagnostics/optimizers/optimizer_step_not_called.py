@@ -6,8 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import ancestry, graph_leaves
-from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_READ, Training, training_of
@@ -17,7 +15,6 @@ from tensorlens.diagnostics.shared.optimizers import made_name
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Backward, Call, Span
 from tensorlens.records.report import Diagnostic, Edit, Fix
-from tensorlens.records.source import tree_of
 
 CODE = "optimizer-step-not-called"
 LAST = 20  # numbers read from torch that are followed back
@@ -137,20 +134,20 @@ def _calling(training: Training, made: Call, optimizer: str, last: Backward) -> 
 def _named_without_call(facts: TraceIndex, optimizer: str, made: Call) -> Span | None:
     """Finds the statement `optimizer.step` in the file that made the optimizer, if it is the only one."""
     file = facts.trace.sites[made.site].span.file
-    text = facts.trace.sources.get(file, "")
-    nodes = ast.walk(tree_of(text) or ast.Module([], []))
-    found = [n for n in nodes if isinstance(n, ast.Expr) and plain_name(n.value) == f"{optimizer}.step"]
-    return span_of(found[0], text, file) if len(found) == 1 else None
+    found = [
+        n for n in ast.walk(facts.tree(file)) if isinstance(n, ast.Expr) and plain_name(n.value) == f"{optimizer}.step"
+    ]
+    return facts.span_of(found[0], file) if len(found) == 1 else None
 
 
 def _last_change(training: Training, last: Backward) -> int:
     """Returns the line of the pass, or of the last call below it in its function that changed a gradient by hand."""
     facts, site = training.facts, last.site
-    scope = place_of(facts.trace.sites[site])[:2]
+    scope = facts.scope(site)
     for change in last.gradients:
         for moment in training.moments.get(change.tensor, ()):
             other = moment.event.site
             if moment.kind == "touch" and moment.index > last.index and other is not None:
                 below = facts.trace.sites[other].span.line > facts.trace.sites[site].span.line
-                site = other if below and place_of(facts.trace.sites[other])[:2] == scope else site
+                site = other if below and facts.scope(other) == scope else site
     return site

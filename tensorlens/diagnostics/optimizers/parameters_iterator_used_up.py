@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
@@ -16,7 +15,7 @@ from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call, Span
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Diagnostic, Edit, Label
-from tensorlens.records.source import text_of, tree_of
+from tensorlens.records.source import text_of
 
 CODE = "parameters-iterator-used-up"
 _CLIP = "clip_grad_norm_"
@@ -79,7 +78,7 @@ def _has_backward(facts: TraceIndex, start: int, end: int) -> bool:
 
 def _only_value(facts: TraceIndex, file: str, name: str) -> ast.expr | None:
     """Returns what a file assigns to a name, if that is one value that can be an iterator."""
-    tree = tree_of(facts.trace.sources.get(file, "")) or ast.Module([], [])
+    tree = facts.tree(file)
     stored = [node for node in ast.walk(tree) if _stores(node, name)]
     values = [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and _assigns(node, name)]
     if len(stored) != 1 or len(values) != 1 or not isinstance(values[0], ast.Call | ast.GeneratorExp):
@@ -122,4 +121,4 @@ def _span(training: Training, used_up: _UsedUp) -> Span:
     made = training.optimizer_call(used_up.step)
     assert made is not None  # `_used_up` has found it
     file = training.facts.trace.sites[made.site].span.file
-    return span_of(used_up.value, training.facts.trace.sources[file], file)
+    return training.facts.span_of(used_up.value, file)

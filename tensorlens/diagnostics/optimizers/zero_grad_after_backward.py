@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import function_around, statement_at
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.cleared_gradients import ClearedGradients, cleared_gradients
 from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.edits.scopes import beside
-from tensorlens.diagnostics.shared.edits.statements import function_around, moved_after, statement_at
+from tensorlens.diagnostics.shared.edits.statements import moved_after
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Span

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
-from tensorlens.diagnostics.shared.edits.statements import statement_at
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Span
@@ -71,5 +70,5 @@ def _called(facts: TraceIndex, flag: FlagOnModule, target: str) -> tuple[Edit, .
     statement = None if span is None else statement_at(facts, span.file, span.line)
     if span is None or statement is None or statement.lineno != statement.end_lineno:
         return ()
-    place = span_of(statement, facts.trace.sources[span.file], span.file)
+    place = facts.span_of(statement, span.file)
     return (Edit(place, f"{target}.requires_grad_(False)"),)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tensorlens.analysis.aliases import is_only_user
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange, is_saved_on_line
 from tensorlens.analysis.shared_frame import is_argument, is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
@@ -223,7 +222,7 @@ def _in_library(facts: TraceIndex, save: Save, call: Call) -> Fix:
     name = described(facts, save.tensor, _at(save))
     if layer is not None:
         node, file, position = layer
-        text, span = ast.unparse(node), span_of(node, facts.trace.sources[file], file)
+        text, span = ast.unparse(node), facts.span_of(node, file)
         plain = ast.unparse(ast.Call(node.func, [], []))
         is_used = inside or not is_called_for_its_write(facts, call)
         edits = (Edit(span, plain),) if len(node.args) + len(node.keywords) == 1 and is_used else ()

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.carried import carried, every_carried
 from tensorlens.analysis.contexts import failed_backward, open_region, recomputing_checkpoint
 from tensorlens.analysis.lineage import ancestry, calls_reached_by, graph_leaves
-from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._reused_result import before_closure, fixes_of_one_result
 from tensorlens.diagnostics.shared.carried_fixes import assigned_detach, cut_carried, unused_detach
@@ -193,12 +192,8 @@ def _detached(facts: TraceIndex, freeing: Backward, shared: int) -> tuple[str, E
         return None
     reached = calls_reached_by(facts, freeing).calls
     users = [call for call in facts.calls if made.index < call.index < freeing.index and call.index in reached]
-    sites = dict.fromkeys(site for call in users for site in (call.site, *callers(facts.trace, call.site)))
-    lines = {
-        facts.trace.sites[site].span.line
-        for site in sites
-        if place_of(facts.trace.sites[site])[:2] == place_of(here)[:2]
-    }
+    sites = dict.fromkeys(site for call in users for site in facts.call_chain(call.site))
+    lines = {facts.trace.sites[site].span.line for site in sites if facts.scope(site) == place_of(here)[:2]}
     found = [
         edit for line in sorted(lines) if (edit := argument_with_call(facts, here.span.file, line, name, "detach"))
     ]
@@ -227,7 +222,7 @@ def links(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Back
     _, above = before_closure(facts, failure, freeing)
     if above:
         span = facts.trace.sites[failure.stack[-1]].span
-        place = span_of(above[-1], facts.trace.sources[span.file], span.file)
+        place = facts.span_of(above[-1], span.file)
         yield Label("graph_built_here", place, "runs once, for all passes")
     shared = _shared_and_kept(facts, failure, built, freeing) if freeing.site != failure.site else None
     if shared is not None and (cut := _detached(facts, freeing, shared)):

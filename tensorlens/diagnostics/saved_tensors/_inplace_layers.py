@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from tensorlens.analysis.code_around import class_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call
-from tensorlens.records.source import tree_of
 
 
 def inplace_layer(facts: TraceIndex, call: Call, inside: bool) -> tuple[ast.Call, str, int] | None:
@@ -22,16 +22,10 @@ def inplace_layer(facts: TraceIndex, call: Call, inside: bool) -> tuple[ast.Call
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
         return None
     owner = ast.unparse(node.func)
-    tree = tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])
-    kinds = [
-        kind
-        for kind in ast.walk(tree)
-        if isinstance(kind, ast.ClassDef) and kind.lineno <= span.line <= (kind.end_lineno or kind.lineno)
-    ]
+    scope = class_around(facts, span.file, span.line) if owner.startswith("self.") else facts.tree(span.file)
     assigned = [
         each.value
-        for scope in (kinds if owner.startswith("self.") else [tree])
-        for each in ast.walk(scope)
+        for each in (() if scope is None else ast.walk(scope))
         if isinstance(each, ast.Assign) and any(ast.unparse(target) == owner for target in each.targets)
     ]
     if len(assigned) != 1 or not isinstance(assigned[0], ast.Call):
@@ -56,7 +50,7 @@ def is_called_for_its_write(facts: TraceIndex, call: Call) -> bool:
     owner = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
     return any(
         isinstance(each, ast.Expr) and isinstance(each.value, ast.Call) and ast.unparse(each.value.func) == owner
-        for each in ast.walk(tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], []))
+        for each in ast.walk(facts.tree(span.file))
     )
 
 

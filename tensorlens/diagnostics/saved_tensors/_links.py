@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensorlens.analysis.carried import name_in_function
-from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.saved_tensors import SavedTensorChange, is_step
 from tensorlens.analysis.shared_frame import is_only_call, shared_frame
 from tensorlens.analysis.trace_index import TraceIndex
@@ -27,7 +26,7 @@ def layer_label(facts: TraceIndex, change: SavedTensorChange) -> Label | None:
     layer = inplace_layer(facts, event, made is not None and is_made_inside(facts, made, event))
     if layer is None:
         return None
-    span = span_of(layer[0], facts.trace.sources[layer[1]], layer[1])
+    span = facts.span_of(layer[0], layer[1])
     return Label("modified_here", span, "this layer writes into its input")
 
 
@@ -41,9 +40,8 @@ def way_back_label(facts: TraceIndex, change: SavedTensorChange, failure: Failur
         frame = shared_frame(facts, event, failure)
         return _undetached_label(facts, Overwritten(event, failure, frame, change)) if is_step(facts, event) else None
     found, after = state
-    name, here = name_in_function(facts, found, after.site), place_of(facts.trace.sites[after.site])[:2]
-    sites = (found.use.site, *callers(facts.trace, found.use.site))
-    site = next((each for each in sites if place_of(facts.trace.sites[each])[:2] == here), None)
+    name = name_in_function(facts, found, after.site)
+    site = facts.site_in(facts.scope(after.site), found.use.site)
     what = "this" if name is None or "[" in name else f"`{name}`"
     return facts.label("graph_built_here", site, f"{what} leads back to an earlier pass")
 
@@ -55,7 +53,7 @@ def _undetached_label(facts: TraceIndex, case: Overwritten) -> Label | None:
         return None
     statement = part.statements[0]
     value = statement.value if isinstance(statement, ast.Assign) else statement
-    place = span_of(value, facts.trace.sources[span.file], span.file)
+    place = facts.span_of(value, span.file)
     return Label("graph_built_here", place, f"computed from `{part.cut[0]}` with its history")
 
 
@@ -68,12 +66,12 @@ def loss_label(facts: TraceIndex, change: SavedTensorChange, failure: Failure) -
     made = facts.creator(failure.inputs[0].tensor) if failure.inputs else None
     if not isinstance(event, Call) or made is None or made.index > event.index or not is_step(facts, event):
         return None
-    here = {place_of(facts.trace.sites[site])[:2] for site in (event.site, *callers(facts.trace, event.site))}
+    here = {facts.scope(site) for site in facts.call_chain(event.site)}
     inner = made.site
     for site in callers(facts.trace, made.site):
-        if place_of(facts.trace.sites[inner])[:2] in here or not is_only_call(facts, site, inner):
+        if facts.scope(inner) in here or not is_only_call(facts, site, inner):
             return None
-        if place_of(facts.trace.sites[site])[:2] in here:
+        if facts.scope(site) in here:
             return facts.label("called_here", site, "computes that loss, before the step")
         inner = site
     return None

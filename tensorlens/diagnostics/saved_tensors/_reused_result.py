@@ -7,25 +7,24 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.carried import every_carried, names_in_frame
-from tensorlens.analysis.contexts import failed_backward
-from tensorlens.analysis.lineage import calls_reached_by, graph_leaves
-from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.places import callers, place_of
-from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_call
-from tensorlens.diagnostics.shared.edits.statements import (
+from tensorlens.analysis.code_around import (
     block_around,
     function_around,
-    inserted_after,
-    inserted_before,
     loop_around_line,
+    scope_around,
     statement_at,
-    without_statement,
 )
+from tensorlens.analysis.contexts import failed_backward
+from tensorlens.analysis.lineage import calls_reached_by, graph_leaves
+from tensorlens.analysis.naming.places import Scope, place_of
+from tensorlens.analysis.naming.variables import assigned_in, owned_by, read_in
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_call
+from tensorlens.diagnostics.shared.edits.statements import inserted_after, inserted_before, without_statement
 from tensorlens.diagnostics.shared.wording import fix, source_text
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Edit, Fix
-from tensorlens.records.source import line_at, tree_of
+from tensorlens.records.source import line_at
 
 _KEPT = re.compile(r"(.+?)(?:\[[^\[\]]+\])?")
 
@@ -130,9 +129,8 @@ def _names_attribute(node: ast.AST, last: str) -> bool:
 
 def _begins_empty(facts: TraceIndex, file: str, last: str) -> bool:
     """Returns whether a file sets an attribute to None or `{}` at first, and later asks whether it is."""
-    tree = tree_of(facts.trace.sources.get(file, ""))
     empty = asked = False
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in ast.walk(facts.tree(file)):
         if isinstance(node, ast.Assign) and any(_names_attribute(t, last) for t in node.targets):
             value = node.value
             empty |= isinstance(value, ast.Constant) and value.value is None
@@ -150,7 +148,7 @@ def _moved_into_loop(facts: TraceIndex, failure: Failure, freeing: Backward) -> 
     site, span, loop = next(around, (None, None, None))
     if failed is None or site is None or span is None or loop is None or freeing.site != failure.site:
         return ()
-    function, block = place_of(facts.trace.sites[site])[:2], block_around(facts, span.file, loop)
+    function, block = facts.scope(site), block_around(facts, span.file, loop)
     statements: list[ast.stmt] = []
     for index in sorted(calls_reached_by(facts, failed).calls):
         call = facts.call(index)
@@ -168,7 +166,7 @@ def _moved_into_loop(facts: TraceIndex, failure: Failure, freeing: Backward) -> 
     return _moved(facts, span.file, statements, loop)
 
 
-def _make_leaf(facts: TraceIndex, failed: Backward, statements: Sequence[ast.stmt], function: Sequence[str]) -> bool:
+def _make_leaf(facts: TraceIndex, failed: Backward, statements: Sequence[ast.stmt], function: Scope) -> bool:
     """Returns whether one of the statements also makes what is trained."""
     lines = {each.lineno for each in statements}
     leaves = (leaf for root in failed.roots for leaf in graph_leaves(facts, root.tensor, failed.index))
@@ -189,19 +187,21 @@ def before_closure(
         return None, []
     if span is None or outer is None or not any(inner is each for each in outer.body):
         return None, []
-    frames = (place_of(facts.trace.sites[site])[:2] for site in failure.stack[:-1])
+    frames = (facts.scope(site) for site in failure.stack[:-1])
     frame = next((each for each in frames if each[0] == span.file and each[1].rpartition(".")[2] == outer.name), None)
     statements: list[ast.Assign] = []
-    for index in sorted(calls_reached_by(facts, failed).calls) if frame is not None else ():
+    if frame is None:
+        return None, []
+    for index in sorted(calls_reached_by(facts, failed).calls):
         call = facts.call(index)
         if call is None or call.index > freeing.index:
             continue
-        line = _line_in(facts, call, frame or ())
+        line = _line_in(facts, call, frame)
         own = None if line is None else statement_at(facts, span.file, line)
         if not isinstance(own, ast.Assign) or not any(own is each for each in outer.body) or own.lineno > inner.lineno:
             return None, []
         statements += [] if own in statements else [own]
-    if frame is None or _make_leaf(facts, failed, statements, frame):
+    if _make_leaf(facts, failed, statements, frame):
         return None, []
     return (inner, statements) if statements and _only_read_in(outer, inner, statements) else (None, [])
 
@@ -209,21 +209,16 @@ def before_closure(
 def _only_read_in(outer: ast.AST, inner: ast.FunctionDef, statements: list[ast.Assign]) -> bool:
     """Returns whether an inner function alone uses what the statements compute, and has all that they read."""
     inside, own = {id(n) for n in ast.walk(inner)}, {id(n) for each in statements for n in ast.walk(each)}
-    given = {
-        n.id for each in statements for n in ast.walk(each) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
-    read = {n.id for each in statements for n in ast.walk(each) if isinstance(n, ast.Name)}
-    kept = {n.id for n in ast.walk(inner) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    given = assigned_in(*statements)
     rest = (n for n in ast.walk(outer) if isinstance(n, ast.Name) and id(n) not in inside | own)
-    return read.isdisjoint(kept | {each.arg for each in inner.args.args}) and given.isdisjoint(n.id for n in rest)
+    return owned_by(inner).isdisjoint(read_in(*statements) | given) and given.isdisjoint(n.id for n in rest)
 
 
 def _moved(
     facts: TraceIndex, file: str, statements: Sequence[ast.stmt], loop: ast.For | ast.While | ast.FunctionDef
 ) -> tuple[Edit, ...]:
     text = facts.trace.sources.get(file, "")
-    parts = [part for each in statements for part in ast.walk(each)]
-    given = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    given = assigned_in(*statements)
     first = statements[0].lineno if statements else loop.lineno
     rest = [s for s in block_around(facts, file, loop) if first < s.lineno < loop.lineno and s not in statements]
     defined = [each for each in rest if isinstance(each, ast.FunctionDef)]
@@ -242,12 +237,10 @@ def _moved(
     return (*(each for each in removed if each is not None), added)
 
 
-def _line_in(facts: TraceIndex, call: Call, function: Sequence[str]) -> int | None:
+def _line_in(facts: TraceIndex, call: Call, function: Scope) -> int | None:
     """Returns the line of a function that led to a call."""
-    for site in (call.site, *callers(facts.trace, call.site)):
-        if place_of(facts.trace.sites[site])[:2] == tuple(function):
-            return facts.trace.sites[site].span.line
-    return None
+    span = facts.span(facts.site_in(function, call.site))
+    return None if span is None else span.line
 
 
 def _detached(facts: TraceIndex, failure: Failure, freeing: Backward) -> tuple[str, Edit] | None:
@@ -271,15 +264,15 @@ def _detached(facts: TraceIndex, failure: Failure, freeing: Backward) -> tuple[s
 
 
 def _at_assignment(facts: TraceIndex, file: str, name: str, loop: ast.For | ast.While) -> Edit | None:
-    scope = function_around(facts, file, loop.lineno) or tree_of(facts.trace.sources.get(file, ""))
-    uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name] if scope else []
+    scope = scope_around(facts, file, loop.lineno)
+    uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name]
     outside = [node for node in uses if not loop.lineno <= node.lineno <= (loop.end_lineno or 0)]
     if len(outside) != 1 or not isinstance(outside[0].ctx, ast.Store):
         return None
     statement = statement_at(facts, file, outside[0].lineno)
     if not isinstance(statement, ast.Assign) or statement.targets != [outside[0]]:
         return None
-    return with_call(facts, span_of(statement.value, facts.trace.sources[file], file), "detach")
+    return with_call(facts, facts.span_of(statement.value, file), "detach")
 
 
 def _at_argument(facts: TraceIndex, file: str, name: str, loop: ast.For | ast.While) -> Edit | None:

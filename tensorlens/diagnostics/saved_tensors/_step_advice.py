@@ -10,10 +10,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.lineage import graph_leaves
-from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
-from tensorlens.analysis.shared_frame import SharedFrame, function_of
+from tensorlens.analysis.shared_frame import SharedFrame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.run_again import Rerun, RunAgain
 from tensorlens.diagnostics.shared.edits.statements import moved_after
@@ -22,7 +23,6 @@ from tensorlens.diagnostics.shared.parameter_copies import with_copied_parameter
 from tensorlens.diagnostics.shared.wording import fix, named, source_text
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Edit, Fix
-from tensorlens.records.source import tree_of
 
 _MOST = 3  # helps
 
@@ -87,7 +87,7 @@ def _with_or(title: str) -> str:
 def begin_of(facts: TraceIndex, case: Overwritten) -> int:
     """Returns the first event of the run of the line that changed the parameters: a loop there changes several."""
     first = case.change.index
-    scope = place_of(facts.trace.sites[case.change.site])[:2]
+    scope = facts.scope(case.change.site)
     lines = _lines_of(facts, case.at)
     for event in reversed(facts.events[: facts.trace.position(first)]):
         site = facts.trace.sites[event.site] if isinstance(event, Call) else None
@@ -102,12 +102,12 @@ def begin_of(facts: TraceIndex, case: Overwritten) -> int:
 def end_of(facts: TraceIndex, case: Overwritten) -> int:
     """Returns the last event of the run of the line that changed the parameters."""
     last, lines = case.change.index, _lines_of(facts, case.at)
-    scope = place_of(facts.trace.sites[case.at])[:2]
+    scope = facts.scope(case.at)
     for event in facts.events[facts.trace.position(last) :]:
         if event.index >= case.failure.index or not isinstance(event, Call):
             break
-        sites = [event.site, *callers(facts.trace, event.site)]
-        spans = [facts.trace.sites[each].span for each in sites if place_of(facts.trace.sites[each])[:2] == scope]
+        sites = facts.call_chain(event.site)
+        spans = [facts.trace.sites[each].span for each in sites if facts.scope(each) == scope]
         if case.at not in sites and not any(lines[0] <= span.line <= lines[1] for span in spans):
             break
         last = event.index
@@ -116,9 +116,8 @@ def end_of(facts: TraceIndex, case: Overwritten) -> int:
 
 def _lines_of(facts: TraceIndex, site: int) -> tuple[int, int]:
     """Returns the first and last line of the outermost loop or block of its function around a site."""
-    span, function = facts.trace.sites[site].span, function_of(facts, site)
-    scope = tree_of(facts.trace.sources.get(span.file, "")) if function is None else function
-    for node in ast.walk(scope) if scope is not None else ():
+    span = facts.trace.sites[site].span
+    for node in ast.walk(scope_around(facts, span.file, span.line)):
         if isinstance(node, ast.With | ast.For) and node.lineno <= span.line <= (node.end_lineno or 0):
             if not any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in ast.walk(node)):
                 return node.lineno, node.end_lineno or node.lineno
@@ -217,15 +216,14 @@ def _moved_with_inputs(facts: TraceIndex, case: Overwritten, frame: SharedFrame)
 def _clears_gradients(facts: TraceIndex, site: int) -> bool:
     """Returns whether the function of a step also calls `zero_grad()` of its optimizer: then gradients of a later loss
     never reach that step."""
-    span, function = facts.span(site), function_of(facts, site)
-    node = None if span is None else facts.names.syntax.node(span)
-    if span is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    span = facts.trace.sites[site].span
+    node = facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     owner = ast.unparse(node.func.value)
-    scope = tree_of(facts.trace.sources.get(span.file, "")) if function is None else function
     return any(
         isinstance(each, ast.Attribute) and each.attr == "zero_grad" and ast.unparse(each.value) == owner
-        for each in ast.walk(scope or ast.Module([], []))
+        for each in ast.walk(scope_around(facts, span.file, span.line))
     )
 
 
@@ -237,9 +235,8 @@ def _made_in(facts: TraceIndex, root: int | None, at: int) -> str:
     made = None if root is None else facts.creator(root)
     if made is None:
         return ""
-    here = place_of(facts.trace.sites[at])[:2]
-    sites = (made.site, *callers(facts.trace, made.site))
-    site = next((site for site in sites if place_of(facts.trace.sites[site])[:2] == here), made.site)
+    site = facts.site_in(facts.scope(at), made.site)
+    site = made.site if site is None else site
     return f" ({line_from(facts, site, at)})"
 
 
@@ -270,14 +267,5 @@ def has_backward(facts: TraceIndex, call: Call, frame: SharedFrame) -> bool:
     if not near or frame.change == call.site:
         return False
     span = facts.span(frame.change)
-    runs = [facts.span(site) for site in _chain(facts, near[-1].site)]
+    runs = [facts.span(site) for site in facts.call_chain(near[-1].site)]
     return span is not None and any(s is not None and (s.file, s.line) == (span.file, span.line) for s in runs)
-
-
-def _chain(facts: TraceIndex, site: int) -> Iterator[int]:
-    current: int | None = site
-    seen: set[int] = set()
-    while current is not None and current not in seen:
-        seen.add(current)
-        yield current
-        current = facts.trace.sites[current].caller

@@ -9,22 +9,18 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.caller_lines import caller_lines
 from tensorlens.analysis.carried import Carried, names_in_frame, names_read
+from tensorlens.analysis.code_around import function_around, loop_around_line, statement_at
 from tensorlens.analysis.lineage import calls_reached_by
-from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.bindings import root_of
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.shared_frame import is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import (
-    function_around,
-    inserted_after,
-    loop_around_line,
-    statement_at,
-)
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.growing_lists import cleared, is_growing
 from tensorlens.diagnostics.shared.running_totals import counted_with, is_total, started_again
 from tensorlens.diagnostics.shared.wording import fix
 from tensorlens.records.model import Backward, Call, Failure, Span
 from tensorlens.records.report import Edit, Fix
-from tensorlens.records.source import tree_of
 
 _ITEMS = re.compile(r"(.+?)((?:\[[^\[\]]+\])+)")
 _TUPLES = ("torch.lstm", "torch.lstm_cell")
@@ -52,7 +48,7 @@ def cut_carried(facts: TraceIndex, failure: Failure, after: Backward, found: lis
         return cleared(facts, frame.site, lists, found, failure.stack)
     if any(counted_with(facts, each) for each in found if is_total(facts, each)):
         return started_again(facts, span, frame.names, found)
-    lines = list(dict.fromkeys(line for name in frame.names if (line := _detached(facts, name, found))))
+    lines = list(dict.fromkeys(line for name in frame.names if (line := detaching(facts, name, found))))
     roots = list(dict.fromkeys(_container(name) or name for name in frame.names))
     if len(lines) != len(roots):
         return None
@@ -67,8 +63,8 @@ def cut_carried(facts: TraceIndex, failure: Failure, after: Backward, found: lis
 
 def _frame(facts: TraceIndex, failure: Failure, after: Backward, found: list[Carried]) -> Frame | None:
     """Finds the innermost running function that has names for all that is carried, and that repeats the pass."""
-    if after.site != failure.site and place_of(facts.trace.sites[after.site])[:2] != (
-        place_of(facts.trace.sites[failure.stack[-1]])[:2] if failure.stack else ()
+    if after.site != failure.site and facts.scope(after.site) != (
+        facts.scope(failure.stack[-1]) if failure.stack else ()
     ):
         return None
     for site in reversed(failure.stack):
@@ -93,15 +89,11 @@ def _names(facts: TraceIndex, found: list[Carried], site: int) -> tuple[str, ...
     names: list[str] = []
     for each in found:
         read = names_read(facts, each, site)
-        known = [(name, old) for name, old in names_in_frame(facts, each, site) if _root(name) in read]
+        known = [(name, old) for name, old in names_in_frame(facts, each, site) if root_of(name) in read]
         if not known:
             return ()
         names += [name for name, old in known if old] or [name for name, _ in known]
     return tuple(dict.fromkeys(names))
-
-
-def _root(name: str) -> str:
-    return re.split(r"[.\[]", name, maxsplit=1)[0]
 
 
 def _container(name: str) -> str:
@@ -110,8 +102,11 @@ def _container(name: str) -> str:
     return match[1] if match else ""
 
 
-def _detached(facts: TraceIndex, name: str, found: list[Carried]) -> str:
-    """Returns the statement that detaches what a name holds; for `state[0]`, the whole tuple, list or dict."""
+def detaching(facts: TraceIndex, name: str, found: list[Carried]) -> str:
+    """Writes the statement that detaches what a name holds; for `state[0]`, the whole tuple, list or dict.
+
+    "" for an item of an item.
+    """
     match = _ITEMS.fullmatch(name)
     if match is None:
         return f"{name} = {name}.detach()"
@@ -133,15 +128,11 @@ def _detached(facts: TraceIndex, name: str, found: list[Carried]) -> str:
 def _assigned(facts: TraceIndex, name: str) -> Iterator[ast.expr]:
     """Yields the lists and tuples that are written out where a name or attribute gets its value."""
     last = name.rpartition(".")[2]
-    for text in facts.trace.sources.values():
-        for node in ast.walk(tree_of(text) or ast.Module([], [])):
+    for _, tree in facts.trees():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.ListComp | ast.Tuple):
-                if any(isinstance(t, ast.Name | ast.Attribute) and _last(t) == last for t in node.targets):
+                if any(isinstance(t, ast.Name | ast.Attribute) and last_name(t) == last for t in node.targets):
                     yield node.value
-
-
-def _last(node: ast.Name | ast.Attribute) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id
 
 
 def unused_detach(facts: TraceIndex, failure: Failure, found: list[Carried]) -> Call | None:

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import Cut, ancestry, leaving_before
-from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
@@ -180,20 +179,20 @@ def recording(facts: TraceIndex, cut: Cut, root: int | None) -> Iterator[Fix]:
 
 def _lines_in(facts: TraceIndex, switch: GradMode) -> set[int]:
     """Returns the lines of a switch's function that computed something while gradients were off."""
-    function = place_of(facts.trace.sites[switch.site])[:2]
+    function = facts.scope(switch.site)
     calls = (call for call in facts.calls if call.index > switch.index and call.mode != "grad")
-    sites = {site for call in calls for site in (call.site, *callers(facts.trace, call.site))}
-    return {facts.trace.sites[n].span.line for n in sites if place_of(facts.trace.sites[n])[:2] == function}
+    sites = {site for call in calls for site in facts.call_chain(call.site)}
+    return {facts.trace.sites[n].span.line for n in sites if facts.scope(n) == function}
 
 
 def _lines_below(facts: TraceIndex, switch: GradMode, root: int | None) -> set[int]:
     """Returns the lines of a switch's function that computed `root` while gradients were off."""
-    function, lines = place_of(facts.trace.sites[switch.site])[:2], set[int]()
+    function, lines = facts.scope(switch.site), set[int]()
     end = facts.events[-1].index + 1 if facts.events else 0
     for _, call in ancestry(facts, root, end) if root is not None else ():
         if call.index > switch.index and call.mode != "grad":
-            sites = (call.site, *callers(facts.trace, call.site))
-            own = (n for n in sites if place_of(facts.trace.sites[n])[:2] == function)
+            sites = facts.call_chain(call.site)
+            own = (n for n in sites if facts.scope(n) == function)
             lines.update(facts.trace.sites[n].span.line for n in own)
     return lines
 
@@ -214,7 +213,7 @@ def _outside_block(facts: TraceIndex, cut: Cut, switch: GradMode, root: int | No
     """Suggests to move the line of the block that ran the call of a cut, directly or through functions."""
     block, site = facts.span(switch.site), cut.call.site
     edits = () if block is None else unwrapped(facts, block, _lines_below(facts, switch, root))
-    for number in (site, *callers(facts.trace, site)):
+    for number in facts.call_chain(site):
         place = facts.span(number)
         if block is not None and place is not None and _inside(place, block):
             text = f"move this, and what is computed from it, out of the `{switch.cause}` block"

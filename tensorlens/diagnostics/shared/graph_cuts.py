@@ -184,12 +184,12 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
 
 
 def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
-    """Lists the tensors that a line froze; for values that left torch, says what the trace does not establish."""
-    if cut is not None and is_frozen(facts, cut):
-        names = [named(facts, number) for number in frozen_with(facts, cut)]
-        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-        return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if 1 < len(names) == len({*names}) else ()
-    return ()
+    """Lists the tensors that a line froze, if it froze several and each has a name of its own."""
+    if cut is None or not is_frozen(facts, cut):
+        return ()
+    names = [named(facts, number) for number in frozen_with(facts, cut)]
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if 1 < len(names) == len({*names}) else ()
 
 
 # --- fixes ----------------------------------------------------------------------------------------------------------

@@ -6,20 +6,21 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.carried import Carried
-from tensorlens.analysis.naming.places import callers, place_of
-from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import (
+from tensorlens.analysis.code_around import (
     block_around,
     function_around,
-    inserted_after,
-    inserted_before,
     loop_around_line,
+    scope_around,
     statement_at,
 )
+from tensorlens.analysis.naming.assignments import assigned_pairs
+from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.syntax import last_name
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.statements import inserted_after, inserted_before
 from tensorlens.diagnostics.shared.wording import fix
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit, Fix
-from tensorlens.records.source import tree_of
 
 _GROWING = ("append", "extend", "insert", "appendleft")
 _SHRINKING = ("clear", "pop", "popleft", "remove")
@@ -32,15 +33,14 @@ def is_growing(facts: TraceIndex, name: str, span: Span) -> bool:
     or in a run of its function, does not grow from one pass to the next.
     """
     last = _last(name)
-    nodes = [(file, node) for file, text in facts.trace.sources.items() for node in _nodes(text)]
-    uses = [(_use(node, last), file, node) for file, node in nodes]
-    kinds = [kind for kind, _, _ in uses]
+    uses = [(_use(node, last), node) for _, tree in facts.trees() for node in ast.walk(tree)]
+    kinds = [kind for kind, _ in uses]
     if "grows" not in kinds or "shrinks" in kinds or kinds.count("starts") > 1:
         return False
     loop = loop_around_line(facts, span.file, span.line)
     again = loop or function_around(facts, span.file, span.line)
     inside = set[int]() if again is None else {id(node) for node in ast.walk(again)}
-    return not any(kind == "starts" and id(node) in inside for kind, _, node in uses)
+    return not any(kind == "starts" and id(node) in inside for kind, node in uses)
 
 
 def _use(node: ast.AST, last: str) -> str:
@@ -51,18 +51,12 @@ def _use(node: ast.AST, last: str) -> str:
         return "grows" if isinstance(node.op, ast.Add) else ""
     if isinstance(node, ast.Delete) and any(_is_named(_whole(target), last) for target in node.targets):
         return "shrinks"
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            pairs = [(target, node.value)]
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                pairs = list(zip(target.elts, node.value.elts, strict=False))
-            elif isinstance(target, ast.Tuple):
-                pairs = [(each, node.value) for each in target.elts]
-            for each, value in pairs:
-                if isinstance(each, ast.Subscript) and _is_named(each.value, last):
-                    return "shrinks"
-                if _is_named(each, last):
-                    return "starts" if isinstance(value, ast.List) and not value.elts else "shrinks"
+    for target, value in assigned_pairs(node) if isinstance(node, ast.Assign) else ():
+        for each in target.elts if isinstance(target, ast.Tuple) else [target]:
+            if isinstance(each, ast.Subscript) and _is_named(each.value, last):
+                return "shrinks"
+            if _is_named(each, last):
+                return "starts" if isinstance(value, ast.List) and not value.elts else "shrinks"
     return ""
 
 
@@ -91,7 +85,7 @@ def _at_the_beginning(facts: TraceIndex, names: list[str], stack: tuple[int, ...
     for site in reversed(stack):
         place, scope = facts.trace.sites[site].span, place_of(facts.trace.sites[site])[1]
         loop, own = loop_around_line(facts, place.file, place.line), statement_at(facts, place.file, place.line)
-        body = loop.body if loop is not None else getattr(_scope(facts, place), "body", [])
+        body = loop.body if loop is not None else scope_around(facts, place.file, place.line).body
         if own is None or not any(own is each for each in body):
             return None  # not each round or call has a pass
         if loop is None:
@@ -111,11 +105,12 @@ def _growing_with(facts: TraceIndex, span: Span, names: list[str], found: list[C
 
     Their entries belong to those of `names`.
     """
+    here = function_around(facts, span.file, span.line)
     for use in {each.use.site for each in found}:
-        sites = (use, *callers(facts.trace, use))
+        sites = facts.call_chain(use)
         for number in sites:
             site = facts.trace.sites[number]
-            if place_of(site)[0] != span.file or _scope(facts, site.span) is not _scope(facts, span):
+            if place_of(site)[0] != span.file or function_around(facts, site.span.file, site.span.line) is not here:
                 continue
             for name in _feeding(facts, site.span):
                 if name not in names and is_growing(facts, name, span):
@@ -125,8 +120,8 @@ def _growing_with(facts: TraceIndex, span: Span, names: list[str], found: list[C
 
 def _feeding(facts: TraceIndex, span: Span) -> list[str]:
     """Lists the names from which the statement at a place computes, directly or through others, in its function."""
-    scope = _scope(facts, span)
-    statements = [node for node in ast.walk(scope) if isinstance(node, ast.stmt)] if scope is not None else []
+    scope = scope_around(facts, span.file, span.line)
+    statements = [node for node in ast.walk(scope) if isinstance(node, ast.stmt)]
     first = statement_at(facts, span.file, span.line)
     needed, waiting = list[str](), _read(first) if first is not None else []
     while waiting:
@@ -183,9 +178,7 @@ def _behind(facts: TraceIndex, span: Span, names: list[str]) -> int | None:
     if isinstance(last, ast.Return) or any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(last)):
         return None
     loop = loop_around_line(facts, span.file, span.line)
-    scope, end = loop or _scope(facts, span), last.end_lineno or last.lineno
-    if scope is None:
-        return None
+    scope, end = loop or scope_around(facts, span.file, span.line), last.end_lineno or last.lineno
     inside = {id(node) for statement in block for node in ast.walk(statement)}
     behind = (n for n in ast.walk(scope) if getattr(n, "lineno", 0) > end and id(n) not in inside)
     if any(_is_named(node, _last(name)) for node in behind for name in names):
@@ -195,12 +188,9 @@ def _behind(facts: TraceIndex, span: Span, names: list[str]) -> int | None:
 
 def _is_read_elsewhere(facts: TraceIndex, span: Span, names: list[str]) -> bool:
     """Returns whether another function reads one of the lists, other than to add to it."""
-    own = _scope(facts, span)
-    for text in facts.trace.sources.values():
-        tree = tree_of(text)
-        if tree is None:
-            continue
-        skip = {id(node) for node in ast.walk(own)} if own is not None else set[int]()
+    own = scope_around(facts, span.file, span.line)
+    for _, tree in facts.trees():
+        skip = {id(node) for node in ast.walk(own)}
         if isinstance(own, ast.Module):
             functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
             skip -= {id(node) for function in functions for node in ast.walk(function)}
@@ -214,15 +204,9 @@ def _is_read_elsewhere(facts: TraceIndex, span: Span, names: list[str]) -> bool:
     return False
 
 
-def _scope(facts: TraceIndex, span: Span) -> ast.AST | None:
-    return function_around(facts, span.file, span.line) or tree_of(facts.trace.sources.get(span.file, ""))
-
-
 def _last(name: str | ast.AST | None) -> str:
     """Returns the last part of a name: `losses` of `agent.losses`."""
-    if isinstance(name, ast.Attribute):
-        return name.attr
-    return name.id if isinstance(name, ast.Name) else name.rpartition(".")[2] if isinstance(name, str) else ""
+    return name.rpartition(".")[2] if isinstance(name, str) else last_name(name)
 
 
 def _is_named(node: ast.AST, last: str) -> bool:
@@ -231,8 +215,3 @@ def _is_named(node: ast.AST, last: str) -> bool:
 
 def _whole(node: ast.expr) -> ast.expr:
     return node.value if isinstance(node, ast.Subscript) else node
-
-
-def _nodes(text: str) -> Iterator[ast.AST]:
-    tree = tree_of(text)
-    return ast.walk(tree) if tree is not None else iter(())

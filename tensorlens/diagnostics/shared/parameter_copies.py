@@ -8,11 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.saved_tensors import Save
-from tensorlens.analysis.shared_frame import function_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.kept_copies import copies_for
 from tensorlens.diagnostics.shared.edits.statements import module_name
@@ -20,7 +19,7 @@ from tensorlens.diagnostics.shared.kept import described, layer_class, operation
 from tensorlens.diagnostics.shared.wording import fix
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit, Fix
-from tensorlens.records.source import text_of, tree_of
+from tensorlens.records.source import text_of
 
 _MAX_LAYERS = 3
 
@@ -52,25 +51,22 @@ def with_copied_parameters(facts: TraceIndex, saves: list[Save], changed_at: int
 
 def _runs_inside(facts: TraceIndex, site: int, file: str, node: ast.Call) -> bool:
     """Returns whether a line ran inside a call, or is a line of it."""
-    spans = (facts.trace.sites[each].span for each in (site, *callers(facts.trace, site)))
+    spans = (facts.trace.sites[each].span for each in facts.call_chain(site))
     return any(s.file == file and node.lineno <= s.line <= (node.end_lineno or node.lineno) for s in spans)
 
 
 def _model_calls(facts: TraceIndex, saves: list[Save], at: int) -> Iterator[tuple[str, ast.Call, str]]:
     """Yields the call of the module that owns the parameters, in the function at a site, if it is the only one that
     can have kept them."""
-    span, function = facts.trace.sites[at].span, function_of(facts, at)
-    scope = facts.trace.sites[at].function
+    span, scope = facts.trace.sites[at].span, facts.trace.sites[at].function
     kept = {save.tensor for save in saves}
     owned = {b.name for b in facts.trace.end.bindings if b.tensor in kept and b.scope == scope}
-    own = tree_of(facts.trace.sources.get(span.file, "")) if function is None else function
-    loops = [
-        n for n in ast.walk(own or ast.Module([], [])) if isinstance(n, ast.For | ast.While) and _covers(n, span.line)
-    ]
-    around = max(loops, key=lambda loop: loop.lineno, default=own)
+    own = scope_around(facts, span.file, span.line)
+    loops = [n for n in ast.walk(own) if isinstance(n, ast.For | ast.While) and _covers(n, span.line)]
+    around: ast.AST = max(loops, key=lambda loop: loop.lineno, default=own)
     found = [
         (node, model)
-        for node in ast.walk(around or ast.Module([], []))
+        for node in ast.walk(around)
         if isinstance(node, ast.Call) and node.lineno < span.line
         if (model := plain_name(node.func)) and any(name.startswith(f"{model}.") for name in owned)
     ]
@@ -89,8 +85,8 @@ def _only_calls(facts: TraceIndex, saves: list[Save]) -> Iterator[tuple[str, ast
     models = {name.partition(".")[0] for name in bound}
     found = [
         (file, node, node.func.id)
-        for file, text in facts.trace.sources.items()
-        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        for file, tree in facts.trees()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in models
     ]
     if len(found) == 1:
@@ -102,16 +98,16 @@ def _covers(node: ast.For | ast.While, line: int) -> bool:
 
 
 def _sites_here(facts: TraceIndex, saves: list[Save], at: int) -> Iterator[int]:
-    here = place_of(facts.trace.sites[at])[:2]
+    here = facts.scope(at)
     for save in saves:
-        if save.call is not None and place_of(facts.trace.sites[save.call.site])[:2] == here:
+        if save.call is not None and facts.scope(save.call.site) == here:
             yield save.call.site
 
 
 def _way(facts: TraceIndex, save: Save, at: int) -> Iterator[int]:
-    here = place_of(facts.trace.sites[at])[:2]
-    for site in () if save.call is None else (save.call.site, *callers(facts.trace, save.call.site)):
-        if place_of(facts.trace.sites[site])[:2] == here:
+    here = facts.scope(at)
+    for site in () if save.call is None else facts.call_chain(save.call.site):
+        if facts.scope(site) == here:
             yield site
 
 
@@ -136,7 +132,7 @@ def _is_made_by_torch(facts: TraceIndex, file: str, model: str) -> bool:
     """Returns whether every assignment to a name in a file makes one of PyTorch's layers: `nn.Linear(...)`."""
     made = [
         node.value
-        for node in ast.walk(tree_of(facts.trace.sources.get(file, "")) or ast.Module([], []))
+        for node in ast.walk(facts.tree(file))
         if isinstance(node, ast.Assign) and any(plain_name(target) == model for target in node.targets)
     ]
     return bool(made) and all(isinstance(v, ast.Call) and ast.unparse(v.func).startswith("nn.") for v in made)

@@ -12,7 +12,6 @@ from itertools import zip_longest
 
 from tensorlens.analysis.contexts import recomputing_checkpoint
 from tensorlens.analysis.lineage import find_cut
-from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_labels, cutting_text
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
@@ -119,7 +118,7 @@ def _place(rejected: RejectedCall, labels: list[Label | None], role: str, words:
     facts, number = rejected.facts, rejected.inputs[0].tensor if rejected.inputs else None
     made = made_in_inference(rejected)
     name = "" if number is None else facts.name(number if made is None else made, rejected.index)
-    for site in (found.site, *callers(facts.trace, found.site)):
+    for site in facts.call_chain(found.site):
         span = facts.span(site)
         if span is not None and _mentions(facts.trace.sources.get(span.file, ""), span.line, name):
             return span

@@ -8,20 +8,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.code_around import scope_around, statement_at
+from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.shared_frame import is_argument, is_returned
-from tensorlens.diagnostics.shared.edits.expressions import call_with_keyword, with_call, without_keyword
+from tensorlens.diagnostics.shared.edits.expressions import not_reentrant, with_call, without_keyword
 from tensorlens.diagnostics.shared.edits.kept_attributes import detached_where_kept
 from tensorlens.diagnostics.shared.edits.no_grad import as_result, under_no_grad
 from tensorlens.diagnostics.shared.edits.recorded_views import view_outside_no_grad
-from tensorlens.diagnostics.shared.edits.statements import function_around, statement_at
 from tensorlens.diagnostics.shared.edits.summed_gradients import summed_gradient
 from tensorlens.diagnostics.shared.edits.writes import as_new_tensor, target_of
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of, tree_of
+from tensorlens.records.source import text_of
 
 Edits = tuple[Edit, ...]
 Made = Callable[[RejectedCall, Span], Edits | None]
@@ -30,21 +29,12 @@ Made = Callable[[RejectedCall, Span], Edits | None]
 _ENTERING = ("from_numpy", "as_tensor", "asarray", "tensor", "Tensor", "FloatTensor", "from_dlpack")
 
 
-def not_reentrant(rejected: RejectedCall, place: Span) -> Edits | None:
-    """Passes `use_reentrant=False` to the call of the checkpoint."""
-    node = _node(rejected, place)
-    if not isinstance(node, ast.Call) or _name(node.func) not in ("checkpoint", "checkpoint_sequential"):
-        return None
-    return _one(call_with_keyword(rejected.facts, node, place.file, "use_reentrant", "False"))
-
-
 def no_grad_mode(rejected: RejectedCall, place: Span) -> Edits | None:
     """Replaces the `inference_mode` that begins at the place, as a block or as a decorator, by `no_grad`."""
-    tree = tree_of(rejected.facts.trace.sources.get(place.file, ""))
-    lines = range(place.line, place.end_line + 1)
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr) and node.lineno in lines] if tree else []
-    named = [node for node in nodes if _name(node) == "inference_mode"]
-    calls = [node for node in nodes if isinstance(node, ast.Call) and _name(node.func) == "inference_mode"]
+    lines, tree = range(place.line, place.end_line + 1), rejected.facts.tree(place.file)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr) and node.lineno in lines]
+    named = [node for node in nodes if last_name(node) == "inference_mode"]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and last_name(node.func) == "inference_mode"]
     if len(named) != 1 or not isinstance(named[0], ast.Attribute) or any(each.args or each.keywords for each in calls):
         return None
     return (Edit(_end_of_name(rejected, named[0], place.file), "no_grad"),)
@@ -104,8 +94,7 @@ def read_from_copy(rejected: RejectedCall, place: Span) -> Edits | None:
     is_plain = isinstance(value, ast.Subscript | ast.Name | ast.Attribute)
     if value is None or not is_plain or not isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign):
         return None
-    source = rejected.facts.trace.sources[place.file]
-    return _one(with_call(rejected.facts, span_of(value, source, place.file), "clone"))
+    return _one(with_call(rejected.facts, rejected.facts.span_of(value, place.file), "clone"))
 
 
 def new_tensor(rejected: RejectedCall, place: Span) -> Edits | None:
@@ -128,10 +117,10 @@ def returned_result(rejected: RejectedCall, place: Span) -> Edits | None:
     if statement is None or not isinstance(call, ast.Call) or not call.keywords or call.keywords[-1].arg != "out":
         return None
     name, before = plain_name(call.keywords[-1].value), [*call.args, *(each.value for each in call.keywords[:-1])]
-    begin, whole = span_of(statement, source, place.file), span_of(call, source, place.file)
+    begin, whole = rejected.facts.span_of(statement, place.file), rejected.facts.span_of(call, place.file)
     if name is None or not name.isidentifier() or not before or begin.line != whole.end_line:
         return None
-    end = span_of(before[-1], source, place.file)
+    end = rejected.facts.span_of(before[-1], place.file)
     text = text_of(source, Span(place.file, begin.line, begin.column, end.end_line, end.end_column))
     return (Edit(begin, f"{name} = {text})"),)
 
@@ -145,9 +134,7 @@ def detached(rejected: RejectedCall, place: Span) -> Edits | None:
     name = plain_name(call.func.value)
     if call.func.attr != "detach_" or name is None or name in rejected.facts.names.syntax.loop_names():
         return None
-    return (
-        Edit(span_of(statement, rejected.facts.trace.sources[place.file], place.file), f"{name} = {name}.detach()"),
-    )
+    return (Edit(rejected.facts.span_of(statement, place.file), f"{name} = {name}.detach()"),)
 
 
 def detached_for_numpy(rejected: RejectedCall, place: Span) -> Edits | None:
@@ -156,7 +143,6 @@ def detached_for_numpy(rejected: RejectedCall, place: Span) -> Edits | None:
     stack = rejected.failure.stack if rejected.failure is not None else ()
     if not stack or any(_takes_arrays(rejected, facts.span(site)) for site in stack):
         return None
-    source = facts.trace.sources[place.file]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
         value = node.func.value
     else:
@@ -166,17 +152,16 @@ def detached_for_numpy(rejected: RejectedCall, place: Span) -> Edits | None:
         if len(found) != 1:
             return None
         value = found[0]
-    return _one(with_call(facts, span_of(value, source, place.file), "detach"))
+    return _one(with_call(facts, facts.span_of(value, place.file), "detach"))
 
 
 def _takes_arrays(rejected: RejectedCall, span: Span | None) -> bool:
     """Returns whether a line of the function around a place makes a tensor of values from outside torch."""
     if span is None:
         return True
-    inside: ast.AST | None = function_around(rejected.facts, span.file, span.line)
-    inside = inside or tree_of(rejected.facts.trace.sources.get(span.file, ""))
-    calls = (node for node in ast.walk(inside) if isinstance(node, ast.Call)) if inside is not None else iter(())
-    entering = (call for call in calls if _name(call.func) in _ENTERING and call.lineno >= span.line)
+    inside = scope_around(rejected.facts, span.file, span.line)
+    calls = (node for node in ast.walk(inside) if isinstance(node, ast.Call))
+    entering = (call for call in calls if last_name(call.func) in _ENTERING and call.lineno >= span.line)
     return any(not ast.unparse(call.func).startswith(("np.", "numpy.")) for call in entering)
 
 
@@ -191,16 +176,12 @@ def _renamed(rejected: RejectedCall, place: Span, old: str, new: str) -> Edits |
 
 
 def _end_of_name(rejected: RejectedCall, node: ast.Attribute, file: str) -> Span:
-    span = span_of(node, rejected.facts.trace.sources[file], file)
+    span = rejected.facts.span_of(node, file)
     return Span(file, span.end_line, span.end_column - len(node.attr), span.end_line, span.end_column)
 
 
 def _node(rejected: RejectedCall, place: Span) -> ast.AST | None:
     return rejected.facts.names.syntax.node(place)
-
-
-def _name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _one(edit: Edit | None) -> Edits | None:
@@ -217,7 +198,7 @@ EDITS: dict[str, Made] = {
     "no_grad_mode": no_grad_mode,
     "not_kept_with_graph": not_kept_with_graph,
     "not_in_place": not_in_place,
-    "not_reentrant": not_reentrant,
+    "not_reentrant": lambda rejected, place: _one(not_reentrant(rejected.facts, place)),
     "read_from_copy": read_from_copy,
     "reshaped": reshaped,
     "returned_result": returned_result,

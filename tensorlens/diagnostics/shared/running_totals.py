@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from tensorlens.analysis.carried import Carried
-from tensorlens.analysis.naming.syntax import plain_name
-from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import (
+from tensorlens.analysis.code_around import (
+    class_around,
     function_around,
-    inserted_after,
     loop_around_line,
+    method_of,
+    scope_around,
     statement_at,
 )
+from tensorlens.analysis.naming.assignments import assigned_pairs
+from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.wording import fix
 from tensorlens.records.model import Span
 from tensorlens.records.report import Fix
-from tensorlens.records.source import tree_of
 
 
 def is_total(facts: TraceIndex, each: Carried) -> bool:
@@ -31,8 +33,8 @@ def counted_with(facts: TraceIndex, each: Carried) -> list[str]:
     Where the total is a variable, these are the variables that a line reads together with it, as `total / count` does.
     """
     place, added = facts.trace.sites[each.made.site].span, _addition(facts, each)
-    scope = function_around(facts, place.file, place.line) or tree_of(facts.trace.sources.get(place.file, ""))
-    if scope is None or not isinstance(added, ast.AugAssign):
+    scope = scope_around(facts, place.file, place.line)
+    if not isinstance(added, ast.AugAssign):
         return []
     others = [node.target for node in ast.walk(scope) if isinstance(node, ast.AugAssign)]
     if isinstance(added.target, ast.Attribute):
@@ -59,8 +61,8 @@ def started_again(facts: TraceIndex, span: Span, names: tuple[str, ...], found: 
     shown = " and ".join(f"`{owner}.{name}`" if owner else f"`{name}`" for name in (last, *counts))
     title = f"{shown} still count what earlier passes have used: start them again below this line"
     place = facts.trace.sites[totals[0].made.site].span
-    holder = _class_around(facts, place)
-    starts = {} if holder is None else _constants(_method(holder, "__init__"))
+    holder = class_around(facts, place.file, place.line)
+    starts = {} if holder is None else _constants(method_of(holder, "__init__"))
     if not owner or holder is None or not {last, *counts} <= starts.keys() or _is_read_behind(facts, span, owner):
         return fix(title, place=span)
     method = _resetting(holder, {name: starts[name] for name in (last, *counts)})
@@ -79,35 +81,14 @@ def _addition(facts: TraceIndex, each: Carried) -> ast.stmt | None:
     return statement if is_addition else None
 
 
-def _class_around(facts: TraceIndex, span: Span) -> ast.ClassDef | None:
-    tree = tree_of(facts.trace.sources.get(span.file, ""))
-    classes = (node for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.ClassDef))
-    around = [node for node in classes if node.lineno <= span.line <= (node.end_lineno or node.lineno)]
-    return max(around, key=lambda node: node.lineno, default=None)
-
-
-def _method(holder: ast.ClassDef, name: str) -> ast.FunctionDef | None:
-    return next((each for each in holder.body if isinstance(each, ast.FunctionDef) and each.name == name), None)
-
-
 def _constants(function: ast.FunctionDef | None) -> dict[str, str]:
     """Returns the constants that a function assigns to attributes of `self`, each as written."""
     found: dict[str, str] = {}
     for statement in function.body if function is not None else ():
-        for target, value in _assigned(statement):
+        for target, value in assigned_pairs(statement) if isinstance(statement, ast.Assign) else ():
             if isinstance(value, ast.Constant) and (plain_name(target) or "").partition(".")[0] == "self":
                 found[(plain_name(target) or "").partition(".")[2]] = ast.unparse(value)
     return found
-
-
-def _assigned(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
-    if not isinstance(statement, ast.Assign):
-        return
-    for target in statement.targets:
-        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
-            yield from zip(target.elts, statement.value.elts, strict=False)
-        else:
-            yield target, statement.value
 
 
 def _resetting(holder: ast.ClassDef, starts: dict[str, str]) -> str:

@@ -243,7 +243,7 @@ def _fixes(facts: TraceIndex, overwrite: Overwrite, name: str, saving: Call | No
         yield fix("assign after backward", place=place)
         yield fix(f"or copy into {name} under `torch.no_grad()`: PyTorch then raises an error here", place=place)
     elif overwrite.way == "Tensor.data.__get__":
-        yield from _fixes_of_data(facts, overwrite, name, place)
+        yield from _fixes_of_data(facts, name, place)
     elif way == "batch_norm":
         yield fix("call backward for the pass in `eval()` mode before the next one in `train()` mode", place=place)
         yield fix("or run both passes in the same mode", place=saved)
@@ -258,7 +258,7 @@ def _fixes(facts: TraceIndex, overwrite: Overwrite, name: str, saving: Call | No
         yield fix("or change the memory only after backward", place=place)
 
 
-def _fixes_of_data(facts: TraceIndex, overwrite: Overwrite, name: str, place: Span | None) -> Iterator[Fix]:
+def _fixes_of_data(facts: TraceIndex, name: str, place: Span | None) -> Iterator[Fix]:
     """Suggests what to do instead of a write through `.data`."""
     node = None if place is None else facts.names.syntax.node(place)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1:

@@ -19,11 +19,6 @@ from tensorlens.records.model import Backward, Call, Failure, Span
 from tensorlens.records.report import Diagnostic, Edit, Fix, Label, Severity
 from tensorlens.records.source import one_line, text_of
 
-_OPERATORS = {
-    "add": "+", "sub": "-", "rsub": "-", "mul": "*", "div": "/", "matmul": "@", "pow": "**", "rpow": "**",
-    "add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/=", "gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==",
-    "ne": "!=", "neg": "-",
-}  # fmt: skip
 _MADE_BY = re.compile(r"the tensor made by `(.*)`( \(.*\))")
 _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 

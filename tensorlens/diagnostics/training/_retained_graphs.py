@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.assignments import container_store, only_store_into
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.assignments import container_store, items_of, only_store_into
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.retained_graphs import MIN_STEPS, RetainedGraphs, retained_graphs
@@ -79,22 +78,12 @@ def _detached(facts: TraceIndex, put: Label | None, call: Call) -> tuple[Edit, .
     node = None if put is None else facts.names.syntax.node(put.span)
     if put is None or node is None or not isinstance(node, ast.expr):
         return ()
-    number, text = call.outputs[0].tensor, facts.trace.sources[put.span.file]
+    file, number = put.span.file, call.outputs[0].tensor
     made, names = facts.span(call.site), {*facts.trace.sites[call.site].targets, facts.name(number, call.index)}
     values = list(node.args) if isinstance(node, ast.Call) and put.span != made else [node]
-    found = [v for v in _values(values) if plain_name(v) in names or span_of(v, text, put.span.file) == made]
-    edit = with_call(facts, span_of(found[0], text, put.span.file), "detach") if len(found) == 1 else None
+    found = [v for v in items_of(values) if plain_name(v) in names or facts.span_of(v, file) == made]
+    edit = with_call(facts, facts.span_of(found[0], file), "detach") if len(found) == 1 else None
     return () if edit is None else (edit,)
-
-
-def _values(nodes: list[ast.expr]) -> Iterator[ast.expr]:
-    for node in nodes:
-        if isinstance(node, ast.List | ast.Tuple):
-            yield from _values(node.elts)
-        elif isinstance(node, ast.Dict):
-            yield from _values(node.values)
-        else:
-            yield node
 
 
 def _why(group: RetainedGraphs) -> str:

@@ -6,13 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import statement_around, statement_at
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.edits.expressions import without_keyword
-from tensorlens.diagnostics.shared.edits.scopes import added_after, simple_statement
-from tensorlens.diagnostics.shared.edits.statements import statement_at
+from tensorlens.diagnostics.shared.edits.scopes import added_after
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call
@@ -138,7 +137,7 @@ def _edits(facts: TraceIndex, cause: Call, frozen: bool) -> tuple[Edit, ...]:
     if span is None or statement is None:
         return ()
     if frozen:
-        simple = simple_statement(facts, span) or statement
+        simple = statement_around(facts, span) or statement
         name, kind = _frozen_object(simple, facts.trace.sites[cause.site].through)
         code = {"tensor": f"{name}.grad = None", "module": f"{name}.zero_grad()"}.get(kind)
         edit = None if code is None else added_after(facts, cause.site, code)
@@ -150,7 +149,7 @@ def _edits(facts: TraceIndex, cause: Call, frozen: bool) -> tuple[Edit, ...]:
     edit = without_keyword(facts, node, "set_to_none", span.file) if kept else None
     receiver = plain_name(node.func.value)
     if node.func.attr == "zero_" and receiver is not None and receiver.endswith(".grad"):
-        edit = Edit(span_of(statement, facts.trace.sources[span.file], span.file), f"{receiver} = None")
+        edit = Edit(facts.span_of(statement, span.file), f"{receiver} = None")
     return () if edit is None else (edit,)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import ConstantTerm, constant_terms
 from tensorlens.analysis.training.number_terms import number_terms
@@ -15,7 +14,6 @@ from tensorlens.diagnostics.shared.edits.expressions import with_keyword
 from tensorlens.diagnostics.shared.optimizers import titled
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.report import Diagnostic, Edit, Fix
-from tensorlens.records.source import text_of
 
 CODE = "loss-term-is-constant"
 
@@ -116,5 +114,4 @@ def _without_item(facts: TraceIndex, term: ConstantTerm) -> tuple[Edit, ...]:
     node = facts.names.syntax.node(span)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "item":
         return ()
-    text = facts.trace.sources[span.file]
-    return (Edit(span, text_of(text, span_of(node.func.value, text, span.file))),)
+    return (Edit(span, facts.code_of(node.func.value, span.file)),)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.lineage import ancestry, backward_reaches
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.shared_frame import is_argument
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET
-from tensorlens.diagnostics.shared.edits.scopes import changed_name, has_other_name, new_value, only_block_of
-from tensorlens.diagnostics.shared.edits.statements import statement_at
+from tensorlens.diagnostics.shared.edits.scopes import changed_name, has_other_name, only_block_of
+from tensorlens.diagnostics.shared.edits.writes import new_value
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, source_text
 from tensorlens.records.model import Backward, Call, State
 from tensorlens.records.report import Diagnostic, Edit, Label
@@ -186,7 +187,7 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
         ],
         fixes=tuple(reversed(fixes) if intended else fixes),
         evidence={"tensor": name, "op": None if change.call is None else change.call.op},
-        detail=_detail(facts, change, state),
+        detail=_detail(state),
     )
 
 
@@ -201,7 +202,7 @@ def _recorded(facts: TraceIndex, change: _Change) -> tuple[Edit, ...]:
     if span is None or statement is None or name is None or not name.isidentifier():
         return ()
     known = {*facts.names.all_names(change.activation), facts.name(change.activation, change.before)}
-    text, new = facts.trace.sources[span.file], new_value(statement, name)
+    new = None if isinstance(statement, ast.Assign) else new_value(facts, span.file, statement, name)
     if new is None or known != {name} or name in facts.names.syntax.loop_names():
         return ()
     if is_argument(facts, change.site, name) or has_other_name(facts, span.file, name):
@@ -210,7 +211,7 @@ def _recorded(facts: TraceIndex, change: _Change) -> tuple[Edit, ...]:
     whole = only_block_of(facts, span.file, statement) if off else statement
     if whole is None or statement.lineno != statement.end_lineno:
         return ()
-    return (Edit(span_of(whole, text, span.file), f"{name} = {new}"),)
+    return (Edit(facts.span_of(whole, span.file), f"{name} = {new}"),)
 
 
 def _code(facts: TraceIndex, change: _Change) -> str:
@@ -225,7 +226,7 @@ def _memory(facts: TraceIndex, change: _Change, name: str) -> str:
     return f"{name} through {_alias(facts, change.written, named(facts, change.written, change.index))}"
 
 
-def _detail(facts: TraceIndex, change: _Change, state: State | None) -> tuple[str, ...]:
+def _detail(state: State | None) -> tuple[str, ...]:
     node = "" if state is None or state.grad_fn is None else f"the derivative is that of {state.grad_fn}; "
     return (f"{node}`--reference` can't prove it: copies of saved tensors do not show how the change should count",)
 

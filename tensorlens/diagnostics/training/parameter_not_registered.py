@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.edits.registration import registered
@@ -59,7 +58,7 @@ def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagno
 def _made_for(facts: TraceIndex, site: int | None, module: str) -> bool:
     """Returns whether a method of the module made the tensor. A program may keep a network of its own away from
     `parameters()` on purpose: `self.teacher = [teacher]`."""
-    chain = [] if site is None else [site, *callers(facts.trace, site)]
+    chain = [] if site is None else facts.call_chain(site)
     return any(f"{module}." in facts.trace.sites[number].function for number in chain)
 
 

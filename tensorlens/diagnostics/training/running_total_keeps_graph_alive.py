@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.lineage import ancestry, backward_reaches, leaves_above
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import with_call
-from tensorlens.diagnostics.shared.edits.statements import statement_at
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.diagnostics.training._retained_graphs import find_kept
 from tensorlens.records.model import Call
@@ -216,14 +215,13 @@ def _detaching(facts: TraceIndex, chain: _Chain) -> tuple[Edit, ...]:
     statement = None if span is None else statement_at(facts, span.file, span.line)
     if span is None or chain.added is None or not isinstance(statement, ast.AugAssign | ast.Assign):
         return ()
-    text, number = facts.trace.sources[span.file], chain.added
-    names = set(facts.names.all_names(number)) | {facts.name(number, chain.last.index)}
+    names = {*facts.names.all_names(chain.added), facts.name(chain.added, chain.last.index)}
     value, parts = statement.value, [n for n in ast.walk(statement.value) if isinstance(n, ast.expr)]
     if any(isinstance(part, ast.IfExp | ast.Lambda | ast.NamedExpr) for part in parts):
         return ()  # perhaps no tensor each time
     added = [part for part in parts if plain_name(part) in names]
     detached = added[0] if isinstance(statement, ast.Assign) and len(added) == 1 else value
-    edit = with_call(facts, span_of(detached, text, span.file), "detach")
+    edit = with_call(facts, facts.span_of(detached, span.file), "detach")
     return () if edit is None else (edit,)
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import changed_since
 from tensorlens.analysis.training.timeline import Training, training_of
-from tensorlens.diagnostics.shared.edits.statements import block_around, module_name, statement_at
+from tensorlens.diagnostics.shared.edits.writes import copied_into
 from tensorlens.diagnostics.shared.optimizers import born, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call
 from tensorlens.records.report import Diagnostic, Edit
-from tensorlens.records.source import line_at, text_of
 
 MAX_CALLS = 50
 
@@ -141,21 +140,9 @@ def _writing(facts: TraceIndex, call: Call, target: str) -> tuple[Edit, ...]:
     """Turns `p = values` into a write of the values into `p`, which is not recorded."""
     span = facts.span(call.site)
     statement = None if span is None else statement_at(facts, span.file, span.line)
-    torch = None if span is None else module_name(facts, span.file, "torch")
-    if span is None or torch is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+    if span is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return ()
-    if plain_name(statement.targets[0]) != target or statement.lineno != statement.end_lineno:
+    if plain_name(statement.targets[0]) != target:
         return ()
-    text = facts.trace.sources[span.file]
-    place, values = span_of(statement, text, span.file), span_of(statement.value, text, span.file)
-    write = f"{target}.copy_({text_of(text, values)})"
-    if call.mode != "grad":
-        return (Edit(place, write),)
-    if line_at(text, place.line)[: place.column].strip() or _shares_line(facts, statement, span.file):
-        return ()
-    return (Edit(place, f"with {torch}.no_grad():\n{' ' * place.column}    {write}"),)
-
-
-def _shares_line(facts: TraceIndex, statement: ast.stmt, file: str) -> bool:
-    block = block_around(facts, file, statement)
-    return any(each is not statement and each.lineno == statement.lineno for each in block)
+    edit = copied_into(facts, span.file, statement, statement.value, is_recorded=call.mode == "grad")
+    return () if edit is None else (edit,)

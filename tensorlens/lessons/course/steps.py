@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.states import states_after
 from tensorlens.analysis.story.line_events import LineEvent
@@ -200,9 +201,9 @@ class _Replay:
         A name with several bindings got this tensor in a binding that ends after the tensor's first use; a binding in
         a loop may always be the one.
         """
-        bindings = self._bindings.get(name.partition(".")[0].partition("[")[0], [])
+        bindings = self._bindings.get(root_of(name), [])
         before = [binding for binding in bindings if binding[0] <= line]
-        if len(bindings) < 2 or name != name.partition(".")[0].partition("[")[0]:
+        if len(bindings) < 2 or name != root_of(name):
             return bool(before)
         return any(repeated or last >= self._first_line[tensor] for _, last, repeated in before)
 

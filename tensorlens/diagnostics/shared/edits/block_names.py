@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.naming.variables import assigned_in, read_in
+
 _EFFECTS = frozenset(
     "append appendleft extend insert remove pop popleft popitem clear update setdefault put get_nowait send write "
     "sort reverse discard step backward zero_grad eval train requires_grad_ load_state_dict register_buffer".split()
@@ -15,21 +17,19 @@ _STRANGE = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr, ast.Global, ast.
 
 def reads(node: ast.AST) -> frozenset[str]:
     """Returns the variables that code reads. An augmented assignment reads its target."""
-    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
     targets = (each.target for each in ast.walk(node) if isinstance(each, ast.AugAssign))
-    return frozenset(names | {target.id for target in targets if isinstance(target, ast.Name)})
+    return frozenset(read_in(node) | {target.id for target in targets if isinstance(target, ast.Name)})
 
 
 def binds(node: ast.AST) -> frozenset[str]:
     """Returns the variables that code binds."""
-    stored = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
     imported = (
         alias.asname or alias.name
         for each in ast.walk(node)
         if isinstance(each, ast.Import | ast.ImportFrom)
         for alias in each.names
     )
-    return frozenset(stored | set(imported) | set(_defined(node)))
+    return frozenset(assigned_in(node) | set(imported) | set(_defined(node)))
 
 
 def _defined(node: ast.AST) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _has_effect(node: ast.AST) -> bool:
 
 def keeps_to_itself(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Returns whether a call of a function changes nothing but its own variables and lists."""
-    own = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own = assigned_in(function)
     for node in ast.walk(function):
         if isinstance(node, _STRANGE):
             return False

@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import (
+from tensorlens.analysis.code_around import (
     block_around,
     first_line,
-    function_around,
+    parent_of,
+    scope_around,
     statement_at,
-    without_statement,
-    wrapped,
 )
+from tensorlens.analysis.naming.variables import assigned_in, read_in
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.statements import without_statement, wrapped
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import line_at, text_of, tree_of
+from tensorlens.records.source import line_at
 
 _LOOSE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.GeneratorExp)
 _NUMBERS = ("item", "detach", "data", "tolist")
@@ -29,7 +29,12 @@ def without_method(facts: TraceIndex, span: Span, names: Iterable[str]) -> Edit 
     inner = node.func if isinstance(node, ast.Call) else node
     if isinstance(node, ast.Call) and (node.args or node.keywords):
         return None
-    if not isinstance(inner, ast.Attribute) or inner.attr not in names or not isinstance(inner.ctx, ast.Load):
+    if (
+        not isinstance(node, ast.expr)
+        or not isinstance(inner, ast.Attribute)
+        or inner.attr not in names
+        or not isinstance(inner.ctx, ast.Load)
+    ):
         return None
     return _without_end(facts, inner.value, node, span.file)
 
@@ -51,9 +56,9 @@ def tied(facts: TraceIndex, span: Span) -> tuple[str, tuple[Edit, ...]] | None:
     return f"{ast.unparse(target.value)} = {ast.unparse(value.value)}", edits
 
 
-def _without_end(facts: TraceIndex, kept: ast.expr, node: ast.AST | None, file: str) -> Edit:
+def _without_end(facts: TraceIndex, kept: ast.expr, node: ast.expr, file: str) -> Edit:
     """Leaves out what follows an expression that `node` begins with: `(a - b).detach()` becomes `(a - b)`."""
-    whole, inner = _span(facts, node, file), _span(facts, kept, file)
+    whole, inner = facts.span_of(node, file), facts.span_of(kept, file)
     line, column = inner.end_line, inner.end_column
     while line < whole.end_line or column < whole.end_column:  # a parenthesis around it is no part of its span
         rest = line_at(facts.trace.sources[file], line)[column:]
@@ -76,7 +81,7 @@ def without_conversion(facts: TraceIndex, span: Span) -> Edit | None:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("float", "int"):
         if len(node.args) != 1 or node.keywords or span.line != span.end_line:
             return None
-        text = text_of(facts.trace.sources[span.file], _span(facts, node.args[0], span.file))
+        text = facts.code_of(node.args[0], span.file)
         return Edit(span, f"({text})" if isinstance(node.args[0], _LOOSE) else text)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
         inner = node.func.value  # `loss.detach().item()`: both cut
@@ -95,7 +100,7 @@ def argument_itself(facts: TraceIndex, span: Span, as_list: bool) -> Edit | None
     node = facts.names.syntax.node(span)
     if not isinstance(node, ast.Call) or len(node.args) != 1 or isinstance(node.args[0], ast.Starred):
         return None
-    value, text = node.args[0], text_of(facts.trace.sources[span.file], _span(facts, node.args[0], span.file))
+    value, text = node.args[0], facts.code_of(node.args[0], span.file)
     if span.line != span.end_line:
         return None
     if as_list:
@@ -154,12 +159,12 @@ def in_torch(facts: TraceIndex, span: Span) -> Edit | None:
 
 def _rewritten(facts: TraceIndex, span: Span, value: ast.expr) -> str | None:
     tensors = _tensors_of_arrays(facts, span)
-    text = text_of(facts.trace.sources[span.file], _span(facts, value, span.file))
+    text = facts.code_of(value, span.file)
     changes: list[tuple[int, int, str]] = []
-    start, waiting = _span(facts, value, span.file).column, [value]
+    start, waiting = facts.span_of(value, span.file).column, [value]
     while waiting:
         part = waiting.pop()
-        place = _span(facts, part, span.file)
+        place = facts.span_of(part, span.file)
         array = _without_numpy(part)
         if array is not None:
             changes.append((place.column - start, place.end_column - start, ast.unparse(array)))
@@ -178,12 +183,10 @@ def _rewritten(facts: TraceIndex, span: Span, value: ast.expr) -> str | None:
 
 def _tensors_of_arrays(facts: TraceIndex, span: Span) -> dict[str, str]:
     """Returns, for the names of arrays that a function assigns once, the tensor that each is made of."""
-    scope = function_around(facts, span.file, span.line) or tree_of(facts.trace.sources.get(span.file, ""))
-    stored = (
-        [n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)] if scope else []
-    )
+    scope = scope_around(facts, span.file, span.line)
+    stored = [n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     found: dict[str, str] = {}
-    for node in ast.walk(scope) if scope else ():
+    for node in ast.walk(scope):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             array, name = _without_numpy(node.value), node.targets[0].id
             if isinstance(array, ast.Name) and stored.count(name) == 1 and stored.count(array.id) <= 1:
@@ -204,9 +207,9 @@ def _without_numpy(node: ast.expr) -> ast.expr | None:
 def values_for_indices(facts: TraceIndex, span: Span | None) -> Edit | None:
     """Reads the values where the indices were read: `x.topk(2).indices` becomes `x.topk(2).values`."""
     node = None if span is None else facts.names.syntax.node(span)
-    for each in ast.walk(tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])) if span else ():
+    for each in ast.walk(facts.tree(span.file)) if span else ():
         if isinstance(each, ast.Attribute) and each.attr == "indices" and each.value is node and span is not None:
-            whole = _span(facts, each, span.file)
+            whole = facts.span_of(each, span.file)
             begin = whole.end_column - len("indices")
             return Edit(Span(span.file, whole.end_line, begin, whole.end_line, whole.end_column), "values")
     return None
@@ -238,7 +241,8 @@ def only_around(facts: TraceIndex, span: Span, needed: set[int], ran: set[int]) 
         if any(first_line(each) <= line <= (each.end_lineno or each.lineno) for line in needed):
             break
         inside.append(each)
-    if isinstance(around := _if_around(facts, span.file, statement), ast.If):
+    around = parent_of(facts, span.file, statement)
+    if isinstance(around, ast.If) and around.body == [statement] and not around.orelse:
         return _switched(facts, span, around, node)
     if not any(_covers(each, line) for each in inside for line in ran):
         removed = without_statement(facts, span.file, span.line) if following else None
@@ -253,20 +257,13 @@ def only_around(facts: TraceIndex, span: Span, needed: set[int], ran: set[int]) 
     return Edit(begin, f"{indent}with {torch}.no_grad():\n"), *rest
 
 
-def _if_around(facts: TraceIndex, file: str, statement: ast.stmt) -> ast.If | None:
-    """Returns the `if` without `else` of which a statement is the only one."""
-    tree = tree_of(facts.trace.sources.get(file, ""))
-    found = (node for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.If))
-    return next((node for node in found if node.body == [statement] and not node.orelse), None)
-
-
 def _switched(facts: TraceIndex, span: Span, around: ast.If, call: ast.Call) -> tuple[Edit, ...]:
     """Turns gradients on too: `if phase == "val": torch.set_grad_enabled(False)` becomes
     `torch.set_grad_enabled(not phase == "val")`."""
-    whole = _span(facts, around, span.file)
+    whole = facts.span_of(around, span.file)
     if whole.line != around.test.end_lineno or line_at(facts.trace.sources[span.file], whole.line).lstrip()[:2] != "if":
         return ()
-    test = text_of(facts.trace.sources[span.file], _span(facts, around.test, span.file))
+    test = facts.code_of(around.test, span.file)
     text = f"not ({test})" if isinstance(around.test, ast.BoolOp | ast.IfExp | ast.NamedExpr) else f"not {test}"
     return (Edit(whole, f"{ast.unparse(call.func)}({text})"),)
 
@@ -304,16 +301,11 @@ def _is_chain(statements: list[ast.stmt]) -> bool:
     """Returns whether each statement after the first uses what one before it assigns: all serve one result."""
     given = set[str]()
     for position, statement in enumerate(statements):
-        names = [part for part in ast.walk(statement) if isinstance(part, ast.Name)]
-        if position and given.isdisjoint(part.id for part in names if isinstance(part.ctx, ast.Load)):
+        if position and given.isdisjoint(read_in(statement)):
             return False
-        given |= {part.id for part in names if isinstance(part.ctx, ast.Store)}
+        given |= assigned_in(statement)
     return True
 
 
 def _covers(statement: ast.stmt, line: int) -> bool:
     return first_line(statement) <= line <= (statement.end_lineno or statement.lineno)
-
-
-def _span(facts: TraceIndex, node: ast.AST | None, file: str) -> Span:
-    return span_of(node, facts.trace.sources[file], file)  # type: ignore[arg-type]

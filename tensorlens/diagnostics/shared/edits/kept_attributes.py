@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import calls_reached_by
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.assignments import assigned_pairs
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import with_call
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import tree_of
 
 
 def kept_at(facts: TraceIndex, number: int, index: int) -> Span | None:
@@ -24,24 +22,14 @@ def kept_at(facts: TraceIndex, number: int, index: int) -> Span | None:
     if "." not in name or not attribute.isidentifier():
         return None
     found = [
-        span_of(value, text, file)
-        for file, text in facts.trace.sources.items()
-        for node in ast.walk(tree_of(text) or ast.Module([], []))
-        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign)
-        for target, value in _pairs(node)
-        if value is not None and attribute in _attributes(target) and not isinstance(value, ast.Constant)
+        facts.span_of(value, file)
+        for file, tree in facts.trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt)
+        for target, value in assigned_pairs(node)
+        if attribute in _attributes(target) and not isinstance(value, ast.Constant)
     ]
     return found[0] if len(found) == 1 else None
-
-
-def _pairs(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """Yields each target with its value: `a, self.b = f(x), None` has two."""
-    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-        parts, values = getattr(target, "elts", []), getattr(node.value, "elts", [])
-        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(parts) == len(values):
-            yield from zip(parts, values, strict=True)
-        else:
-            yield target, node.value
 
 
 def _attributes(target: ast.expr) -> set[str]:
@@ -71,8 +59,7 @@ def _may_train(facts: TraceIndex, attribute: str) -> bool:
         span = facts.trace.sites[call.site].span
         for line in range(span.line, span.end_line + 1):
             lines[span.file, line] = lines.get((span.file, line), False) or call.index in reached
-    for file, text in facts.trace.sources.items():
-        tree = tree_of(text) or ast.Module([], [])
+    for file, tree in facts.trees():
         compared = {id(node.left) for node in ast.walk(tree) if isinstance(node, ast.Compare)}
         for node in ast.walk(tree):
             is_read = isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load)

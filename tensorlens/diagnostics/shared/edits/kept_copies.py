@@ -8,14 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.saved_tensors import Save, shares_memory
 from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
 from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import tree_of
 
 _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
@@ -44,7 +42,7 @@ def _cloned(facts: TraceIndex, node: ast.expr, file: str) -> Iterator[Edit]:
     """Yields the edits that put `.clone()` behind an expression, in brackets where it needs them."""
     if isinstance(node, ast.Starred) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
         return
-    span = span_of(node, facts.trace.sources[file], file)
+    span = facts.span_of(node, file)
     end = Span(file, span.end_line, span.end_column, span.end_line, span.end_column)
     if isinstance(node, _PRIMARY):
         yield Edit(end, ".clone()")
@@ -95,7 +93,7 @@ def _operands(facts: TraceIndex, node: ast.expr, number: int, call: Call) -> Ite
         each
         for each in operands
         if (plain_name(each) is not None and plain_name(each) == name)
-        or (place is not None and span_of(each, facts.trace.sources[site.span.file], site.span.file) == place)
+        or (place is not None and facts.span_of(each, site.span.file) == place)
     ]
     if not found and len(operands) == 1 and _is_input_of_layer(facts, call, number):
         found = operands
@@ -105,7 +103,7 @@ def _operands(facts: TraceIndex, node: ast.expr, number: int, call: Call) -> Ite
 def _is_input_of_layer(facts: TraceIndex, call: Call, number: int) -> bool:
     """Returns whether the first input of a call by library code came from the line that calls it."""
     made = facts.creator(number)
-    inside = () if made is None else (made.site, *callers(facts.trace, made.site))
+    inside = () if made is None else facts.call_chain(made.site)
     is_direct = facts.names.syntax.is_direct(facts.trace.sites[call.site], call.op)
     return not is_direct and call.inputs[0].tensor == number and call.site not in inside
 
@@ -132,5 +130,5 @@ def _is_in_text(facts: TraceIndex, node: ast.expr, file: str) -> bool:
     """Returns whether an expression is part of an f-string, whose positions are not those of the source."""
     return any(
         isinstance(each, ast.JoinedStr) and any(part is node for part in ast.walk(each))
-        for each in ast.walk(tree_of(facts.trace.sources[file]) or ast.Module([], []))
+        for each in ast.walk(facts.tree(file))
     )

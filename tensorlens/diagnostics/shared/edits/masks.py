@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import class_around, function_around, method_of, statement_at
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.variables import assigned_in
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import function_around, statement_at, without_statement
-from tensorlens.diagnostics.shared.edits.writes import stores
+from tensorlens.diagnostics.shared.edits.statements import without_statement
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import tree_of
 
 
 def masked_where_used(facts: TraceIndex, place: Span) -> tuple[Edit, ...] | None:
@@ -33,10 +32,9 @@ def masked_where_used(facts: TraceIndex, place: Span) -> tuple[Edit, ...] | None
         return None
     if not _is_always_set(facts, place, function, statement, mask):
         return None
-    source = facts.trace.sources[place.file]
     arguments = _arguments(function)
     texts = [f"{owner} * {mask}" if id(node) in arguments else f"({owner} * {mask})" for node in loaded]
-    edits = (Edit(span_of(node, source, place.file), text) for node, text in zip(loaded, texts, strict=True))
+    edits = (Edit(facts.span_of(node, place.file), text) for node, text in zip(loaded, texts, strict=True))
     return removed, *edits
 
 
@@ -71,7 +69,9 @@ def _is_always_set(facts: TraceIndex, place: Span, function: ast.AST, write: ast
     """Returns whether the mask exists, and is the same, wherever the method goes on below the write."""
     root, _, name = mask.rpartition(".")
     below = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node.lineno > write.lineno]
-    if any(mask in map(ast.unparse, getattr(node, "targets", ())) or stores(node, root or name) for node in below):
+    if any(
+        mask in map(ast.unparse, getattr(node, "targets", ())) or (root or name) in assigned_in(node) for node in below
+    ):
         return False
     if any(each is write for each in getattr(function, "body", ())):
         return True  # not in a branch: what sets the mask runs before the write
@@ -80,13 +80,9 @@ def _is_always_set(facts: TraceIndex, place: Span, function: ast.AST, write: ast
 
 def _is_made_at_start(facts: TraceIndex, place: Span, name: str) -> bool:
     """Returns whether the constructor of the class around a line sets an attribute, or registers a buffer so named."""
-    tree = tree_of(facts.trace.sources.get(place.file, ""))
-    for kind in ast.walk(tree) if tree else ():
-        if isinstance(kind, ast.ClassDef) and kind.lineno <= place.line <= (kind.end_lineno or 0):
-            start = [each for each in kind.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
-            nodes = [node for each in start for node in each.body if not hasattr(node, "body")]
-            return any(_sets(node, name) for node in nodes)
-    return False
+    kind = class_around(facts, place.file, place.line)
+    start = None if kind is None else method_of(kind, "__init__")
+    return start is not None and any(_sets(node, name) for node in start.body if not hasattr(node, "body"))
 
 
 def _sets(statement: ast.stmt, name: str) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 
+from tensorlens.analysis.code_around import block_around, function_around, statement_at
 from tensorlens.analysis.lineage import ancestry, leaves_above
+from tensorlens.analysis.naming.bindings import root_of
+from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.diagnostics.shared.edits.imports import imported
-from tensorlens.diagnostics.shared.edits.statements import block_around, function_around, statement_at, wrapped
+from tensorlens.diagnostics.shared.edits.statements import wrapped
 from tensorlens.diagnostics.shared.edits.writes import (
     as_new_tensor,
     owner_of,
-    reads,
     statements_of,
-    stores,
     target_of,
 )
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
@@ -94,8 +95,8 @@ def computes_with_alias(rejected: RejectedCall, statement: ast.stmt) -> bool:
     if span is None or function is None or function.name != "forward" or not isinstance(target, ast.Name):
         return False
     body = statements_of(facts, span.file, span.line)
-    above = [each for each in body if each.lineno < statement.lineno and stores(each, target.id)]
-    below = [each for each in body if each.lineno > (statement.end_lineno or 0) and reads(each, target.id)]
+    above = [each for each in body if each.lineno < statement.lineno and target.id in assigned_in(each)]
+    below = [each for each in body if each.lineno > (statement.end_lineno or 0) and target.id in read_in(each)]
     made = above[-1] if above else None
     is_alias = isinstance(made, ast.Assign) and owner_of(made.value) is not None
     return is_alias and any(target_of(each) is None for each in below)
@@ -114,7 +115,7 @@ def _writes(rejected: RejectedCall, file: str, failed: ast.stmt) -> list[ast.stm
     for each in body:
         place = target_of(each)
         owner = None if place is None else owner_of(place)
-        root = "" if owner is None else owner.partition(".")[0].partition("[")[0]
+        root = "" if owner is None else root_of(owner)
         between = (one for one in body if one.lineno < each.lineno)
         if each is not failed and owner in bound and not any(_sets(one, root) for one in between):
             found.append(each)
@@ -137,7 +138,7 @@ def _from_the_view(
     if made is None or made.lineno > failed.lineno or not _is_view(made.value):
         return None
     body = statements_of(rejected.facts, file, failed.lineno)
-    inside = [each for each in body if each is not made and reads(each, name) and not hasattr(each, "body")]
+    inside = [each for each in body if each is not made and name in read_in(each) and not hasattr(each, "body")]
     last = max(inside, key=lambda each: each.lineno)
     plain = all(each in writes or _makes_parameter(each) for each in inside if each.lineno > made.lineno)
     is_here = all(any(each is one for one in block) and each.lineno > made.lineno for each in inside)

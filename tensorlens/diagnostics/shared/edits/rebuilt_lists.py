@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 
 from tensorlens.analysis.aliases import replaces_variable
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.naming.syntax import plain_name
-from tensorlens.analysis.shared_frame import function_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of, tree_of
 
 _METHODS = frozenset(
     "add_ sub_ mul_ div_ clamp_ copysign_ lerp_ addcmul_ addcdiv_ relu_ sigmoid_ tanh_ detach_".split()
@@ -26,10 +24,9 @@ def rebuilt_list(facts: TraceIndex, site: int, name: str) -> tuple[str, Edit] | 
     refers to the list.
     """
     span = facts.trace.sites[site].span
-    text = facts.trace.sources.get(span.file, "")
     loops = [
         node
-        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        for node in ast.walk(facts.tree(span.file))
         if isinstance(node, ast.For) and len(node.body) == 1 and not node.orelse
         if node.body[0].lineno <= span.line <= (node.body[0].end_lineno or 0)
     ]
@@ -43,11 +40,11 @@ def rebuilt_list(facts: TraceIndex, site: int, name: str) -> tuple[str, Edit] | 
         return None
     if not replaces_variable(facts, site, container):
         return None
-    called = text_of(text, span_of(value, text, span.file))
+    called = facts.code_of(value, span.file)
     method = value.func.attr
     made = called.replace(f".{method}(", f".{method[:-1]}(", 1)
-    target, iterated = (text_of(text, span_of(part, text, span.file)) for part in (loop.target, loop.iter))
-    return container, Edit(span_of(loop, text, span.file), f"{container} = [{made} for {target} in {iterated}]")
+    target, iterated = (facts.code_of(part, span.file) for part in (loop.target, loop.iter))
+    return container, Edit(facts.span_of(loop, span.file), f"{container} = [{made} for {target} in {iterated}]")
 
 
 def _container(loop: ast.For, name: str) -> str | None:
@@ -66,7 +63,8 @@ def _container(loop: ast.For, name: str) -> str | None:
 
 def result_of_hook(facts: TraceIndex, site: int, name: str) -> Edit | None:
     """Returns a variable at the end of a forward hook that returns nothing; None if the function is none."""
-    function, span = function_of(facts, site), facts.trace.sites[site].span
+    span = facts.trace.sites[site].span
+    function = function_around(facts, span.file, span.line)
     if function is None or any(isinstance(node, ast.Return) for node in ast.walk(function)):
         return None
     callbacks = facts.trace.callbacks

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ast
+from typing import TypeGuard
 
-from tensorlens.diagnostics.shared.edits.statements import (
-    block_around,
-    function_around,
-    moved_before,
-    statement_at,
-)
+from tensorlens.analysis.code_around import block_around, function_around, parent_of, statement_at
+from tensorlens.diagnostics.shared.edits.statements import moved_before
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import line_at, tree_of
+from tensorlens.records.source import line_at
 
 
 def view_outside_no_grad(rejected: RejectedCall, place: Span) -> tuple[Edit, ...] | None:
@@ -27,8 +24,8 @@ def view_outside_no_grad(rejected: RejectedCall, place: Span) -> tuple[Edit, ...
     statement = statement_at(facts, place.file, place.line)
     if base is None or rejected.is_leaf(base) or statement is None:
         return None
-    around = _with_around(facts.trace.sources.get(place.file, ""), statement)
-    if around is not None:
+    around = parent_of(facts, place.file, statement)
+    if _is_no_grad(around):
         return _out_of_block(rejected, place, statement, around)
     function = function_around(facts, place.file, place.line)
     if function is None or len(function.body) != 1 or len(function.decorator_list) != 1:
@@ -40,12 +37,9 @@ def view_outside_no_grad(rejected: RejectedCall, place: Span) -> tuple[Edit, ...
     return (Edit(Span(place.file, line, 0, line + 1, 0), ""),)
 
 
-def _with_around(source: str, statement: ast.stmt) -> ast.With | None:
-    """Returns the `with torch.no_grad():` whose block has a statement."""
-    for node in ast.walk(tree_of(source) or ast.Module([], [])):
-        if isinstance(node, ast.With) and any(each is statement for each in node.body):
-            return node if len(node.items) == 1 and "no_grad" in ast.unparse(node.items[0].context_expr) else None
-    return None
+def _is_no_grad(node: ast.AST | None) -> TypeGuard[ast.With]:
+    is_one = isinstance(node, ast.With) and len(node.items) == 1
+    return is_one and "no_grad" in ast.unparse(node.items[0].context_expr)  # type: ignore[union-attr]
 
 
 def _out_of_block(

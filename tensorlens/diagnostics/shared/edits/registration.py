@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.statements import inserted_after, module_name
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of, tree_of
 
 
 def registered(facts: TraceIndex, module: str, name: str, is_parameter: bool) -> Edit | None:
@@ -21,18 +19,18 @@ def registered(facts: TraceIndex, module: str, name: str, is_parameter: bool) ->
     attribute, _, inside = name.partition("[")
     if "." in attribute:
         return None
-    for file, text in facts.trace.sources.items():
-        values = _assigned(text, module, attribute)
+    for file, tree in facts.trees():
+        values = _assigned(tree, module, attribute)
         prefix = module_name(facts, file, "torch.nn") or _below(module_name(facts, file, "torch"))
         if len(values) != 1 or prefix is None:
             continue
-        kind, span = _kind(values[0], inside, is_parameter), span_of(values[0], text, file)
+        kind, span = _kind(values[0], inside, is_parameter), facts.span_of(values[0], file)
         if kind is None and isinstance(values[0], ast.DictComp) and "]." in inside:  # whose keys are no strings
             own = f"self.{attribute}_modules = {prefix}.ModuleList(self.{attribute}.values())"
             return inserted_after(facts, file, span.line, own)
         if kind is None:
             return None
-        return Edit(span, f"{prefix}.{kind}({text_of(text, span)})")
+        return Edit(span, f"{prefix}.{kind}({facts.code_of(values[0], file)})")
     return None
 
 
@@ -59,11 +57,9 @@ def _called(value: ast.expr) -> str | None:
     return plain_name(value.func) if isinstance(value, ast.Call) else None
 
 
-def _assigned(text: str, module: str, attribute: str) -> list[ast.expr]:
+def _assigned(tree: ast.Module, module: str, attribute: str) -> list[ast.expr]:
     """Returns the values that a class assigns to an attribute of its objects."""
-    classes = (
-        n for n in ast.walk(tree_of(text) or ast.Module([], [])) if isinstance(n, ast.ClassDef) and n.name == module
-    )
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == module)
     return [
         node.value
         for found in classes

@@ -11,17 +11,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tensorlens.analysis.code_around import first_line, is_inside
 from tensorlens.analysis.lineage import graph_leaves
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.shared_block import FrameTensors, SharedBlock, functions_of, shared_block
 from tensorlens.analysis.shared_frame import SharedFrame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.block_names import binds, keeps_to_itself, only_computes, only_parts, reads
-from tensorlens.diagnostics.shared.edits.statements import block_lines, first_line, inserted_after, without_statement
+from tensorlens.diagnostics.shared.edits.statements import block_lines, inserted_after, without_statement
 from tensorlens.records.model import Failure, Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import tree_of
 
 _RANDOM = re.compile("rand|dropout|normal|bernoulli|multinomial|poisson|uniform|exponential|sample")
 
@@ -100,7 +99,7 @@ class Rerun:
         for call in self._facts.calls:
             if _RANDOM.search(call.op):
                 site = self._facts.trace.sites[call.site]
-                if place_of(site)[:2] in functions or any(_is_inside(site.span, span) for span in spans):
+                if place_of(site)[:2] in functions or any(is_inside(site.span, span) for span in spans):
                     return True
         return False
 
@@ -111,7 +110,7 @@ class Rerun:
             parts = value.elts if isinstance(value, ast.Tuple) else [value]
             for part in parts:
                 if isinstance(part, ast.expr):
-                    yield span_of(part, self._facts.trace.sources[block.file], block.file)
+                    yield self._facts.span_of(part, block.file)
 
     # --- the statements ----------------------------------------------------------------------------------------
 
@@ -240,12 +239,6 @@ class Rerun:
         return RunAgain((*(edit for edit in removed if edit), added), again, moved == set(needed))
 
 
-def _is_inside(inner: Span, outer: Span) -> bool:
-    begins = (outer.line, outer.column) <= (inner.line, inner.column)
-    ends = (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
-    return inner.file == outer.file and begins and ends
-
-
 class _Detached(ast.NodeTransformer):
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
@@ -258,6 +251,6 @@ class _Detached(ast.NodeTransformer):
 
 def _functions(facts: TraceIndex, file: str, name: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     last = name.rpartition(".")[2]
-    for node in ast.walk(tree_of(facts.trace.sources.get(file, "")) or ast.Module([], [])):
+    for node in ast.walk(facts.tree(file)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == last:
             yield node

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.places import callers, place_of
-from tensorlens.analysis.naming.syntax import plain_name
-from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import (
+from tensorlens.analysis.code_around import (
     block_around,
     function_around,
-    inserted_after,
+    parent_of,
+    statement_around,
     statement_at,
+    upwards,
 )
+from tensorlens.analysis.naming.bindings import root_of
+from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.variables import owned_by
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.records.model import Site, Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import tree_of
-
-_ONLY_IN_PLACE = (
-    "zero",
-    "fill",
-    "copy",
-    "set",
-    "normal",
-    "uniform",
-    "random",
-    "bernoulli",
-    "exponential",
-    "requires_grad",
-)
 
 
 def receiver(facts: TraceIndex, site: int | None, method: str) -> str | None:
@@ -45,7 +34,7 @@ def receiver(facts: TraceIndex, site: int | None, method: str) -> str | None:
 def changed_name(facts: TraceIndex, site: int | None) -> str | None:
     """Returns `w` if the line at a site changes the tensor `w` by hand: `w -= ...`, `w.data -= ...`, `w.sub_(...)`."""
     span = facts.span(site)
-    statement = None if span is None else simple_statement(facts, span)
+    statement = None if span is None else statement_around(facts, span)
     target: ast.expr | None = None
     if isinstance(statement, ast.AugAssign):
         target = statement.target
@@ -69,26 +58,11 @@ def added_after(facts: TraceIndex, site: int | None, code: str) -> Edit | None:
     edit = inserted_after(facts, span.file, span.line, code)
     if edit is not None:
         return edit
-    simple = simple_statement(facts, span)
-    if simple is None:
+    simple = statement_around(facts, span)
+    if not isinstance(simple, ast.Expr | ast.Assign | ast.AugAssign):
         return None
-    end = _end(span_of(simple, facts.trace.sources[span.file], span.file))
-    return Edit(Span(span.file, *end, *end), f"; {code}")
-
-
-def simple_statement(facts: TraceIndex, span: Span) -> ast.stmt | None:
-    """Returns the statement without a block that a piece of source is in."""
-    text = facts.trace.sources.get(span.file, "")
-    for node in ast.walk(tree_of(text) or ast.Module([], [])):
-        if isinstance(node, ast.Expr | ast.Assign | ast.AugAssign):
-            place = span_of(node, text, span.file)
-            if (place.line, place.column) <= (span.line, span.column) and _end(span) <= _end(place):
-                return node
-    return None
-
-
-def _end(span: Span) -> tuple[int, int]:
-    return span.end_line, span.end_column
+    end = facts.span_of(simple, span.file)
+    return Edit(Span(span.file, end.end_line, end.end_column, end.end_line, end.end_column), f"; {code}")
 
 
 def is_visible(facts: TraceIndex, name: str, known: int, place: int) -> bool:
@@ -103,13 +77,13 @@ def is_visible(facts: TraceIndex, name: str, known: int, place: int) -> bool:
     outer, inner = place_of(one)[1], place_of(other)[1]
     if outer == inner:
         return True
-    root = name.partition(".")[0].partition("[")[0]
+    root = root_of(name)
     if root == "self":
         is_class = outer.rpartition(".")[0] == inner.rpartition(".")[0] != ""
         return (
             is_class and "." in name and not outer.endswith(">") and _has_self(facts, one) and _has_self(facts, other)
         )
-    if root in _own_names(facts, other):
+    if root in owned_by(_function(facts, other)):
         return False
     is_inside = inner.startswith(f"{outer}.<locals>.")
     return is_inside or outer == "<module>"
@@ -124,23 +98,10 @@ def _has_self(facts: TraceIndex, site: Site) -> bool:
     return function is not None and bool(function.args.args) and function.args.args[0].arg == "self"
 
 
-def _own_names(facts: TraceIndex, site: Site) -> set[str]:
-    """Returns the arguments of the function at a site, and the names that it assigns to."""
-    function = _function(facts, site)
-    nodes = list(ast.walk(function)) if function is not None else []
-    stored = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    return stored | {node.arg for node in nodes if isinstance(node, ast.arg)}
-
-
 def lines_of_frame(facts: TraceIndex, one: int, other: int) -> tuple[int, int] | None:
     """Returns the sites, in the innermost function that ran both, of the lines that led to two sites."""
-    first, second = [one, *callers(facts.trace, one)], [other, *callers(facts.trace, other)]
-    for site in first:
-        scope = place_of(facts.trace.sites[site])[:2]
-        for match in second:
-            if place_of(facts.trace.sites[match])[:2] == scope:
-                return site, match
-    return None
+    pairs = ((site, facts.site_in(facts.scope(site), other)) for site in facts.call_chain(one))
+    return next(((site, match) for site, match in pairs if match is not None), None)
 
 
 def beside(facts: TraceIndex, one: Span, other: Span) -> tuple[ast.stmt, ast.stmt] | None:
@@ -153,23 +114,12 @@ def beside(facts: TraceIndex, one: Span, other: Span) -> tuple[ast.stmt, ast.stm
     first, second = statement_at(facts, one.file, one.line), statement_at(facts, other.file, other.line)
     if first is None or second is None:
         return None
-    for upper in _upwards(facts, one.file, first):
+    for upper in upwards(facts, one.file, first):
         block = block_around(facts, one.file, upper)
-        for lower in _upwards(facts, one.file, second):
+        for lower in upwards(facts, one.file, second):
             if any(each is lower for each in block):
                 return None if upper is lower else (upper, lower)
     return None
-
-
-def _upwards(facts: TraceIndex, file: str, statement: ast.stmt) -> Iterator[ast.stmt]:
-    """Yields a statement and those around it, the innermost first."""
-    tree = tree_of(facts.trace.sources.get(file, "")) or ast.Module([], [])
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.stmt) and any(each is statement for each in ast.walk(node))
-    ]
-    yield from sorted(around, key=lambda node: sum(1 for _ in ast.walk(node)))
 
 
 def names_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
@@ -181,31 +131,14 @@ def names_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
     }
 
 
-def new_value(statement: ast.stmt, name: str) -> str | None:
-    """Returns the expression for a new tensor with the values that a statement writes into `name`: `h * 2` for
-    `h.data *= 2`, `h.mul(2)` for `h.data.mul_(2)`."""
-    if isinstance(statement, ast.AugAssign):
-        return ast.unparse(ast.BinOp(ast.Name(name, ast.Load()), statement.op, statement.value))
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-        return None
-    method = call.func.attr.removesuffix("_")
-    if method in _ONLY_IN_PLACE or not call.func.attr.endswith("_") or call.func.attr.endswith("__"):
-        return None
-    return ast.unparse(
-        ast.Call(ast.Attribute(ast.Name(name, ast.Load()), method, ast.Load()), call.args, call.keywords)
-    )
-
-
 def has_other_name(facts: TraceIndex, file: str, name: str) -> bool:
     """Returns whether a line of the file assigns the value of a name as it is: `kept = h`, `self.state = h`."""
-    nodes = ast.walk(tree_of(facts.trace.sources.get(file, "")) or ast.Module([], []))
+    nodes = ast.walk(facts.tree(file))
     values = (node.value for node in nodes if isinstance(node, ast.Assign))
     return any(isinstance(value, ast.Name) and value.id == name for value in values)
 
 
-def only_block_of(facts: TraceIndex, file: str, statement: ast.stmt) -> ast.stmt | None:
+def only_block_of(facts: TraceIndex, file: str, statement: ast.stmt) -> ast.With | None:
     """Returns the `with` statement with one context whose only statement this is."""
-    around = next((each for each in _upwards(facts, file, statement) if each is not statement), None)
-    is_alone = isinstance(around, ast.With) and len(around.body) == 1 and len(around.items) == 1
-    return around if is_alone else None
+    around = parent_of(facts, file, statement)
+    return around if isinstance(around, ast.With) and len(around.body) == 1 and len(around.items) == 1 else None

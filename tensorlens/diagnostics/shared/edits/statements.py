@@ -8,58 +8,15 @@ from __future__ import annotations
 
 import ast
 import tokenize
-from collections.abc import Iterator
 from io import StringIO
 
+from tensorlens.analysis.code_around import block_around, first_line, statement_at, statements_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import line_at, lines_of, tree_of
+from tensorlens.records.source import line_at, lines_of
 
 _INDENT = "    "
-
-
-def statement_at(facts: TraceIndex, file: str, line: int) -> ast.stmt | None:
-    """Returns the innermost statement that covers a line; of a compound statement only its head counts."""
-    best: ast.stmt | None = None
-    for statement in _statements(facts, file):
-        if first_line(statement) <= line <= _head_end(statement) and (best is None or best.lineno <= statement.lineno):
-            best = statement
-    return best
-
-
-def block_around(facts: TraceIndex, file: str, statement: ast.stmt) -> list[ast.stmt]:
-    """Returns the statements of the block that a statement is in, in order; [] if it is not in the file's tree."""
-    tree = tree_of(facts.trace.sources.get(file, ""))
-    for node in ast.walk(tree) if tree else ():
-        for block in _blocks(node):
-            if any(each is statement for each in block):
-                return block
-    return []
-
-
-def function_around(facts: TraceIndex, file: str, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """Returns the innermost function whose body covers a line; None: the module's own code."""
-    found: ast.FunctionDef | ast.AsyncFunctionDef | None = None
-    for statement in _statements(facts, file):
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            if statement.body[0].lineno <= line <= (statement.end_lineno or 0):
-                found = statement if found is None or statement.lineno > found.lineno else found
-    return found
-
-
-def loop_around_line(facts: TraceIndex, file: str, line: int) -> ast.For | ast.While | None:
-    """Returns the innermost loop whose body covers a line, in the function around that line."""
-    function = function_around(facts, file, line)
-    begin = 0 if function is None else function.lineno
-    loops = [
-        statement
-        for statement in _statements(facts, file)
-        if isinstance(statement, ast.For | ast.While)
-        and begin < statement.lineno
-        and statement.body[0].lineno <= line <= (statement.body[-1].end_lineno or 0)
-    ]
-    return max(loops, key=lambda loop: loop.lineno, default=None)
 
 
 def inserted_before(facts: TraceIndex, file: str, line: int, code: str) -> Edit | None:
@@ -83,13 +40,18 @@ def inserted_after(facts: TraceIndex, file: str, line: int, code: str) -> Edit |
 
 def block_lines(facts: TraceIndex, file: str, statement: ast.stmt) -> str | None:
     """Returns the lines of a statement without the indentation of its block; None if it shares a line."""
-    if _alone(facts, file, first_line(statement)) is not statement:
+    if not is_alone(facts, file, statement):
         return None
     first, last = first_line(statement), statement.end_lineno or statement.lineno
     indent, lines = _indent(facts, file, first), [_line(facts, file, n) for n in range(first, last + 1)]
     if _has_long_string(facts, file, first, last) or any(n.strip() and not n.startswith(indent) for n in lines):
         return None
     return "\n".join(line.removeprefix(indent) for line in lines)
+
+
+def is_alone(facts: TraceIndex, file: str, statement: ast.stmt) -> bool:
+    """Returns whether a statement begins its line and shares its lines with no other."""
+    return _alone(facts, file, first_line(statement)) is statement
 
 
 def without_statement(facts: TraceIndex, file: str, line: int) -> Edit | None:
@@ -149,8 +111,7 @@ def wrapped(facts: TraceIndex, file: str, first: int, last: int, header: str) ->
 
 def module_name(facts: TraceIndex, file: str, module: str) -> str | None:
     """Returns the name under which a file imports a module at its top: `torch`, or `F` of `torch.nn.functional`."""
-    tree = tree_of(facts.trace.sources.get(file, ""))
-    for node in tree.body if tree else ():
+    for node in facts.tree(file).body:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name == module and (alias.asname or "." not in module):
@@ -160,20 +121,6 @@ def module_name(facts: TraceIndex, file: str, module: str) -> str | None:
                 if f"{node.module}.{alias.name}" == module:
                     return alias.asname or alias.name
     return None
-
-
-def first_line(statement: ast.stmt) -> int:
-    """Returns the line on which a statement begins: that of its first decorator, if it has one."""
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(each.lineno for each in decorators)])
-
-
-def _head_end(statement: ast.stmt) -> int:
-    """Returns the last line of a statement; of a compound one, the line before its body."""
-    body = getattr(statement, "body", None)
-    if isinstance(body, list) and body:
-        return max(statement.lineno, first_line(body[0]) - 1)
-    return statement.end_lineno or statement.lineno
 
 
 def _alone(facts: TraceIndex, file: str, line: int) -> ast.stmt | None:
@@ -187,23 +134,12 @@ def _alone(facts: TraceIndex, file: str, line: int) -> ast.stmt | None:
     inside = {id(each) for each in ast.walk(statement)}
     around = (
         other
-        for other in _statements(facts, file)
+        for other in statements_in(facts, file)
         if id(other) not in inside and other.lineno <= last and (other.end_lineno or other.lineno) >= first
     )
     if any(other.lineno == first or all(each is not statement for each in ast.walk(other)) for other in around):
         return None
     return statement
-
-
-def _statements(facts: TraceIndex, file: str) -> Iterator[ast.stmt]:
-    tree = tree_of(facts.trace.sources.get(file, ""))
-    return (node for node in ast.walk(tree) if isinstance(node, ast.stmt)) if tree else iter(())
-
-
-def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    for _, value in ast.iter_fields(node):
-        if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-            yield value
 
 
 def _indent(facts: TraceIndex, file: str, line: int) -> str:

@@ -6,10 +6,9 @@ import ast
 import re
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import function_around, statement_at
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.user_callbacks import CallbackRun, last_run_that_returned
-from tensorlens.diagnostics.shared.edits.statements import function_around, statement_at
 from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Edit
 
@@ -34,7 +33,7 @@ def summed_gradient(facts: TraceIndex, index: int, message: str) -> SummedGradie
     node, file = _sum_of(facts, facts.trace.sites[callback.returned].span, position), _file(facts, callback)
     if node is None:
         return None
-    place = span_of(node, facts.trace.sources[file], file)
+    place = facts.span_of(node, file)
     calls = [c for c in facts.calls if c.op.endswith(".sum") and facts.trace.sites[c.site].span == place]
     shapes = {facts.tensor(call.inputs[0].tensor).shape for call in calls if call.inputs}
     if len(shapes) != 1:

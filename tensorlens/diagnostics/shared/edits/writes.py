@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.naming.code_text import OPERATORS
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.expressions import ONLY_IN_PLACE, needs_brackets
-from tensorlens.diagnostics.shared.edits.statements import function_around
-from tensorlens.records.model import Span
+from tensorlens.diagnostics.shared.edits.expressions import ONLY_IN_PLACE, arguments_text, needs_brackets
+from tensorlens.diagnostics.shared.edits.statements import is_alone, module_name
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of, tree_of
 
 _MODULES = ("torch", "Tensor", "F", "nn", "functional", "init")
 _VIEWS = (
@@ -81,9 +79,9 @@ def owner_of(target: ast.expr) -> str | None:
 def statements_of(facts: TraceIndex, file: str, line: int) -> list[ast.stmt]:
     """Returns the statements of the function around a line, or of the module without its functions, in the order of
     their lines."""
-    inside: ast.AST | None = function_around(facts, file, line) or tree_of(facts.trace.sources.get(file, ""))
-    found = list(_statements(inside)) if inside is not None else []
-    return sorted(found, key=lambda statement: (statement.lineno, statement.col_offset))
+    return sorted(
+        _statements(scope_around(facts, file, line)), key=lambda statement: (statement.lineno, statement.col_offset)
+    )
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
@@ -101,7 +99,7 @@ def as_new_tensor(facts: TraceIndex, file: str, statement: ast.stmt) -> Edit | N
     name = None if target is None else plain_name(target)
     if name is None or isinstance(statement, ast.Return):
         return None
-    span = span_of(statement, facts.trace.sources[file], file)
+    span = facts.span_of(statement, file)
     text = new_value(facts, file, statement)
     if text is None or span.line != span.end_line:
         return None
@@ -112,37 +110,39 @@ def as_new_tensor(facts: TraceIndex, file: str, statement: ast.stmt) -> Edit | N
     return Edit(span, f"{names} = {text}")
 
 
-def new_value(facts: TraceIndex, file: str, statement: ast.stmt) -> str | None:
-    """Returns the expression that makes what a statement writes: `x * 2` for `x *= 2`; None if there is none."""
-    source = facts.trace.sources[file]
+def copied_into(
+    facts: TraceIndex, file: str, statement: ast.Assign, values: ast.expr, *, is_recorded: bool = True
+) -> Edit | None:
+    """Writes values into the tensor that a name has, in the place of an assignment: `p = v` becomes `p.copy_(v)`, under
+    `no_grad` unless recording is off there already."""
+    torch = module_name(facts, file, "torch")
+    if torch is None or statement.lineno != statement.end_lineno:
+        return None
+    place = facts.span_of(statement, file)
+    write = f"{ast.unparse(statement.targets[0])}.copy_({facts.code_of(values, file)})"
+    if not is_recorded:
+        return Edit(place, write)
+    if not is_alone(facts, file, statement):
+        return None
+    return Edit(place, f"with {torch}.no_grad():\n{' ' * place.column}    {write}")
+
+
+def new_value(facts: TraceIndex, file: str, statement: ast.stmt, name: str = "") -> str | None:
+    """Returns the expression that makes what a statement writes: `x * 2` for `x *= 2`; None if there is none.
+
+    With a `name`, it is computed from that: `h * 2` for `h.data *= 2`.
+    """
     if isinstance(statement, ast.AugAssign):
-        value = text_of(source, span_of(statement.value, source, file))
+        value = facts.code_of(statement.value, file)
         value = f"({value})" if needs_brackets(statement.op, statement.value) else value
-        return f"{ast.unparse(statement.target)} {OPERATORS[type(statement.op)]} {value}"
+        return f"{name or ast.unparse(statement.target)} {OPERATORS[type(statement.op)]} {value}"
     inner = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
     text = ""
     while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and is_in_place(inner.func.attr):
         if inner.func.attr in ONLY_IN_PLACE:
             return None
         if _is_module(inner.func.value):
-            function = text_of(source, span_of(inner.func, source, file)).removesuffix("_")
-            whole, before = span_of(inner, source, file), span_of(inner.func, source, file)
-            behind = Span(file, before.end_line, before.end_column, whole.end_line, whole.end_column)
-            return f"{function}{text_of(source, behind)}" if not text else None
-        whole, before = span_of(inner, source, file), span_of(inner.func, source, file)
-        arguments = text_of(source, Span(file, before.end_line, before.end_column, whole.end_line, whole.end_column))
-        text, inner = f".{inner.func.attr[:-1]}{arguments}{text}", inner.func.value
-    return f"{ast.unparse(inner)}{text}" if inner is not None and text else None
-
-
-def stores(node: ast.AST, name: str) -> bool:
-    """Returns whether a part of the syntax tree assigns to a variable, or loops with it."""
-    return any(
-        isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load) for part in ast.walk(node)
-    )
-
-
-def reads(node: ast.AST, name: str) -> bool:
-    return any(
-        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) for part in ast.walk(node)
-    )
+            function = facts.code_of(inner.func, file).removesuffix("_")
+            return f"{function}{arguments_text(facts, inner, file)}" if not text else None
+        text, inner = f".{inner.func.attr[:-1]}{arguments_text(facts, inner, file)}{text}", inner.func.value
+    return f"{name or ast.unparse(inner)}{text}" if inner is not None and text else None

@@ -22,17 +22,17 @@ _CONTAINERS = ("list", "tuple", "dict", "set", "frozenset", *_ITERATORS)
 
 def plain(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the Python value that the rejected expression reads last, else the expression itself."""
-    return _described(rejected, rejected.values[-1]) if rejected.values else _inline(rejected)
+    return _described(rejected.values[-1]) if rejected.values else _inline(rejected)
 
 
 def container(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the first list, dict, iterator or the like that the rejected expression reads, else the expression
     itself."""
     container = next((value for value in rejected.values if value.type in _CONTAINERS), None)
-    return _inline(rejected) if container is None else _described(rejected, container)
+    return _inline(rejected) if container is None else _described(container)
 
 
-def _described(rejected: RejectedCall, value: Value) -> LabelledSite | None:
+def _described(value: Value) -> LabelledSite | None:
     if value.type in _ITERATORS and value.used is not None:
         return LabelledSite(None, value.used, f"uses up the iterator `{value.name}`")
     article = "an" if value.type[0] in "aeiou" else "a"

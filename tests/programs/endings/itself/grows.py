@@ -1,3 +1,4 @@
+#
 # ended with RuntimeError, exit code 1
 text = open(__file__).read()
 open(__file__, 'w').write('#\n' + text)
