@@ -215,7 +215,16 @@ def _user_reads(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) 
     return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 
 
+def _shown(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records that a tensor on a device is printed or searched, which waits for the device."""
+    on_device, frame = False, frame_at(2)
+    with ErrorGuard(recorder, "a printed tensor", frame), torch._C.DisableTorchFunctionSubclass():
+        on_device = isinstance(args[0], torch.Tensor) and not (is_in_main_memory(args[0]) or args[0].is_meta)
+    return recorder.call(func, args, kwargs, frame) if on_device else func(*args, **kwargs)
+
+
 HANDLERS: dict[Function, ops.Handler] = {
+    **dict.fromkeys((torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__contains__), _shown),
     torch._C._set_grad_enabled: _set_grad_enabled,
     torch.Tensor.backward: _backward,
     torch.Tensor.numpy: _sharing,
