@@ -93,6 +93,7 @@ def test_lines_since_the_last_wait_are_marked_and_those_with_assertions_come_fir
     ]
     printed = next(n for n, line in enumerate(trace.sources[__file__].splitlines(), 1) if "print(table)" in line)
     assert f"3 other lines queued work since line {printed} last waited for it" in found.explanation
+    assert f"on another stream before line {printed} waited" in found.detail[0]
     first, second = found.fixes
     assert "CUDA_LAUNCH_BLOCKING=1 tensorlens explain" in first.title
     assert second.place is not None

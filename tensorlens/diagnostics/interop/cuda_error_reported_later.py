@@ -20,7 +20,6 @@ _LATE, _BY_PYTORCH = "asynchronously reported", "TORCH_USE_CUDA_DSA"
 """What PyTorch's message says unless `CUDA_LAUNCH_BLOCKING` is set, and what it says always."""
 _QUEUED = "queued on the GPU here; may have failed"
 _OVER = "every later CUDA call of this process fails with the same error"
-_STREAMS = "the marked lines are those that this process recorded; compiled code and other streams are not among them"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -51,7 +50,7 @@ def _noticed_late(facts: TraceIndex, first: Failure, last: Failure) -> Diagnosti
         f"a line only queues its work on the GPU, and an error shows later: {_count(facts, work, earlier)}",
         labels,
         fixes=_fixes(facts, checked),
-        detail=(_STREAMS, _OVER),
+        detail=(_unmarked(facts, work), _OVER),
         evidence={"op": first.op, "message": first.message, "lines": len(earlier), "complete": work.whole},
     )
 
@@ -64,6 +63,13 @@ def _count(facts: TraceIndex, work: QueuedWork, earlier: Sequence[Call | Backwar
         return f"no other line is known to have queued work{since}"
     some = "at least " if not work.whole else ""
     return f"{some}{len(earlier)} other line{'s' if len(earlier) > 1 else ''} queued work{since}"
+
+
+def _unmarked(facts: TraceIndex, work: QueuedWork) -> str:
+    """Says what may have queued the work that failed and has no mark."""
+    wait = facts.span(None if work.wait is None else work.wait.site)
+    streams = "" if wait is None else f", and what was queued on another stream before line {wait.line} waited"
+    return f"not searched: what compiled code queued{streams}"
 
 
 def _waited_for(facts: TraceIndex, first: Failure, last: Failure) -> Diagnostic:
