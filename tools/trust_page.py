@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fuzzing import EVERYDAY, HOLDS, THOROUGH
+from support.device_programs import PROGRAMS
 from support.endings import CALLS, ENDINGS, Outcome, gaps, read, reported_ending, try_out
 from support.folders import DOCS
 from support.forged_trace import EDITS
@@ -139,7 +140,35 @@ EXTREMES = """
 | What | How many | What must hold |
 | --- | --- | --- |
 """
+DEVICES = """
+## Devices
+
+**No GPU has run TensorLens yet.** The tests that need one are skipped where there is none, and the list of skipped
+tests says so (`tests/tracer/test_devices.py`). They run programs under `torch.cuda.set_sync_debug_mode("error")`,
+compare `torch.cuda.memory_allocated()`, and make a kernel fail. What was tried instead of a GPU:
+
+| Where the tensors are | Programs | What must hold |
+| --- | --- | --- |
+"""
+ON_DEVICES = (
+    (
+        "on `meta`, where nothing can be read",
+        "the same kernels run as in a plain run, and after each kernel the same memory is alive",
+    ),
+    (
+        "on a device made for the test, which raises if it is read",
+        "the device is asked for the same as in a plain run, also after it has failed",
+    ),
+)
 LIMITS = """
+So a recording does not read a tensor on a device, does not copy it and does not wait for the device. It shows the shape
+of such a tensor, and `not read`. What a finding needs values for is not found there: a derivative that is infinite, a
+checkpoint that computes other values, a write through `.data` to what autograd has saved. There are two exceptions.
+With `--reference` and with `--try` further runs compare gradients. And if anomaly mode finds a NaN, which made the
+program wait already, the report counts the zeros and NaN of what that node had saved.
+
+The lens does not ask which devices there are, because PyTorch would start CUDA to answer.
+
 ## Known limits
 
 The reports of the programs above list these gaps:
@@ -211,6 +240,7 @@ def main() -> None:
         (ELSEWHERE, suites),
         (FUZZED, fuzzed),
         (EXTREMES, extremes),
+        (DEVICES, [f"| {where} | {len(PROGRAMS)} | {held} |" for where, held in ON_DEVICES]),
         (LIMITS, list(limits.rows(False))),
     ]
     PAGE.write_text("".join(head + "\n".join(rows) + "\n" for head, rows in tables) + NOT_REPORTED, "utf-8")

@@ -21,6 +21,7 @@ ROLE_NAMES = {
     "nonleaf_made_here": "computed here: not a leaf",
     "observed_here": "seen here",
     "optimizer_made_here": "the optimizer is made here",
+    "queued_here": "work is queued on the GPU here",
     "rejected_here": "rejected here",
     "replaced_here": "replaced here",
     "returned_here": "returned here",

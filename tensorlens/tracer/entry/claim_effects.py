@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from tensorlens.tracer.isolation.readable import may_read
+
 _COMPARED = 4096  # elements of a tensor whose values are compared too: a write through `.data` leaves the version alone
 _MOST = 1000  # tensors
 _SHOWN = 4
@@ -88,7 +90,7 @@ def _state(tensor: torch.Tensor) -> dict[str, Any]:
     return {
         "requires_grad": tensor.requires_grad,
         "retains_grad": tensor.retains_grad,
-        "place": tensor.data_ptr() if tensor.device.type not in ("meta",) and tensor.layout is torch.strided else 0,
+        "place": tensor.data_ptr() if not tensor.is_meta and tensor.layout is torch.strided else 0,
         "written": (None if tensor.is_inference() else tensor._version, _values(tensor)),
         "grad": grad,
         "gradient": None if grad is None else (grad._version, _values(grad)),
@@ -96,10 +98,10 @@ def _state(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def _values(tensor: torch.Tensor) -> bytes | None:
-    """Returns the bytes of a small tensor."""
-    if tensor.numel() > _COMPARED or tensor.layout is not torch.strided or tensor.device.type == "meta":
+    """Returns the bytes of a small tensor in main memory."""
+    if tensor.numel() > _COMPARED or not may_read(tensor):
         return None
-    flat = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().flatten()
+    flat = tensor.detach().resolve_conj().resolve_neg().contiguous().flatten()
     return bytes(flat.view(torch.uint8).tolist()) if flat.numel() else b""
 
 

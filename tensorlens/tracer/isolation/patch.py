@@ -22,7 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from types import ClassMethodDescriptorType, FunctionType
+from types import ClassMethodDescriptorType, FrameType, FunctionType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from tensorlens.tracer.isolation.guard import ErrorGuard, ErrorReporter, Function, OriginalCall
@@ -142,6 +142,7 @@ def _guarded(recorder: R, wrap: Observing[R], function: Function, while_paused: 
         calls = running.calls
         depth = len(calls)
         call = OriginalCall(function)
+        frame: FrameType | None = None
         try:
             calls.append(call)
             try:
@@ -155,6 +156,7 @@ def _guarded(recorder: R, wrap: Observing[R], function: Function, while_paused: 
             internal_error = error
         finally:
             del calls[depth:]
+            frame = None  # it may be this frame: then the cycle would keep the arguments and the result alive
         try:
             return call.outcome(recorder, what, internal_error, args, kwargs)
         finally:

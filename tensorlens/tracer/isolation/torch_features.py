@@ -66,6 +66,15 @@ SAVED_TENSOR: Any = getattr(torch._C._autograd, "SavedTensor", None)
 TRANSFORMS = frozenset(name for name, value in vars(torch.func).items() if inspect.isfunction(value))
 """The names of `torch.func`, which not every release lists in `__all__`."""
 
+# --- devices --------------------------------------------------------------------------------------------------------
+
+ONLY_CPU = not torch.backends.cuda.is_built() and torch.accelerator.current_accelerator() is None
+"""Whether this PyTorch is built without support for any device.
+
+Which devices there are is not asked: PyTorch would start CUDA to answer. After that, a fork of the program could not
+use CUDA, and a later change of `CUDA_VISIBLE_DEVICES` would have no effect.
+"""
+
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 Count = Callable[..., int] | None  # None: this PyTorch does not have it

@@ -23,6 +23,7 @@ from tensorlens.records.observations import RECOMPUTED, Recomputed, StaleSavedTe
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.patch import Patch, existing, observe
+from tensorlens.tracer.isolation.readable import may_read
 from tensorlens.tracer.isolation.torch_features import HASH
 from tensorlens.tracer.isolation.torch_originals import (
     clone,
@@ -35,7 +36,6 @@ from tensorlens.tracer.isolation.torch_originals import (
     some,
 )
 from tensorlens.tracer.recording.recorder import Recorder, version_of
-from tensorlens.tracer.recording.tensor_ids import is_fake
 from tensorlens.tracer.recording.tensor_text import SHOWN_VALUES, short_text
 
 Frame = Any  # `_CheckpointFrame` of `torch.utils.checkpoint`, which has no types
@@ -167,7 +167,7 @@ def _looking_first(recorder: Recorder, pack: Function, look: Callable[[torch.Ten
 
 def _sample(tensor: torch.Tensor) -> torch.Tensor | None:
     """Copies some of a tensor's values, evenly spread. Returns None if reading them would cost too much."""
-    if tensor.device.type != "cpu" or tensor.layout is not torch.strided or has_torch_dispatch(tensor):
+    if not may_read(tensor):
         return None
     flat = reshape(detach(tensor) if is_contiguous(tensor) else detach(tensor)[..., :SAMPLES], (-1,))
     return clone(flat[:: max(1, math.ceil(numel(flat) / SAMPLES))])
@@ -175,7 +175,7 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor | None:
 
 def _hash(tensor: torch.Tensor) -> torch.Tensor | None:
     """Returns a number that depends on all values of a tensor: equal tensors have equal numbers."""
-    if tensor.layout is not torch.strided or numel(tensor) <= SAMPLES or is_fake(tensor) or HASH is None:
+    if not may_read(tensor) or numel(tensor) <= SAMPLES or HASH is None:
         return None
     try:
         return HASH(detach(tensor))

@@ -14,6 +14,7 @@ from tensorlens.tracer.patches import (
     compile,  # noqa: A004 - the subject is `torch.compile`
     contexts,
     custom_functions,
+    device_waits,
     functorch,
     gradcheck_and_functional,
     hooks,
@@ -48,6 +49,7 @@ PATCHES: tuple[Patch[Recorder], ...] = (
     *optimizer_step.PATCHES,
     *compile.PATCHES,
     *child_processes.PATCHES,
+    *device_waits.PATCHES,
 )
 
 

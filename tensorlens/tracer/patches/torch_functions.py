@@ -15,6 +15,7 @@ from tensorlens.journal.rows import NONE, GradModeRow
 from tensorlens.tracer.frames.call_sites import frame_at
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
+from tensorlens.tracer.isolation.readable import is_in_main_memory, may_read
 from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.ops import Args, Kwargs
@@ -92,7 +93,7 @@ def _from_array(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) 
     result = recorder.call(func, args, kwargs, frame)
     source: Any = args[0] if args else None
     with ErrorGuard(recorder, "shared memory", frame):
-        shares = type(source).__name__ == "ndarray" and result.device.type == "cpu"
+        shares = type(source).__name__ == "ndarray" and is_in_main_memory(result)
         if shares and source.__array_interface__["data"][0] == data_ptr(result):
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             recorder.saved_tensors.watch(result, ops.name_of(func), frame, True, source)
@@ -133,8 +134,8 @@ def _assign_data(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs)
 
 
 def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Returns whether two tensors have different values. Tensors on other devices count as different."""
-    if one.shape != other.shape or one.dtype != other.dtype or one.device.type != "cpu":
+    """Returns whether two tensors have different values. Tensors that can't be read count as different."""
+    if one.shape != other.shape or one.dtype != other.dtype or not (may_read(one) and may_read(other)):
         return True
     try:
         return data_ptr(one) != data_ptr(other) and not equal(one, detach(other))
@@ -214,7 +215,16 @@ def _user_reads(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) 
     return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 
 
+def _shown(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records that a tensor on a device is printed or searched, which waits for the device."""
+    on_device, frame = False, frame_at(2)
+    with ErrorGuard(recorder, "a printed tensor", frame), torch._C.DisableTorchFunctionSubclass():
+        on_device = isinstance(args[0], torch.Tensor) and not (is_in_main_memory(args[0]) or args[0].is_meta)
+    return recorder.call(func, args, kwargs, frame) if on_device else func(*args, **kwargs)
+
+
 HANDLERS: dict[Function, ops.Handler] = {
+    **dict.fromkeys((torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__contains__), _shown),
     torch._C._set_grad_enabled: _set_grad_enabled,
     torch.Tensor.backward: _backward,
     torch.Tensor.numpy: _sharing,

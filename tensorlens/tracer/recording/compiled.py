@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.torch_features import ONLY_CPU
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.ops import Args
 
@@ -74,5 +75,5 @@ def compiled_fast_path(recorder: FastPathMode, fallback: Callable[..., Any], ato
         parameter=torch.nn.Parameter,
         next_sequence=torch._C._autograd._get_sequence_nr,
         grad_enabled=torch.is_grad_enabled,
-        only_cpu=not torch.accelerator.is_available(),
+        only_cpu=ONLY_CPU,
     )

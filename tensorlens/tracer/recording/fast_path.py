@@ -18,6 +18,7 @@ import torch
 from tensorlens.journal.rows import NONE
 from tensorlens.tracer.frames.call_sites import frame_at
 from tensorlens.tracer.isolation.guard import Function, reraise_user_error
+from tensorlens.tracer.isolation.torch_features import ONLY_CPU
 from tensorlens.tracer.isolation.torch_originals import data_ptr
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, Args, Kwargs
@@ -48,7 +49,6 @@ def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
     tensor_ids, templates, call_kinds = recorder.tensor_ids, recorder.templates, recorder.call_kinds
     known, blocks, numbers, emit = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers, recorder.rows.extend
     slow_path_reasons, watched = recorder.slow_path_reasons, recorder.watched
-    only_cpu = not torch.accelerator.is_available()
 
     def __torch_function__(self: Any, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Any:
         if kwargs is None:
@@ -125,7 +125,7 @@ def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
             else:
                 graph = 1
                 result._version  # noqa: B018 - an inference tensor has none: a RuntimeError
-            metadata = result.shape, result.dtype, None if only_cpu else result.device
+            metadata = result.shape, result.dtype, None if ONLY_CPU else result.device
             key = (func, others, graph, len(inputs), False, drawn, *metadata)
             template = templates.get(id(frame.f_code) + frame.f_lasti)  # the address of the instruction
             if template is None or template[0] != key:

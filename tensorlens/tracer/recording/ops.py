@@ -37,8 +37,8 @@ _QUIET_PROPERTIES = (
 ).split()
 _QUIET_METHODS = (
     "size dim ndimension numel nelement stride storage_offset data_ptr is_contiguous is_floating_point is_complex"
-    " element_size get_device __len__ __hash__ __repr__ __str__ __format__ has_names is_inference is_shared is_pinned"
-    " is_same_size is_set_to is_signed is_conj is_neg __contains__ __dir__ storage_type"
+    " element_size get_device __len__ __hash__ has_names is_inference is_shared is_pinned"
+    " is_same_size is_set_to is_signed is_conj is_neg __dir__ storage_type"
     " _typed_storage type sparse_dim dense_dim __reduce_ex__ __torch_dispatch__ dim_order _is_view"
 ).split()
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import torch
 
 from tensorlens.journal.rows import values_text
-from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
+from tensorlens.tracer.isolation.readable import is_in_main_memory, may_read
 from tensorlens.tracer.isolation.torch_originals import numel, tolist
 from tensorlens.tracer.recording.tensor_ids import text_of
 
@@ -15,14 +15,16 @@ SHOWN_VALUES = 6
 
 
 def short_text(tensor: torch.Tensor) -> str:
-    """Returns the values of a small dense CPU tensor, else its shape. Never waits for a device."""
+    """Returns the values of a small dense CPU tensor, else its shape. Says of a tensor on a device that it is not
+    read."""
     return values_text(short_values(tensor))
 
 
 def short_values(tensor: torch.Tensor) -> object:
     """Returns what `short_text` turns into text: nested lists of numbers, a number, or a string."""
-    dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
-    if numel(tensor) > SHOWN_VALUES or not dense or has_torch_dispatch(tensor):
+    if not is_in_main_memory(tensor):
+        return f"{_kind_text(tensor.shape, tensor.dtype)} on {text_of(tensor.device)}, not read"
+    if numel(tensor) > SHOWN_VALUES or not may_read(tensor):
         return _kind_text(tensor.shape, tensor.dtype)
     try:
         return tolist(tensor)

@@ -15,7 +15,7 @@ import torch
 
 from tensorlens.records.observations import NonfiniteDerivative
 from tensorlens.tracer.isolation.guard import Function
-from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
+from tensorlens.tracer.isolation.readable import is_in_main_memory, may_read
 from tensorlens.tracer.isolation.torch_originals import detach, every, isfinite, isnan, numel, ones, some, total
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
@@ -47,11 +47,11 @@ def nonfinite_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: FrameT
     if not recorder.risky:
         return []
     recorder.risky = False
-    if any(map(has_torch_dispatch, roots)):
+    if not all(map(may_read, roots)):
         return []
     try:
         with torch.no_grad():
-            if all(root.device.type == "cpu" and bool(every(isfinite(root))) for root in roots):
+            if all(bool(every(isfinite(root))) for root in roots):
                 return list(_examine(roots))
     except Exception as error:  # ours: the user's backward goes on
         recorder.internal_error("where derivatives are not finite", error, frame)
@@ -82,7 +82,7 @@ def _text(gradient: torch.Tensor) -> str:
 
 
 def _is_nonfinite(gradient: torch.Tensor) -> bool:
-    return gradient.layout is torch.strided and _is_dense_cpu(gradient) and not bool(every(isfinite(gradient)))
+    return may_read(gradient) and not bool(every(isfinite(gradient)))
 
 
 def _examine(roots: list[torch.Tensor]) -> Iterator[NonfiniteNode]:
@@ -101,7 +101,7 @@ def _examine(roots: list[torch.Tensor]) -> Iterator[NonfiniteNode]:
 
 def _derivative(node: Node) -> tuple[int, int]:
     """Counts the elements of a node's derivative that are not finite, and all of them."""
-    if any(math.prod(entry.shape) > MAX_ELEMENTS for entry in node._input_metadata):
+    if any(math.prod(one.shape) > MAX_ELEMENTS or not is_in_main_memory(one) for one in node._input_metadata):
         return 0, 0
     if not all(_is_readable(raw) for _, raw in raw_saved_of(node)):
         return 0, 0
@@ -119,13 +119,9 @@ def _is_readable(raw: object) -> bool:
     """Returns whether a saved tensor can be read: only the program may unpack what its hooks packed."""
     try:
         data = None if raw is None else packed_or_tensor(raw)
-        return isinstance(data, torch.Tensor | None) and _is_dense_cpu(data)
+        return data is None or (isinstance(data, torch.Tensor) and may_read(data))
     except (RuntimeError, AttributeError):
         return False
-
-
-def _is_dense_cpu(data: torch.Tensor | None) -> bool:
-    return data is None or (data.device.type == "cpu" and not has_torch_dispatch(data))
 
 
 def _selections(node: Node, users: dict[Node, list[Node]]) -> Iterator[int]:
@@ -146,7 +142,7 @@ def _has_zero_factor(product: Node) -> bool:
     """Returns whether a factor of a product contains a zero, as a mask does."""
     for _, raw in raw_saved_of(product):
         data = data_of(raw)
-        if data is not None and _is_dense_cpu(data) and bool(some(data == 0)):
+        if data is not None and may_read(data) and bool(some(data == 0)):
             return True
     return False
 

@@ -12,6 +12,7 @@ import torch
 
 from tensorlens.journal.rows import NONE
 from tensorlens.tracer.frames.code_between_calls import Place
+from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_features import USES_OF_STORAGE, USES_OF_TENSOR, StorageReference, refer_to
 from tensorlens.tracer.isolation.torch_originals import data_ptr, element_size, numel, stride, untyped_storage
 from tensorlens.tracer.recording.tensor_ids import is_fake
@@ -49,7 +50,7 @@ class Memory:
 def memory_of(tensor: torch.Tensor) -> Memory | None:
     """Returns the memory of a tensor; None if it is not in this process's main memory."""
     try:
-        if is_fake(tensor) or tensor.device.type != "cpu":
+        if is_fake(tensor) or not is_in_main_memory(tensor):
             return None
         storage = untyped_storage(tensor)
         start, size = storage.data_ptr(), storage.nbytes()

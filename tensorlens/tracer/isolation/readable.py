@@ -1,0 +1,24 @@
+"""Decides which tensors the lens may read.
+
+A tensor on a device is not read in a plain run: the program would have to wait for the device. Where a failed pass is
+explained, anomaly mode has made the program wait already (`saved_tensors/failed_backward.py`).
+"""
+
+from __future__ import annotations
+
+import torch
+
+from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
+
+
+def is_in_main_memory(tensor: torch.Tensor) -> bool:
+    """Returns whether a tensor is on the CPU. One on `meta` is not, and has no values at all."""
+    return tensor.device.type == "cpu"
+
+
+def may_read(tensor: torch.Tensor) -> bool:
+    """Returns whether the values of a tensor can be read without a wait for a device and without code of the program.
+
+    They are in main memory, one by one as strides say, and no `__torch_dispatch__` of the tensor's class sees the read.
+    """
+    return tensor.layout is torch.strided and is_in_main_memory(tensor) and not has_torch_dispatch(tensor)
