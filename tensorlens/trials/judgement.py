@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Literal
 
 from tensorlens.records.error_messages import entry
@@ -166,10 +166,15 @@ def _printed_otherwise(run: ObservedRun, right: ObservedRun, repeated: Callable[
     """Says which line of the output is not that of another run, apart from lines that no two runs have in common."""
     if run.printed == right.printed:
         return ""
-    lines, others, again = (each.printed.split(b"\n") for each in (run, right, repeated()))
-    for number, (mine, line, later) in enumerate(zip_longest(lines, others, again), start=1):
+    printed = [each.printed for each in (run, right, repeated())]
+    lines, others, again = (each.lines for each in printed)
+    is_long = any(each.rest for each in printed)
+    most = min(map(len, (lines, others, again))) if is_long else None
+    for number, (mine, line, later) in enumerate(islice(zip_longest(lines, others, again), most), start=1):
         if mine != line and (line == later or None in (mine, line)):
             return f"all gradients are the same, and line {number} of the output is not"
+    if is_long and printed[0].rest != printed[1].rest:
+        return f"all gradients are the same; the output is too long to compare it after line {most}"
     return ""
 
 

@@ -14,6 +14,7 @@ from tensorlens.records.source import text_of
 from tensorlens.runner.child_run import Exited
 from tensorlens.runner.compared_runs import FinishedRun
 from tensorlens.runner.exact_writes import with_exact_lines
+from tensorlens.runner.printed_output import Printed
 from tensorlens.trials.confirm import confirm
 
 Kinds = tuple[str, ...]
@@ -29,7 +30,7 @@ class WarmRuns:
 
     def _run(self, compared: ComparedRun) -> FinishedRun:
         ran, reader = self._warm.read(self._script, compared)
-        return FinishedRun(reader, Exited(ran.returncode, False, False), ran.stdout.encode())
+        return FinishedRun(reader, Exited(ran.returncode, False, False), Printed(ran.stdout.encode()))
 
     def copies(self) -> FinishedRun:
         """Makes the run that keeps copies. The first run gets the comparison."""

@@ -14,6 +14,7 @@ from tensorlens.records.source_encoding import encoded
 from tensorlens.runner.child_run import Exited
 from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun
 from tensorlens.runner.launch import compare_with_copies
+from tensorlens.runner.printed_output import Printed
 from tensorlens.trials.fixes import with_tried_fixes
 
 
@@ -47,7 +48,7 @@ class WarmRuns(ComparedRuns):
         self.count += 1
         ran, reader = self._warm.read(self._script, run)
         stopped = self.count == self._stop_at
-        return FinishedRun(reader, Exited(ran.returncode, False, stopped), ran.stdout.encode())
+        return FinishedRun(reader, Exited(ran.returncode, False, stopped), Printed(ran.stdout.encode()))
 
 
 def tried(runs: WarmRuns) -> Report:
