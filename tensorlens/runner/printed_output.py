@@ -18,7 +18,7 @@ _PAUSE = 0.05  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What a run printed: `head` are the first lines, `rest` is a digest of all that follows them, if anything does."""
+    """Holds the first lines that a run printed (`head`) and a digest of all that follows them (`rest`, empty if nothing does)."""
 
     head: bytes = b""
     rest: bytes = b""
