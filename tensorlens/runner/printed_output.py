@@ -18,7 +18,7 @@ _PAUSE = 0.05  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """Holds the first lines that a run printed (`head`) and a digest of all that follows them (`rest`, empty if nothing does)."""
+    """Holds what a run printed: the first lines in `head`, a digest of all that follows in `rest`, if anything does."""
 
     head: bytes = b""
     rest: bytes = b""
