@@ -341,3 +341,21 @@ def test_long_output_is_compared_as_far_as_it_is_kept(mine: Printed, other: Prin
     found = _printed_otherwise(one, right, lambda: repeated)
     assert found.endswith(text)
     assert bool(found) == bool(text)
+
+
+def test_a_program_that_reads_other_input_when_it_runs_again_has_nothing_verified(trial: Try, tmp_path: Path) -> None:
+    """Standard input from a pipe is empty in a further run; here a file is there only for the first run."""
+    given = tmp_path / "given"
+    given.write_text("7")
+    reads = f"import os; factor = 7 if os.path.exists({str(given)!r}) else 5; factor == 7 and os.remove({str(given)!r})"
+    text = TRAINING.replace("x = torch.randn(4, 3)", f"{reads}\nx = factor * torch.randn(4, 3)")
+    report = trial(text, [(10, "h += 1", "h = h + 1")])
+    assert verdicts(report) == [("way 1", "runs")]
+
+
+def test_a_program_that_removes_itself_is_named(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("import os; os.remove(__file__)\n" + TRAINING.lstrip())
+    report = tried(WarmRuns(warm, script))
+    assert report.tried is not None
+    assert report.tried.note == "nothing was tried: program.py is gone"
