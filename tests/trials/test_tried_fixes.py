@@ -333,6 +333,8 @@ def test_a_silent_mistake_is_compared_with_the_program_as_it_is(trial: Try) -> N
         (Printed(b"a\nb", b"1"), Printed(b"a\nc", b"1"), Printed(b"a\nc", b"1"), "line 2 of the output is not"),
         (Printed(b"a\nb", b"1"), Printed(b"a\nc", b"1"), Printed(b"a\nd", b"1"), ""),
         (Printed(b"a\nb", b"1"), Printed(b"a\nb", b"2"), Printed(b"a\nb", b"2"), "too long to compare it after line 2"),
+        (Printed(b"a"), Printed(b"b\nc"), Printed(b"d\ne\nf"), ""),
+        (Printed(b"a"), Printed(b"a\nc"), Printed(b"a\nd"), "line 2 of the output is not"),
         (Printed(b"a"), Printed(b"a\nb", b"2"), Printed(b"a\nb", b"2"), "too long to compare it after line 1"),
     ],
 )
