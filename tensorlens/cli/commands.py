@@ -161,10 +161,9 @@ def new_lesson(path: Path) -> int:
 
 def view(path: Path, output: Output) -> int:
     """`view TRACE.json`: prints the report of a saved trace."""
-    from tensorlens.cli.rendered_report import rendered_report
-    from tensorlens.records.trace_file import load
+    from tensorlens.cli.rendered_report import saved_report
 
-    report = rendered_report(load(path), output)
+    report = saved_report(path, output)
     output.write(report.text)
     return report.exit_code
 

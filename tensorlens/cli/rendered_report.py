@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tensorlens.cli.exit_codes import report_exit_code
+from tensorlens.errors import TraceFileError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tensorlens.cli.output import Output
     from tensorlens.records.claim import Claim
     from tensorlens.records.model import Trace
     from tensorlens.records.report import Report
+    from tensorlens.records.trace_file import Trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +107,37 @@ def _rendered(report: Report, output: Output, lesson: str, is_bundled: bool) -> 
     from tensorlens.render import render
 
     if output.form == "json" and output.format is None:  # `-o x.json` writes the trace, which `view` reads
-        text = dumps(report.trace)
+        text = dumps(report.trace, _trials(report))
     else:
         text = render(report, output.form, output.options(**_lesson_options(output, lesson, is_bundled)))
     return RenderedReport(text, report_exit_code(report, bool(lesson)), report.trace.claims)
+
+
+def _trials(report: Report) -> Trials | None:
+    """Returns the findings of a report if further runs said something about them."""
+    from tensorlens.records.trace_file import Trials
+
+    if report.tried is None and not any(each.confirmation for each in report.diagnostics):
+        return None
+    return Trials(report.diagnostics, report.tried)
+
+
+def saved_report(path: Path, output: Output) -> RenderedReport:
+    """Renders the report of a saved trace. Findings that further runs confirmed or repaired are shown as they were."""
+    from tensorlens.diagnostics import explained_by
+    from tensorlens.records.report import Report
+    from tensorlens.records.trace_file import load_with_trials
+
+    trace, trials = load_with_trials(path)
+    if trials is None:
+        return rendered_report(trace, output)
+    try:
+        explained = explained_by(trace, trials.diagnostics)
+        return _rendered(Report(trace, trials.diagnostics, explained, trials.tried), output, "", True)
+    except Exception:
+        if os.environ.get("TENSORLENS_DEBUG"):
+            raise
+        raise TraceFileError(f"{path} is a damaged trace: its findings can't be shown") from None
 
 
 def _lesson_options(output: Output, lesson: str, is_bundled: bool) -> dict[str, Any]:

@@ -42,11 +42,17 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
 
 def report_on(trace: Trace) -> Report:
     """Returns the report of a run: its findings, and which of PyTorch's warnings they explain."""
-    from tensorlens.diagnostics.shared.related import explained_notices
     from tensorlens.records.report import Report
 
     diagnostics = diagnose(trace)
-    return Report(trace, diagnostics, explained_notices(trace, diagnostics))
+    return Report(trace, diagnostics, explained_by(trace, diagnostics))
+
+
+def explained_by(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> frozenset[int]:
+    """Returns the indices of PyTorch's warnings that findings explain."""
+    from tensorlens.diagnostics.shared.related import explained_notices
+
+    return explained_notices(trace, diagnostics)
 
 
 def load() -> None:

@@ -1,5 +1,7 @@
 """Saves a `Trace` as JSON, with its source text, and loads it again, so that it can be viewed without torch.
 
+What further runs showed (`--try`, `--fix`) can't be derived from the trace: the findings are saved with it.
+
 The codec follows the type hints of the records: a new field needs no change here, and a field that an older file does
 not have takes its default. A file is not trusted: loading one that is not a sound trace raises a `TraceFileError`.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -17,6 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from tensorlens.errors import TraceFileError
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Event, Trace
+from tensorlens.records.report import Diagnostic, Tried
 
 FORMAT = "tensorlens.trace"
 VERSION = 1
@@ -25,9 +28,20 @@ _LARGEST = 2**64  # no number of a trace is larger: sequence numbers have 64 bit
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}
 
 
-def dumps(trace: Trace) -> str:
-    """Returns the trace as one JSON object."""
-    return json.dumps({"format": FORMAT, "version": VERSION, "trace": _encode(trace)}, ensure_ascii=True) + "\n"
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """The findings of a trace after further runs, with what these showed."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    tried: Tried | None = None
+
+
+def dumps(trace: Trace, trials: Trials | None = None) -> str:
+    """Returns the trace as one JSON object, with its findings if further runs were made."""
+    data = {"format": FORMAT, "version": VERSION, "trace": _encode(trace)}
+    if trials is not None:
+        data["trials"] = _encode(trials)
+    return json.dumps(data, ensure_ascii=True) + "\n"
 
 
 def save(trace: Trace, path: Path) -> None:
@@ -36,7 +50,12 @@ def save(trace: Trace, path: Path) -> None:
 
 
 def load(path: Path) -> Trace:
-    """Reads the trace in a file.
+    """Reads the trace in a file, as `load_with_trials` does."""
+    return load_with_trials(path)[0]
+
+
+def load_with_trials(path: Path) -> tuple[Trace, Trials | None]:
+    """Reads the trace in a file, and its findings if further runs were made.
 
     Raises:
         TraceFileError: the file can't be read, is no trace, is of another version, or is damaged.
@@ -48,7 +67,7 @@ def load(path: Path) -> Trace:
     except (OSError, ValueError) as error:
         raise TraceFileError(f"can't read {path}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
     try:
-        return loads(text)
+        return _loads(text)
     except TraceFileError as error:
         raise TraceFileError(f"{path} {error}") from None
 
@@ -59,6 +78,10 @@ def loads(text: str) -> Trace:
     Raises:
         TraceFileError: the text is no trace, is of another version, or is damaged.
     """
+    return _loads(text)[0]
+
+
+def _loads(text: str) -> tuple[Trace, Trials | None]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -69,12 +92,26 @@ def loads(text: str) -> Trace:
         raise TraceFileError(f"is a trace of version {_shown(data.get('version'))}; this tensorlens reads {VERSION}")
     try:
         trace: Trace = _decoder(Trace)(data.get("trace"))
+        trials: Trials | None = _decoder(Trials | None)(data.get("trials"))
     except (TypeError, ValueError, KeyError, RecursionError) as error:
         raise TraceFileError(f"is a damaged trace: {_shown(error)}") from None
     problems = validate(trace)
     if problems:
         raise TraceFileError(f"is a damaged trace: {_shown(problems[0])}")
-    return trace
+    if trials is not None and not _fits(trials, trace):
+        raise TraceFileError("is a damaged trace: a finding is about what the trace does not have")
+    return trace, trials
+
+
+def _fits(trials: Trials, trace: Trace) -> bool:
+    """Returns whether the findings are about files and calls of the trace."""
+    labels = [label for each in trials.diagnostics for label in each.labels]
+    edits = [edit.span for each in trials.diagnostics for fix in each.fixes for edit in fix.edits]
+    sites, events = range(len(trace.sites)), {event.index for event in trace.events}
+    return all(span.file in trace.sources for span in edits) and all(
+        (label.site is None or label.site in sites) and (label.event is None or label.event in events)
+        for label in labels
+    )
 
 
 def _shown(value: object) -> str:
@@ -184,6 +221,8 @@ def _record(kind: Any) -> Decoder:
 def _plain(kind: Any) -> Decoder:
     if kind is int:
         return _integer
+    if kind is object:
+        return lambda value: value
 
     def decode(value: Any) -> Any:
         if type(value) is not kind and not (kind is float and type(value) is int):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tensorlens.journal.child_config import ComparedRun, Intervention
 from tensorlens.runner.child_run import ChildRun, Exited, RunOptions, exited_script, run_child
+from tensorlens.runner.printed_output import NOTHING, Printed, captured_output
 from tensorlens.runner.self_check import unseen_in_this_torch
 from tensorlens.runner.stdin_replay import repeatable_stdin
 from tensorlens.runner.targets import Target
@@ -30,7 +31,7 @@ class FinishedRun:
 
     reader: Reader
     exited: Exited
-    printed: bytes = b""
+    printed: Printed = NOTHING
 
     @property
     def was_stopped(self) -> bool:
@@ -81,7 +82,7 @@ class ComparedRuns:
         """Runs the program once more, with changes. `sources` has the texts of its files that are replaced."""
         from tensorlens.records.source_encoding import encoded  # not above: a plain run needs no tokenizer
 
-        with tempfile.TemporaryDirectory(prefix="tensorlens-") as folder, tempfile.TemporaryFile() as printed:
+        with tempfile.TemporaryDirectory(prefix="tensorlens-") as folder, captured_output() as output:
             replaced = []
             for number, (file, text) in enumerate((sources or {}).items()):
                 copy = Path(folder, f"{number}.py")
@@ -94,10 +95,9 @@ class ComparedRuns:
                 interventions=interventions,
                 sources=tuple(replaced),
             )
-            child = replace(self._child, compared=run, stdin=self._rewind(), printed=printed.fileno())
+            child = replace(self._child, compared=run, stdin=self._rewind(), printed=output.descriptor)
             reader, exited, _ = run_child(self._target, child)
-            printed.seek(0)
-            return FinishedRun(reader, exited, printed.read())
+        return FinishedRun(reader, exited, output.printed)
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.report import Diagnostic, Fix, Report, Tried, Verdict
+from tensorlens.records.source import shown_path
 from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun
 from tensorlens.trials.candidates import STDIN, Candidate, candidates_of, combined
 from tensorlens.trials.interventions import Trial, trial_of, why_impossible
@@ -77,7 +79,7 @@ def with_tried_fixes(runs: ComparedRuns, first: FinishedRun, report: Report, pro
     if not findings:
         return replace(report, tried=Tried(note="nothing was tried: there is no finding"))
     if not level:
-        return replace(report, tried=Tried(note="nothing was tried: no help can be applied as an edit"))
+        return replace(report, tried=Tried(note=f"nothing was tried: {_why_none(report)}"))
     try:
         trials.needed = len(level[:MAX_CANDIDATES]) + 1
         fails = not observed.ended_well
@@ -89,6 +91,15 @@ def with_tried_fixes(runs: ComparedRuns, first: FinishedRun, report: Report, pro
         return _judged(report, trials, INTERRUPTED_TRIALS)
     repeats = all(judgement.differs != NO_REPEAT for _, judgement in trials.judged)
     return _judged(report, trials, Tried(note="" if repeats else NO_REPEAT))
+
+
+def _why_none(report: Report) -> str:
+    """Says why no fix of a report can be tried."""
+    edits = (edit for each in report.diagnostics for fix in each.fixes for edit in fix.edits)
+    gone = next(
+        (edit.span.file for edit in edits if edit.span.file != STDIN and not os.path.exists(edit.span.file)), ""
+    )
+    return f"{shown_path(gone, report.trace.script.folder)} is gone" if gone else "no help can be applied as an edit"
 
 
 def _try_all(trials: _Trials, judge: Judge, level: list[Candidate]) -> None:

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Literal
 
 from tensorlens.records.error_messages import entry
-from tensorlens.records.reference import MOST_SAMPLED, compare
+from tensorlens.records.reference import MOST_SAMPLED, compare, start_alike
 from tensorlens.records.report import Diagnostic
 from tensorlens.trials.consumed_gradients import difference, harm, inexact, untrained
 from tensorlens.trials.observed_run import ObservedRun
@@ -64,10 +64,19 @@ class Judge:
         again = compare(self._first.passes, self._oracle.passes)
         if not again.differences and "the two runs are different" in again.reason:
             return False
+        if not self._starts_as_first:
+            return False
         other = self._repetition
         if other.ending != self._oracle.ending or len(other.passes) != len(self._oracle.passes):
             return False
         return not difference(other, self._oracle)
+
+    @cached_property
+    def _starts_as_first(self) -> bool:
+        """Says if the first backward pass starts from the same values in the first run and in the oracle: a program
+        may read other input when it runs again."""
+        first, oracle = self._first.passes, self._oracle.passes
+        return not first or not oracle or start_alike(first[0], oracle[0])
 
     @cached_property
     def _oracle_is_right(self) -> bool:
@@ -86,6 +95,8 @@ class Judge:
             return self._failed(target, run)
         is_new = bool(self._new_findings(target, run))
         missing = "another finding" if is_new else self._compared(target, run)
+        if not missing and not self._starts_as_first:
+            missing = NO_REPEAT
         if not missing:
             return Judgement("verified", _limit(run))
         is_known = self._oracle_is_right or not self._first.ended_well  # else the program as it is may be wrong there
@@ -166,10 +177,16 @@ def _printed_otherwise(run: ObservedRun, right: ObservedRun, repeated: Callable[
     """Says which line of the output is not that of another run, apart from lines that no two runs have in common."""
     if run.printed == right.printed:
         return ""
-    lines, others, again = (each.printed.split(b"\n") for each in (run, right, repeated()))
-    for number, (mine, line, later) in enumerate(zip_longest(lines, others, again), start=1):
-        if mine != line and (line == later or None in (mine, line)):
+    printed = [each.printed for each in (run, right, repeated())]
+    lines, others, again = (each.lines for each in printed)
+    is_long = any(each.rest for each in printed)
+    most = min(map(len, (lines, others, again))) if is_long else None
+    for number, (mine, line, later) in enumerate(islice(zip_longest(lines, others, again), most), start=1):
+        ends = None in (mine, line) and len(others) == len(again)
+        if mine != line and (line == later or ends):
             return f"all gradients are the same, and line {number} of the output is not"
+    if is_long and printed[0].rest != printed[1].rest:
+        return f"all gradients are the same; the output is too long to compare it after line {most}"
     return ""
 
 

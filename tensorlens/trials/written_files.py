@@ -55,6 +55,8 @@ class ReadFiles:
         name = shown_path(file, self._folder)
         if file == STDIN or not is_programs(file, self._folder):
             raise NotWritten(f"{name} is not in the folder of the program")
+        if Path(file).stat().st_nlink > 1:  # the file is replaced: its other names would keep the old text
+            raise NotWritten(f"{name} has another hard link, which would keep the old text")
         self._check_unchanged(file)
         data = self._read[file]
         encoding = encoding_of(data)
@@ -71,7 +73,7 @@ class ReadFiles:
         """Raises `NotWritten` if a file is not what the run has read."""
         data = self._read.get(file)
         if data is None or _bytes_of(file) != data or decoded(data) != self._sources[file]:
-            raise NotWritten(f"{shown_path(file, self._folder)} changed since the run")
+            raise NotWritten(f"{shown_path(file, self._folder)} changed since the program started")
 
 
 class _Replacement:
@@ -86,7 +88,11 @@ class _Replacement:
     def _written(self, data: bytes) -> Path:
         """Writes a temporary file with the mode and the owner of the file."""
         state = self._path.stat()
-        descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
+        folder = self._path.parent
+        try:
+            descriptor, name = tempfile.mkstemp(dir=folder, prefix=f".{self._path.name[:99]}.")
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(folder)) from None
         try:
             with open(descriptor, "wb") as file:
                 file.write(data)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from support.warm import Warm
+from support.warm_runs import WarmRuns
 
 from advice.gradients import as_many, difference, prints_differ, used
 from advice.programs import Place, Program
@@ -20,6 +21,7 @@ from tensorlens.diagnostics import report_on
 from tensorlens.diagnostics.shared.main_finding import main_finding
 from tensorlens.records.edits import edited
 from tensorlens.records.report import Diagnostic, Edit, Fix, Report
+from tensorlens.runner.exact_writes import with_exact_lines
 
 # From the best to the worst. "runs": the finding is gone, and there is no version to compare the gradients with.
 # "changes": the gradients are not the right ones, and the help says so. "harmful": it does not.
@@ -110,8 +112,14 @@ class Judge:
             )
 
     def _report(self, script: Path, reference: bool) -> Report:
-        ran, trace = (self.lens.compared if reference else self.lens.traced)(script)
-        assert trace.script.outcome != "killed", ran.stderr
+        """Returns the report of the lens; with `reference`, that of `--reference`, with all its further runs."""
+        if reference:
+            runs = WarmRuns(self.lens, script)
+            runs.copies()
+            trace = with_exact_lines(runs, runs.first().trace())
+        else:
+            _, trace = self.lens.traced(script)
+        assert trace.script.outcome != "killed"
         return report_on(trace)
 
     def _follow(self, program: Program, script: Path, main: Diagnostic, fix: Fix) -> Outcome:

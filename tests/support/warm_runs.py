@@ -18,6 +18,7 @@ from tensorlens.runner.child_run import Exited
 from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun
 from tensorlens.runner.exact_writes import with_exact_lines
 from tensorlens.runner.launch import compare_with_copies
+from tensorlens.runner.printed_output import Printed
 from tensorlens.trials.confirm import confirm
 from tensorlens.trials.fixes import with_tried_fixes
 
@@ -62,7 +63,7 @@ class WarmRuns(ComparedRuns):
         self.count += 1
         ran, reader = self._warm.read(self._script, run)
         stopped = self.count == self._stop_at
-        return FinishedRun(reader, Exited(ran.returncode, False, stopped), ran.stdout.encode())
+        return FinishedRun(reader, Exited(ran.returncode, False, stopped), Printed(ran.stdout.encode()))
 
     def copies(self) -> FinishedRun:
         """Makes the run that keeps copies. The first run gets the comparison."""

@@ -12,7 +12,7 @@ from tensorlens.diagnostics import diagnose
 from tensorlens.records.report import Report
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.terminal import to_terminal
-from tensorlens.tracer.isolation.module_tree import module_tensors, named_parts, parameters_of
+from tensorlens.tracer.isolation.module_tree import Limit, module_tensors, named_parts, parameters_of
 
 EARLY = """
 import torch
@@ -50,4 +50,4 @@ def test_the_parts_of_a_module_are_those_of_pytorch() -> None:
 def test_a_module_that_is_registered_in_a_part_of_it_is_walked_once() -> None:
     outer, inner = torch.nn.Module(), torch.nn.Linear(2, 2)
     outer.inner, inner.outer = inner, outer
-    assert [path for path, _ in module_tensors("net", outer)] == ["net.inner.weight", "net.inner.bias"]
+    assert [path for path, _ in module_tensors("net", outer, Limit())] == ["net.inner.weight", "net.inner.bias"]

@@ -13,7 +13,7 @@ from tensorlens.runner.compared_runs import FinishedRun
 
 
 def printed(run: FinishedRun) -> str:
-    return run.printed.decode().strip()
+    return run.printed.head.decode().strip()
 
 
 def test_a_run_without_interventions_is_the_plain_run(warm: Warm, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from support.warm import Warm
@@ -16,7 +18,10 @@ from tensorlens.records.edits import edited
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit, Fix, Report
 from tensorlens.render import RenderOptions, render
+from tensorlens.runner.printed_output import Printed
 from tensorlens.trials.fixes import MAX_CANDIDATES, with_tried_fixes
+from tensorlens.trials.judgement import _printed_otherwise
+from tensorlens.trials.observed_run import ObservedRun
 
 Try = Callable[..., Report]
 
@@ -252,7 +257,7 @@ def test_the_encoding_of_the_program_stays(warm: Warm, tmp_path: Path) -> None:
     runs = WarmRuns(warm, script)
     report = runs.tried()
     assert report.diagnostics[0].fixes[0].verdict == "verified"
-    assert b"True 1\n" in runs.again(sources=dict(report.trace.sources), copy_saved_tensors=True).printed
+    assert b"True 1\n" in runs.again(sources=dict(report.trace.sources), copy_saved_tensors=True).printed.head
 
 
 def test_ctrl_c_leaves_the_report(trial: Try) -> None:
@@ -319,3 +324,40 @@ def test_a_silent_mistake_is_compared_with_the_program_as_it_is(trial: Try) -> N
     assert (first.title, first.verdict) == ("way 1", "runs")
     assert first.differs.startswith("compared with the program as it is: step 1: the gradient of `net.")
     assert (last.title, last.verdict) == ("way 2", "untried")
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "again", "text"),
+    [
+        (Printed(b"a", b"1"), Printed(b"a", b"1"), Printed(b"a", b"1"), ""),
+        (Printed(b"a\nb", b"1"), Printed(b"a\nc", b"1"), Printed(b"a\nc", b"1"), "line 2 of the output is not"),
+        (Printed(b"a\nb", b"1"), Printed(b"a\nc", b"1"), Printed(b"a\nd", b"1"), ""),
+        (Printed(b"a\nb", b"1"), Printed(b"a\nb", b"2"), Printed(b"a\nb", b"2"), "too long to compare it after line 2"),
+        (Printed(b"a"), Printed(b"b\nc"), Printed(b"d\ne\nf"), ""),
+        (Printed(b"a"), Printed(b"a\nc"), Printed(b"a\nd"), "line 2 of the output is not"),
+        (Printed(b"a"), Printed(b"a\nb", b"2"), Printed(b"a\nb", b"2"), "too long to compare it after line 1"),
+    ],
+)
+def test_long_output_is_compared_as_far_as_it_is_kept(mine: Printed, other: Printed, again: Printed, text: str) -> None:
+    one, right, repeated = (cast(ObservedRun, SimpleNamespace(printed=each)) for each in (mine, other, again))
+    found = _printed_otherwise(one, right, lambda: repeated)
+    assert found.endswith(text)
+    assert bool(found) == bool(text)
+
+
+def test_a_program_that_reads_other_input_when_it_runs_again_has_nothing_verified(trial: Try, tmp_path: Path) -> None:
+    """Standard input from a pipe is empty in a further run; here a file is there only for the first run."""
+    given = tmp_path / "given"
+    given.write_text("7")
+    reads = f"import os; factor = 7 if os.path.exists({str(given)!r}) else 5; factor == 7 and os.remove({str(given)!r})"
+    text = TRAINING.replace("x = torch.randn(4, 3)", f"{reads}\nx = factor * torch.randn(4, 3)")
+    report = trial(text, [(10, "h += 1", "h = h + 1")])
+    assert verdicts(report) == [("way 1", "runs")]
+
+
+def test_a_program_that_removes_itself_is_named(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("import os; os.remove(__file__)\n" + TRAINING.lstrip())
+    report = WarmRuns(warm, script).tried()
+    assert report.tried is not None
+    assert report.tried.note == "nothing was tried: program.py is gone"

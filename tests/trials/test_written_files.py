@@ -62,7 +62,7 @@ def test_a_file_that_changed_since_the_run_is_refused(tmp_path: Path) -> None:
     file = made(tmp_path / "program.py", b"x += 1\n")
     files = ReadFiles(trace(tmp_path, file))
     file.write_bytes(b"x += 1  # new\n")
-    with pytest.raises(NotWritten, match=r"^program\.py changed since the run$"):
+    with pytest.raises(NotWritten, match=r"^program\.py changed since the program started$"):
         files.write([change(file, 1, 0, 6, "x = x + 1")])
     assert file.read_bytes() == b"x += 1  # new\n"
 
@@ -71,7 +71,7 @@ def test_a_file_that_changed_while_the_program_ran_is_refused(tmp_path: Path) ->
     file = made(tmp_path / "program.py", b"x += 1\n")
     recorded = trace(tmp_path, file)
     file.write_bytes(b"x += 2\n")
-    with pytest.raises(NotWritten, match="changed since the run"):
+    with pytest.raises(NotWritten, match="changed since the program started"):
         ReadFiles(recorded).write([change(file, 1, 0, 6, "x = x + 1")])
 
 
@@ -120,6 +120,51 @@ def test_a_file_that_may_not_be_written_is_refused(tmp_path: Path, monkeypatch: 
         ReadFiles(trace(tmp_path, one, two)).write([change(one, 1, 2, 4, "="), change(two, 1, 2, 4, "=")])
     assert one.read_bytes() == b"a += 1\n"
     assert left_in(tmp_path) == ["one.py", "two.py"]
+
+
+def test_a_folder_that_takes_no_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user without the right to write the folder can't replace a file in it, even a file of their own."""
+    folder = tmp_path / "program"
+    folder.mkdir()
+    file = made(folder / "program.py", b"x += 1\n")
+
+    def refuse(**options: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(folder / ".program.py.w3x_"))
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.raises(NotWritten, match=r"^Permission denied: program$"):
+        ReadFiles(trace(tmp_path, file)).write([change(file, 1, 0, 6, "x = x + 1")])
+    assert file.read_bytes() == b"x += 1\n"
+
+
+def test_a_file_with_another_hard_link_is_refused(tmp_path: Path) -> None:
+    file, other = made(tmp_path / "program.py", b"x += 1\n"), tmp_path / "other.py"
+    other.hardlink_to(file)
+    with pytest.raises(NotWritten, match=r"^program\.py has another hard link, which would keep the old text$"):
+        ReadFiles(trace(tmp_path, file)).write([change(file, 1, 0, 6, "x = x + 1")])
+    assert file.read_bytes() == other.read_bytes() == b"x += 1\n"
+    assert file.samefile(other)
+
+
+def test_a_long_file_name_is_no_obstacle(tmp_path: Path) -> None:
+    file = made(tmp_path / ("p" * 252 + ".py"), b"x += 1\n")
+    ReadFiles(trace(tmp_path, file)).write([change(file, 1, 0, 6, "x = x + 1")])
+    assert (file.read_bytes(), left_in(tmp_path)) == (b"x = x + 1\n", [file.name])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a = 1\n\x0cx += 1", b"a = 1\n\tx += 1", "a = '\x0b\x1c\x85'\r\nx += 1\r\n".encode(), b"a = 1\rx += 1\r",
+        "a = '\u2028'\nx += 1".encode(), "\ufeffa = 1\nx += 1\n".encode(), b"#coding: latin-1\nx += 1 #\xe9\x0c\x85",
+    ],
+)  # fmt: skip
+def test_all_other_bytes_stay(tmp_path: Path, text: bytes) -> None:
+    file = made(tmp_path / "program.py", text)
+    recorded = trace(tmp_path, file)
+    column = next(line.index("x +=") for line in recorded.sources[str(file)].split("\n") if "x +=" in line)
+    ReadFiles(recorded).write([change(file, 2, column + 2, column + 4, "=")])
+    assert file.read_bytes() == text.replace(b"x += 1", b"x = 1")
 
 
 def test_a_text_that_the_encoding_lacks_is_refused(tmp_path: Path) -> None:

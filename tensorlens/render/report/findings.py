@@ -20,7 +20,8 @@ from tensorlens.render.safe_text import safe, safe_lines
 from tensorlens.render.tables import folded
 
 _STYLES = {"error": "primary", "warning": "warning", "note": "note"}
-CONFIRMED = {True: "confirmed", False: "not confirmed", None: "tried"}
+_CONFIRMED = {True: "confirmed", False: "not confirmed", None: "tried"}
+_NO_RESULTS = ("not tried: ", "not decided: ")
 _HANG = 4  # cells that the second line of a remark is indented by, at most, after its ` = `
 
 
@@ -40,7 +41,8 @@ class Finding:
         for word, text, style in self._remarks():
             yield from _remark(word, text, style, gutter, size)
         if diagnostic.confirmation:
-            yield from _remark(CONFIRMED[diagnostic.confirmed], diagnostic.confirmation, "heading", gutter, size)
+            word, text = confirmation_of(diagnostic)
+            yield from _remark(word, text, "heading", gutter, size)
         for number, fix in enumerate(diagnostic.fixes, 1):
             word = f"help {number}" if len(diagnostic.fixes) > 1 else "help"
             yield from _remark(word + self._place(fix), fix.title, "help", gutter, size)
@@ -102,6 +104,13 @@ def _remark(word: str, text: str, style: str, gutter: int, size: int) -> Iterato
     for part in safe_lines(text.strip()):
         yield from folded(first.append(part, "quiet" if style == "quiet" else "plain"), size, hang)
         first = Text(" " * hang)
+
+
+def confirmation_of(diagnostic: Diagnostic) -> tuple[str, str]:
+    """Returns what a further run means for a finding, `confirmed` or `not decided`, and what it showed."""
+    text = diagnostic.confirmation
+    start = next((start for start in _NO_RESULTS if diagnostic.confirmed is None and text.startswith(start)), "")
+    return start.removesuffix(": ") or _CONFIRMED[diagnostic.confirmed], text.removeprefix(start)
 
 
 def _tried(fix: Fix, gutter: int, size: int) -> Iterator[Text]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import TracebackType
 
 import torch
 
 from tensorlens.journal.rows import EndRow
-from tensorlens.tracer.isolation.module_tree import MAX_ITEMS, Parts, module_tensors, own_attributes, reachable_tensors
+from tensorlens.tracer.isolation.module_tree import Limit, Parts, module_tensors, own_attributes, reachable_tensors
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.tensor_text import short_text
 
@@ -39,9 +40,13 @@ def _bindings(
     recorder: Recorder, namespace: dict[str, object], traceback: TracebackType | None
 ) -> list[tuple[str, int, str]]:
     """Returns (path, tensor id, function) of each name of the module, and of the functions in the traceback."""
+    limit = Limit()
 
     def attributes_of(value: object) -> Parts:
         return [(f".{name}", item) for name, item in own_attributes(recorder.sites.is_user, value)]
+
+    def through_modules(path: str, module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+        return module_tensors(path, module, limit)
 
     bindings: dict[tuple[str, str], int] = {}
     scopes: list[tuple[str, dict[str, object]]] = [("<module>", namespace)]
@@ -53,7 +58,7 @@ def _bindings(
     for scope, names in scopes:
         for name, value in list(names.items()):
             if not name.startswith("__"):
-                for path, tensor in reachable_tensors(value, _DEPTH, MAX_ITEMS, module_tensors, attributes_of, name):
+                for path, tensor in reachable_tensors(value, _DEPTH, limit, through_modules, attributes_of, name):
                     number = recorder.tensor_ids.find(tensor)
                     if number is None:
                         number = recorder.tensor_ids.id_of(tensor)

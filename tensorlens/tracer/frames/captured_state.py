@@ -10,6 +10,7 @@ import functools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from types import CodeType, FunctionType, MethodType
 
 import torch
@@ -90,7 +91,7 @@ class CapturedState:
     def _add_items(self, name: str, place: Reading, value: Collection[object]) -> None:
         self.read[f"len({name})"] = Reading(str(len(value)), place.root, place.attribute)
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in list(items)[:_MAX_ITEMS]:
+        for key, item in list(islice(items, _MAX_ITEMS)):
             if isinstance(item, torch.nn.Module):
                 self._add_module(f"{name}[{key!r}]", item)
             elif isinstance(item, _ATOMS) and not isinstance(value, set | frozenset):
@@ -101,7 +102,7 @@ class CapturedState:
             self._add_module(name, value)
             return
         self._add_methods(type(value))
-        for attribute, item in list(getattr(value, "__dict__", {}).items())[:_MAX_ITEMS]:
+        for attribute, item in list(islice(getattr(value, "__dict__", {}).items(), _MAX_ITEMS)):
             if isinstance(item, (*_ATOMS, *_CONTAINERS)) and not attribute.startswith("__"):
                 self._add_value(f"{name}.{attribute}", Reading("", name, attribute), item, 0)
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 
@@ -79,7 +80,7 @@ def _values(frame: FrameType, names: tuple[str, ...]) -> Iterator[tuple[str, Any
             if type(value) in (list, tuple):
                 yield from ((f"{name}\0[{position}]", item) for position, item in enumerate(value[:MAX_ITEMS]))
             elif type(value) is dict:
-                keys = [key for key in list(value)[:MAX_ITEMS] if type(key) is str]
+                keys = [key for key in list(islice(value, MAX_ITEMS)) if type(key) is str]
                 yield from ((f"{name}\0[{key!r}]", value[key]) for key in keys)
             if value is not _MISSING and not name.startswith(STARRED):
                 yield name, value

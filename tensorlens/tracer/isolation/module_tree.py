@@ -7,35 +7,74 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from types import GetSetDescriptorType, MemberDescriptorType, NoneType
 from typing import Any
 
 import torch
 
 MAX_ITEMS = 16  # of a container or an object
+MAX_SEARCHED = 50_000  # items of one search
 Parts = Iterable[tuple[str, Any]]  # (step of a path: "[0]" or ".weight", the value that it leads to)
+_PLAIN = frozenset((NoneType, bool, int, float, complex, str, bytes))
+_BASIC = frozenset("builtins torch numpy types functools collections".split())
+_LONG = 200  # characters of a key
+_DICTIONARY_OF: Callable[[type], Any] = type.__dict__["__dict__"].__get__
+_BASES_OF: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+_MODULE_OF: Callable[[type], object] = type.__dict__["__module__"].__get__
+_DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType)
 
 
-def container_items(value: object, limit: int | None = None) -> Parts | None:
-    """Returns the items of a list, tuple or dict, each with its step of a path; None for any other object.
+@dataclass(slots=True)
+class Limit:
+    """Limits a search that runs no code of the program: `each` items of a container, and `left` items in all."""
 
-    With a `limit`, reads at most so many items and only built-in containers with plain keys, so that no code of the
-    program runs. Without one, reads subclasses too and leaves the steps empty.
-    """
-    if limit is None:
-        if isinstance(value, (list, tuple)):
-            return [("", item) for item in value]
-        return [("", item) for item in value.values()] if isinstance(value, dict) else None
-    if type(value) in (list, tuple):
-        return [(f"[{position}]", item) for position, item in enumerate(value[:limit])]  # type: ignore[index]
-    if type(value) is dict:
-        return [(f"[{key!r}]", item) for key, item in list(value.items())[:limit] if type(key) in (str, int)]
-    return None
+    each: int = MAX_ITEMS
+    left: int = MAX_SEARCHED
+
+    def items(self, value: object) -> list[tuple[str, Any]] | None:
+        """Returns the items of a built-in container that a path can name; None for any other object."""
+        kind = type(value)
+        if kind is list or kind is tuple:
+            found = value[: self._take(len(value))]  # type: ignore[index, arg-type]
+            return [(f"[{position}]", item) for position, item in enumerate(found) if type(item) not in _PLAIN]
+        if kind is dict:
+            pairs = list(islice(value.items(), self._take(len(value))))  # type: ignore[attr-defined, arg-type]
+            return [(f"[{key!r}]", item) for key, item in pairs if type(item) not in _PLAIN and _is_short(key)]
+        return None
+
+    def _take(self, length: int) -> int:
+        count = min(length, self.each, self.left)
+        self.left -= count
+        return count
+
+
+def _is_short(key: object) -> bool:
+    """Returns whether a path can show a key of a dictionary."""
+    return (type(key) is str and len(key) <= _LONG) or (type(key) is int and key.bit_length() <= _LONG)
+
+
+def is_tensor(value: object) -> bool:
+    """Returns whether a value is a tensor. `isinstance` would read a `__class__` that the program defines."""
+    return issubclass(type(value), torch.Tensor)
+
+
+def state_of(value: object) -> dict[str, Any]:
+    """Returns the `__dict__` of an object, empty if it has none. `vars` would run `__getattribute__` or a property of
+    the program."""
+    for kind in _BASES_OF(type(value)):
+        descriptor = _DICTIONARY_OF(kind).get("__dict__")
+        if descriptor is not None:
+            state = descriptor.__get__(value) if type(descriptor) in _DESCRIPTORS else None
+            return state if type(state) is dict else {}
+    return {}
 
 
 def reachable_tensors(
     value: object,
     depth: int = 3,
-    limit: int | None = None,
+    limit: Limit | None = None,
     through_modules: Callable[[str, Any], Iterable[tuple[str, torch.Tensor]]] | None = None,
     attributes_of: Callable[[object], Parts] | None = None,
     path: str = "",
@@ -45,7 +84,8 @@ def reachable_tensors(
     Args:
         value: any object.
         depth: how many containers and objects may lie around a tensor. Modules do not count.
-        limit: see `container_items`.
+        limit: for a search that runs no code of the program. Without it, all items of lists, tuples and dicts are
+            searched, also of subclasses, and their steps are empty.
         through_modules: gives the tensors of a module that is met, and their paths. Without it, modules are skipped.
         attributes_of: gives the parts of any other object. Without it, other objects are skipped.
         path: the path of `value` itself.
@@ -53,16 +93,22 @@ def reachable_tensors(
     Yields:
         (path, tensor)
     """
-    if isinstance(value, torch.Tensor):
-        yield path, value
-    elif through_modules is not None and isinstance(value, torch.nn.Module):
+    if is_tensor(value):
+        yield path, value  # type: ignore[misc]
+    elif through_modules is not None and issubclass(type(value), torch.nn.Module):
         yield from through_modules(path, value)
-    elif depth:
-        parts = container_items(value, limit)
+    elif depth and type(value) not in _PLAIN:
+        parts: Parts | None = _items(value) if limit is None else limit.items(value)
         if parts is None and attributes_of is not None:
             parts = attributes_of(value)
         for step, item in parts or ():
             yield from reachable_tensors(item, depth - 1, limit, through_modules, attributes_of, path + step)
+
+
+def _items(value: object) -> Parts | None:
+    if isinstance(value, (list, tuple)):
+        return [("", item) for item in value]
+    return [("", item) for item in value.values()] if isinstance(value, dict) else None
 
 
 def collect_tensors(value: object, found: list[torch.Tensor], depth: int = 3) -> None:
@@ -88,7 +134,7 @@ def named_parts(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]
             continue
         seen.add(id(part))
         yield path, part
-        children = vars(part).get("_modules") or {}
+        children = state_of(part).get("_modules") or {}
         waiting += [
             (f"{path}.{name}" if path else name, child)
             for name, child in reversed(list(children.items()))
@@ -100,7 +146,7 @@ def parameters_of(module: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
     """Returns the registered parameters of a module and of those in it, each once."""
     seen: set[int] = set()
     for _, part in named_parts(module):
-        for parameter in (vars(part).get("_parameters") or {}).values():
+        for parameter in (state_of(part).get("_parameters") or {}).values():
             if parameter is not None and id(parameter) not in seen:
                 seen.add(id(parameter))
                 yield parameter
@@ -109,9 +155,9 @@ def parameters_of(module: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
 def own_attributes(is_user: Callable[[str], bool], value: object) -> list[tuple[str, object]]:
     """Returns the attributes of an object: of a library's class, only the public ones; of a basic object, none."""
     kind = type(value)
-    if isinstance(value, type) or _is_basic(kind) or "__dict__" not in dir(kind):
+    if issubclass(kind, type) or _is_basic(kind):
         return []
-    attributes = list(vars(value).items())[:MAX_ITEMS]
+    attributes = [(name, item) for name, item in islice(state_of(value).items(), MAX_ITEMS) if type(name) is str]
     if _is_users_class(is_user, kind):
         return attributes
     return [(name, item) for name, item in attributes if not name.startswith("_")]
@@ -119,31 +165,43 @@ def own_attributes(is_user: Callable[[str], bool], value: object) -> list[tuple[
 
 def _is_basic(kind: type) -> bool:
     """Returns whether a class is part of Python, PyTorch or NumPy."""
-    return kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy", "types", "functools", "collections")
+    return str(_MODULE_OF(kind)).partition(".")[0] in (
+        "builtins",
+        "torch",
+        "numpy",
+        "types",
+        "functools",
+        "collections",
+    )
 
 
 def _is_users_class(is_user: Callable[[str], bool], kind: type) -> bool:
     """Returns whether a class is defined in the program's own files."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    file = getattr(sys.modules.get(str(_MODULE_OF(kind))), "__file__", None)
     return not isinstance(file, str) or is_user(file)
 
 
-def module_tensors(path: str, module: object, above: tuple[object, ...] = ()) -> Iterator[tuple[str, torch.Tensor]]:
+def module_tensors(
+    path: str, module: object, limit: Limit, above: tuple[object, ...] = ()
+) -> Iterator[tuple[str, torch.Tensor]]:
     """Returns the parameters, buffers and other tensors of a module and of the modules in it, with their paths.
 
-    Other tensors are attributes, also those in lists, tuples and dicts.
+    Other tensors are attributes, also those in lists, tuples and dicts, as far as the `limit` goes.
     """
-    state = vars(module)
+    state = state_of(module)
     for table in (state.get("_parameters") or {}, state.get("_buffers") or {}):
         for name, tensor in table.items():
-            if isinstance(tensor, torch.Tensor):
+            if is_tensor(tensor):
                 yield f"{path}.{name}", tensor
-    for name, value in state.items():
-        if isinstance(value, torch.Tensor):
+    for name, value in list(state.items()):
+        kind = type(value)
+        if kind in _PLAIN or type(name) is not str:
+            continue
+        if is_tensor(value):
             yield f"{path}.{name}", value
-        elif type(value) in (list, tuple, dict) and not name.startswith("_"):
-            yield from reachable_tensors(value, 2, MAX_ITEMS, path=f"{path}.{name}")
+        elif kind in (list, tuple, dict) and not name.startswith("_"):
+            yield from reachable_tensors(value, 2, limit, path=f"{path}.{name}")
     for name, child in (state.get("_modules") or {}).items():
         if child is not None and all(child is not outer for outer in (module, *above)):
             dotted = f"{path}[{name}]" if name.isdigit() else f"{path}.{name}"
-            yield from module_tensors(dotted, child, (module, *above))
+            yield from module_tensors(dotted, child, limit, (module, *above))

@@ -59,7 +59,7 @@ def marks_own_hooks(pack: object) -> bool:
 # --- saved tensors --------------------------------------------------------------------------------------------------
 
 SAVED_TENSOR: Any = getattr(torch._C._autograd, "SavedTensor", None)
-"""What the `_raw_saved_...` attributes of a node hold. `saved_tensors/unchecked.py` stands in for its `data`."""
+"""The type of the `_raw_saved_...` attributes of a node. Without a `data`, `saved_tensors/unchecked.py` reads it."""
 
 # --- function transforms --------------------------------------------------------------------------------------------
 

@@ -11,10 +11,10 @@ from itertools import islice
 
 import torch
 
-from tensorlens.tracer.isolation.module_tree import named_parts, reachable_tensors
+from tensorlens.tracer.isolation.module_tree import Limit, named_parts, reachable_tensors, state_of
 
 SPENT = "exhausted generator"
-MAX_ITEMS = 100  # of a container
+MAX_ITEMS, MAX_SEARCHED = 100, 100_000  # of a container, and of all
 MAX_TENSORS = 1000  # below one attribute
 _LISTERS = ("parameters", "named_parameters")
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -45,15 +45,15 @@ def unregistered(
     Yields:
         (path from `module`, tensor, the module that has the attribute)
     """
-    seen = set() if seen is None else seen
+    seen, limit = set() if seen is None else seen, Limit(MAX_ITEMS, MAX_SEARCHED)
     for path, part in named_parts(module):
         if id(part) in seen:
             continue
         seen.add(id(part))
         prefix = f"{path}." if path else ""
-        for name, value in list(vars(part).items()):
+        for name, value in list(state_of(part).items()):
             if name not in _TABLES:
-                below = reachable_tensors(value, 3, MAX_ITEMS, _registered, path=f"{prefix}{name}")
+                below = reachable_tensors(value, 3, limit, _registered, path=f"{prefix}{name}")
                 trainable = ((inner, tensor) for inner, tensor in below if tensor.requires_grad)
                 yield from ((inner, tensor, part) for inner, tensor in islice(trainable, MAX_TENSORS))
 
@@ -62,6 +62,6 @@ def _registered(path: str, module: torch.nn.Module) -> Iterator[tuple[str, torch
     """Returns the parameters of a module that a plain attribute holds, and of the modules in it."""
     for inner, part in named_parts(module):
         prefix = f"{path}.{inner}" if inner else path
-        for name, parameter in (vars(part).get("_parameters") or {}).items():
+        for name, parameter in (state_of(part).get("_parameters") or {}).items():
             if parameter is not None:
                 yield f"{prefix}.{name}", parameter

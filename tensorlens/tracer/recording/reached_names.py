@@ -6,7 +6,7 @@ and at the first backward pass of each line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import CodeType, FrameType
 
 import torch
@@ -14,7 +14,7 @@ import torch
 from tensorlens.records.observations import Reached
 from tensorlens.tracer.frames.local_tensors import names_of
 from tensorlens.tracer.isolation.guard import ErrorGuard
-from tensorlens.tracer.isolation.module_tree import MAX_ITEMS, container_items, module_tensors, own_attributes
+from tensorlens.tracer.isolation.module_tree import Limit, module_tensors, own_attributes
 from tensorlens.tracer.recording.tensor_states import TensorStates
 
 MAX_LOOKS = 50
@@ -29,6 +29,7 @@ class ReachedNames:
         self._recorder = recorder
         self._places: set[tuple[CodeType, int]] = set()
         self._named: set[tuple[str, int]] = set()  # function, tensor
+        self._limit = Limit()
 
     def look(self, frame: FrameType | None) -> None:
         """Reads the names of the running functions from `frame` outwards, once for each place."""
@@ -46,7 +47,7 @@ class ReachedNames:
         scope, reached = frame.f_code.co_qualname, []
         for name, value in names_of(frame):
             if not name.startswith("__") and len(self._named) < MAX_NAMED:
-                for path, tensor in _of_modules(self._recorder.sites.is_user, name, value, _DEPTH):
+                for path, tensor in self._of_modules(name, value, _DEPTH):
                     number = self._recorder.tensor_ids.find(tensor)
                     if number is not None and (scope, number) not in self._named:
                         self._named.add((scope, number))
@@ -55,15 +56,13 @@ class ReachedNames:
             names, numbers = zip(*reached, strict=True)
             self._recorder.rows.write_fact(Reached, scope, names, numbers)
 
-
-def _of_modules(
-    is_user: Callable[[str], bool], path: str, value: object, depth: int
-) -> Iterator[tuple[str, torch.Tensor]]:
-    """Finds (path, tensor) of the modules that a value is or contains, also in attributes of the user's objects."""
-    if issubclass(type(value), torch.nn.Module):
-        yield from module_tensors(path, value)
-    elif depth:
-        items = container_items(value, MAX_ITEMS)
-        parts = [(f".{name}", item) for name, item in own_attributes(is_user, value)] if items is None else items
-        for step, item in parts:
-            yield from _of_modules(is_user, path + step, item, depth - 1)
+    def _of_modules(self, path: str, value: object, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
+        """Finds (path, tensor) of the modules that a value is or contains, also in attributes of the user's objects."""
+        if issubclass(type(value), torch.nn.Module):
+            yield from module_tensors(path, value, self._limit)
+        elif depth:
+            parts = self._limit.items(value)
+            if parts is None:
+                parts = [(f".{name}", item) for name, item in own_attributes(self._recorder.sites.is_user, value)]
+            for step, item in parts:
+                yield from self._of_modules(path + step, item, depth - 1)
