@@ -36,7 +36,7 @@ class RunSettings:
     the best fix."""
 
     timeout: float | None = None
-    reference: bool = False
+    reference: str = ""  # "copies" or "eager": what the second run is
     attempt: bool = False
     fix: bool = False
     write: bool = False
@@ -76,8 +76,9 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
         timeout=settings.timeout,
         stdout_to_stderr=output.keeps_stdout,
         show_progress=_is_watched(),
-        reference=settings.reference,
+        reference=settings.reference == "copies",
     )
+    _check_reference(settings)
     if settings.fix or settings.write:
         from tensorlens.cli.tried_fixes import check_use, explain_with_fixes
 
@@ -88,10 +89,26 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
         from tensorlens.trials.confirm import report_with_trials
 
         report = reporter.rendered(report_with_trials(target, options, reporter.on_start))
+    elif settings.reference == "eager":
+        from tensorlens.trials.eager_runs import report_with_eager
+
+        report = reporter.rendered(report_with_eager(target, options, reporter.on_start))
     else:
         report = reporter.report(run_script(target, options, reporter.on_start, reporter.on_trace))
     output.write(report.text)
     return report.exit_code
+
+
+def _check_reference(settings: RunSettings) -> None:
+    """Raises a UsageError if `--reference` has a value that it does not take, or goes with other runs."""
+    from tensorlens.runner.ranks import rank_in
+
+    if settings.reference not in ("", "copies", "eager"):
+        raise UsageError(f"--reference takes eager, or no value, not {settings.reference!r}")
+    if settings.reference == "eager" and (settings.attempt or settings.fix or settings.write):
+        raise UsageError("--reference=eager goes without --try and --fix")
+    if settings.reference == "eager" and rank_in(os.environ) is not None:
+        raise UsageError("--reference=eager runs one process: it can't repeat a distributed run")
 
 
 def _is_watched() -> bool:

@@ -15,6 +15,12 @@ class PassRow(NamedTuple):
     failed: bool
 
 
+class ExactRow(NamedTuple):
+    """The gradients after the pass of the last `PassRow`, computed in double precision beside the program."""
+
+    gradients: tuple[tuple[int, Sample | None], ...]  # place, gradient
+
+
 class StepSampleRow(NamedTuple):
     """Samples of the gradients that a step of an optimizer uses, in a run that is compared."""
 

@@ -106,6 +106,12 @@ def passed(index: int, roots: Any, gradients: Any, failed: bool) -> Pass:
     return Pass(index, tuple(map(_sample, roots)), by_place, failed)
 
 
+def exact_gradients(gradients: Any) -> dict[int, Sample]:
+    """Makes the gradients in double precision of a row of the journal, by their places."""
+    samples = ((place, _sample(raw)) for place, raw in gradients)
+    return {place: sample for place, sample in samples if sample is not None}
+
+
 def _sample(raw: Any) -> Sample | None:
     return None if raw is None else Sample(raw[0], raw[1], tuple(array("d", raw[2])))
 
@@ -121,9 +127,9 @@ def compare(first: Sequence[Pass], second: Sequence[Pass]) -> Reference:
         if one.failed:
             continue
         compared.append(one.index)
-        differences = tuple(_differences(one, other))
-        if differences:
-            return Reference(tuple(compared), differences, "an earlier gradient of this run differs already")
+        found = tuple(differences(one, other))
+        if found:
+            return Reference(tuple(compared), found, "an earlier gradient of this run differs already")
     if len(first) != len(second):
         counts = f"{len(first)} and {len(second)}"
         return Reference(tuple(compared), (), f"the two runs have different numbers of backward passes, {counts}")
@@ -164,7 +170,7 @@ def start_alike(one: Pass, other: Pass) -> bool:
 
 def have_same_gradients(one: Pass, other: Pass) -> bool:
     """Returns whether two passes gave the same gradients, but for rounding."""
-    return not any(_differences(one, other))
+    return not any(differences(one, other))
 
 
 def gradient_count(one: Pass) -> int:
@@ -216,7 +222,8 @@ def _different_positions(one: Sample, other: Sample, share: float = 1.0) -> list
     return [most] if any(abs(a - b) > relative * theirs[1] for a, b in zip(ours, theirs, strict=True)) else []
 
 
-def _differences(one: Pass, other: Pass) -> Iterator[Difference]:
+def differences(one: Pass, other: Pass) -> Iterator[Difference]:
+    """Yields the gradients of a pass that differ in another run by more than rounding explains."""
     for place in sorted(one.gradients.keys() | other.gradients.keys()):
         tensor, _, got = one.gradients.get(place, (None, None, None))
         _, _, right = other.gradients.get(place, (None, None, None))

@@ -89,7 +89,7 @@ def _prepare_comparison(recorder: Recorder, run: ComparedRun, stack: ExitStack) 
     from tensorlens.tracer.reference.gradient_samples import Comparison, GradientSamples
 
     with ErrorGuard(Comparison(recorder.rows), "its beginning"):
-        recorder.samples = GradientSamples(recorder)
+        recorder.samples, recorder.compared = GradientSamples(recorder), run
         _seed(run)
         if run.keep_graphs:
             from tensorlens.tracer.reference.kept_graphs import graphs_kept
