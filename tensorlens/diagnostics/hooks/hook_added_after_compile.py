@@ -44,7 +44,7 @@ def _report(facts: TraceIndex, late: list[LateHook]) -> Diagnostic:
         "compiled code has the hooks that its modules had when it was compiled, and does not check for new ones",
         [
             *(facts.label("hook_registered_here", hook.site, "registered after compilation") for hook in late[:2]),
-            *compile_labels(facts, compiled),
+            next(compile_labels(facts, compiled), None),
             calls,
             facts.label("needed_here", None if backward is None else backward.site, "the first other gradient"),
         ],

@@ -50,17 +50,16 @@ def values_block(facts: TraceIndex, comparison: EagerComparison) -> str:
 
 
 def difference_size(comparison: EagerComparison) -> Iterator[str]:
-    """Says how large the difference is, and of how many gradients."""
+    """Says how large the difference is, of how many gradients, and why it is not rounding."""
     worst = worst_of(comparison)
     others = len(comparison.differences) - 1
-    more = f"; {others} more gradient{'s' if others > 1 else ''} of this pass differ{'' if others > 1 else 's'} too"
     if worst.got and worst.right and isfinite(worst.relative):
-        share = f"{100 * worst.relative:.3g} % of the largest eager value"
-        yield f"the largest difference is {worst.largest:.4g}, {share}{more if others else ''}"
-    if comparison.random:
-        yield "the compiled run that is compared draws eager random numbers (`torch._inductor.config.fallback_random`)"
+        more = f", and {others} more gradient{'s differ' if others > 1 else ' differs'}" if others else ""
+        yield f"the largest difference is {100 * worst.relative:.3g} % of the largest eager value{more}"
     if comparison.in_double and isfinite(worst.relative):
-        yield "double precision agrees with the eager run: this is not rounding"
+        yield "double precision is much closer to the eager gradient: this is not rounding"
+    if comparison.random:
+        yield "compared with the random numbers of eager code (`torch._inductor.config.fallback_random`)"
 
 
 def compile_labels(facts: TraceIndex, compiled: Compiled | None) -> Iterator[Label | None]:
