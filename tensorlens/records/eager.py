@@ -65,10 +65,14 @@ def compare_with_eager(got: Sequence[Pass], eager: Sequence[Pass], exact: Sequen
 
 def agree_in(number: int, one: Sequence[Pass], other: Sequence[Pass]) -> bool:
     """Returns whether two runs have the same gradients up to a pass, and in it."""
-    if min(len(one), len(other)) <= number:
-        return False
-    pairs = zip(one[: number + 1], other[: number + 1], strict=True)
-    return not any(a.failed != b.failed or any(differences(a, b)) for a, b in pairs)
+    return agreeing(one[: number + 1], other[: number + 1]) == number + 1
+
+
+def agreeing(one: Sequence[Pass], other: Sequence[Pass]) -> int:
+    """Counts the passes at the beginning of two runs in which they have the same gradients."""
+    pairs = enumerate(zip(one, other, strict=False))
+    differing = (n for n, (a, b) in pairs if a.failed != b.failed or any(differences(a, b)))
+    return next(differing, min(len(one), len(other)))
 
 
 def labelled_as(passes: Sequence[Pass], first: Sequence[Pass]) -> list[Pass]:

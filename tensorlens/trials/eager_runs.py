@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from tensorlens.diagnostics import report_on
 from tensorlens.diagnostics.shared.main_finding import main_finding
-from tensorlens.records.eager import EagerComparison, Exact, agree_in, compare_with_eager, labelled_as
+from tensorlens.records.eager import EagerComparison, Exact, agree_in, agreeing, compare_with_eager, labelled_as
 from tensorlens.records.model import Trace
 from tensorlens.records.reference import PASSES, Pass
 from tensorlens.records.report import Diagnostic, Report
@@ -106,20 +106,19 @@ class _Comparison:
                 return EagerComparison(reason=run.reader.unchecked[PASSES])
         compiled, eager = self._passes(self.first), self._passes(self.eager)
         found = compare_with_eager(compiled, eager)
-        if not self._is_open(found, compiled):
+        if not found.differences:
             return found
         again = _ended(self.runs.compiling((), in_double=True))
-        exact = [again.reader.exact.get(number, {}) for number in range(len(eager))]
-        found = compare_with_eager(compiled, eager, exact)
-        if not self._is_open(found, compiled):
-            return found
-        if not agree_in(self._place(found, compiled), self._passes(again), eager):
+        repeated = agreeing(self._passes(again), eager)
+        exact = [again.reader.exact.get(place, {}) for place in range(repeated)]
+        if self._place(found, compiled) >= repeated:
             return EagerComparison(found.compared[:-1], reason=OWN_RANDOM.format("eager"))
+        found = compare_with_eager(compiled, eager, exact)
+        if not found.differences:
+            return found
+        if self._place(found, compiled) >= repeated:
+            return EagerComparison(found.compared[:-1], reason=OWN_RANDOM.format("eager"), rounding=found.rounding)
         return self._with_eager_random(found, exact)
-
-    def _is_open(self, found: EagerComparison, compiled: Sequence[Pass]) -> bool:
-        """Returns whether further runs are needed: the gradients differ, or the loss is that of other numbers."""
-        return bool(found.differences) and len(compiled) > 0
 
     def _with_eager_random(self, found: EagerComparison, exact: Sequence[Exact]) -> EagerComparison:
         compiled, eager = self._passes(self.first), self._passes(self.eager)
@@ -190,8 +189,7 @@ def _explained(first: FinishedRun, second: FinishedRun) -> Report:
     comparison = first.reader.eager or EagerComparison()
     found = [each for each in eager.diagnostics if each.severity == "error" and each.code != "uncaught-exception"]
     if not found or not _raised(second):
-        text = "it raises too" if _raised(second) else "it runs to its end: only compilation raises"
-        first.reader.eager = replace(comparison, raised=text)
+        first.reader.eager = replace(comparison, raised=_other_ending(second))
         return report_on(first.trace())
     main = main_finding(eager)
     ending = _ending(eager.trace)
@@ -209,6 +207,15 @@ def _moved(diagnostic: Diagnostic, note: str) -> Diagnostic:
     labels = tuple(replace(label, site=None, event=None) for label in diagnostic.labels)
     notes = (note, *diagnostic.notes) if note else diagnostic.notes
     return replace(diagnostic, labels=labels, notes=notes)
+
+
+def _other_ending(second: FinishedRun) -> str:
+    """Says how the eager run of a program that raised has ended."""
+    trace = second.trace()
+    if trace.script.outcome == "error":
+        return f"it raises too, {_ending(trace)}"
+    ended = {"ok": "it runs to its end", "exit": f"it ends itself, exit code {second.exited.returncode}"}
+    return ended.get(trace.script.outcome, "it was killed")
 
 
 def _ending(trace: Trace) -> str:

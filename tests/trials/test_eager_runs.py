@@ -20,18 +20,15 @@ from tensorlens.trials.eager_runs import eager_report
 
 WRONG = sorted((PROGRAMS / "compiled" / "wrong").glob("*.py"))  # named after the finding: CODE--PROGRAM.py
 RIGHT = sorted((PROGRAMS / "compiled" / "right").glob("*.py"))
-DAILY = {"encoder_slowed_down", "reversal_strength", "parameter_hook_after_compilation", "logging_hook_after_compilation"}
+DAILY = ("steered_activations", "annealed_constant", "parameter_hook_after_compilation", "step_in_backward")
 
 _ROLES = re.compile(r"# role: (.+)$")
 
 
 def programs(found: list[Path]) -> list[object]:
     """Some every day, the others by `make fuzz`: each takes several runs, and each of these compiles."""
-    marks = {True: [], False: [pytest.mark.complete]}
-    return [
-        pytest.param(each, id=each.stem, marks=marks[each.stem.rpartition("--")[2] in DAILY])  # type: ignore[arg-type]
-        for each in found
-    ]
+    marks: dict[bool, list[pytest.MarkDecorator]] = {True: [], False: [pytest.mark.complete]}
+    return [pytest.param(each, id=each.stem, marks=marks[each.stem.rpartition("--")[2] in DAILY]) for each in found]
 
 
 def report_of(warm: Warm, script: Path) -> tuple[Report, EagerComparison]:
@@ -76,3 +73,89 @@ def test_a_right_program_gets_no_finding(program: Path, warm: Warm) -> None:
     assert len(comparison.compared) >= 1
     assert comparison.random == ("dropout" in program.stem)
     assert "agrees with a second run" in said(report.trace)
+
+
+# --- what decides nothing -------------------------------------------------------------------------------------------
+
+
+def test_a_program_that_does_not_repeat_itself_decides_nothing(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import os, torch\nweight = torch.ones(3, requires_grad=True)\n"
+        "data = torch.tensor([float(byte) for byte in os.urandom(3)])\n"
+        "fast = torch.compile(lambda x: (weight * x).sum(), backend='eager')\nfast(data).backward()\n"
+    )
+    report, comparison = report_of(warm, script)
+    assert report.diagnostics == ()
+    assert comparison == EagerComparison(
+        reason="the program does not repeat itself: two eager runs have different gradients"
+    )
+
+
+def test_a_program_that_starts_from_other_weights_decides_nothing(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import os, torch\nweight = torch.tensor([float(byte) for byte in os.urandom(3)], requires_grad=True)\n"
+        "fast = torch.compile(lambda x: (weight * weight * x).sum(), backend='eager')\nfast(torch.ones(3)).backward()\n"
+    )
+    report, comparison = report_of(warm, script)
+    assert report.diagnostics == ()
+    assert comparison == EagerComparison(reason="a leaf has other values in one of the two runs before this pass")
+
+
+def test_without_compiled_code_there_is_no_second_run(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("import torch\ntorch.ones(3, requires_grad=True).sum().backward()\n")
+    runs = WarmRuns(warm, script)
+    report = eager_report(runs, runs.first())
+    assert runs.count == 1
+    assert said(report.trace) == "eager: nothing was compared: nothing that `torch.compile` compiled was called"
+
+
+# --- a program that raises ------------------------------------------------------------------------------------------
+
+RAISES = """\
+import torch
+
+weight, data = torch.ones(3, requires_grad=True), torch.ones(3)
+
+
+@torch.compile(backend="BACKEND", fullgraph=True)
+def loss_of(x):
+    BODY
+
+
+loss = loss_of(data)
+loss.backward()
+"""
+MUTATIONS = {  # backend, body -> code and line of the first label
+    "leaf": ("eager", "weight.mul_(2)\n    return (weight * x).sum()", "leaf-modified-inplace", 8),
+    "saved": (
+        "aot_eager",
+        "y = (weight * x).sigmoid()\n    z = y * 2\n    y.add_(1)\n    return z.sum()",
+        "saved-tensor-modified-inplace",
+        10,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_an_early_error_is_explained_by_the_eager_run(name: str, warm: Warm, tmp_path: Path) -> None:
+    backend, body, code, line = MUTATIONS[name]
+    script = tmp_path / "program.py"
+    script.write_text(RAISES.replace("BACKEND", backend).replace("BODY", body))
+    report, comparison = report_of(warm, script)
+    first = report.diagnostics[0]
+    assert (first.code, first.severity, first.labels[0].span.line) == (code, "error", line)
+    assert first.notes[0].startswith("found in a second run that compiles nothing, which raises RuntimeError at prog")
+    assert comparison.raised.startswith("it raises too, RuntimeError at program.py:")
+    assert "uncaught-exception" not in {each.code for each in report.diagnostics}
+
+
+def test_an_error_of_compilation_alone(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    body = "return (weight * x).sum() if x.sum() > 0 else weight.sum()"
+    script.write_text(RAISES.replace("BACKEND", "eager").replace("BODY", body))
+    report, comparison = report_of(warm, script)
+    assert [each.code for each in report.diagnostics] == ["uncaught-exception"]
+    assert comparison.raised == "it runs to its end"

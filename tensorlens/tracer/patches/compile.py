@@ -67,7 +67,7 @@ class _CompiledFunction:
         if run is not None and run.eager_random:
             import torch._inductor.config
 
-            torch._inductor.config.fallback_random = True  # type: ignore[assignment]
+            torch._inductor.config.fallback_random = True
 
     def replacement(self) -> Function:
         """Makes the compiled function or module take the mode off the stack while it runs."""

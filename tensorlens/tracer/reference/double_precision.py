@@ -43,7 +43,7 @@ class DoublePrecision(TorchDispatchMode):
     """Keeps the twins. To be entered below the program's own modes."""
 
     def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._guard = ErrorGuard(recorder, "double precision")
         self._recorder = recorder
         self._twins: dict[int, _Twin] = {}
@@ -159,9 +159,8 @@ def _has_twin(value: Any) -> bool:
 def _whole(tensor: torch.Tensor) -> torch.Tensor:
     """Returns all values of a tensor's storage, in its dtype."""
     storage = tensor.untyped_storage()
-    return torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(
-        storage, 0, (storage.nbytes() // tensor.element_size(),)
-    )
+    size = (storage.nbytes() // tensor.element_size(),)
+    return torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage, 0, size, (1,))
 
 
 def _view(values: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
