@@ -19,6 +19,7 @@ from tensorlens.errors import UsageError
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
+    from tensorlens.cli.trailing_options import TrailingOptions
     from tensorlens.records.claim import Claim
 
 
@@ -40,6 +41,16 @@ class RunSettings:
     attempt: bool = False
     fix: bool = False
     write: bool = False
+
+    def joined_with(self, trailing: TrailingOptions) -> RunSettings:
+        """Returns the settings together with the options after the script."""
+        return RunSettings(
+            trailing.timeout or self.timeout,
+            trailing.reference or self.reference,
+            trailing.attempt or self.attempt,
+            trailing.fix or self.fix,
+            trailing.write or self.write,
+        )
 
 
 def explain(module: str | None, arguments: Sequence[str], output: Output, settings: RunSettings) -> int:
@@ -65,13 +76,7 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
     else:
         _refuse_lesson_name(arguments[0])
         target = Target("file", arguments[0], trailing.argv)
-    settings = RunSettings(
-        trailing.timeout or settings.timeout,
-        trailing.reference or settings.reference,
-        trailing.attempt or settings.attempt,
-        trailing.fix or settings.fix,
-        trailing.write or settings.write,
-    )
+    settings = settings.joined_with(trailing)
     options = RunOptions(
         timeout=settings.timeout,
         stdout_to_stderr=output.keeps_stdout,

@@ -58,7 +58,6 @@ class Reader:
         self.unchecked: dict[str, str] = {}  # check of `--reference` that failed itself -> why
         self.reference: reference.Reference | None = None  # the comparison with the second run, for the trace
         self.eager: eager.EagerComparison | None = None  # the comparison with a run that compiles nothing
-        self.exact: dict[int, dict[int, reference.Sample]] = {}  # pass -> its gradients in double precision
         self.finished = False
         self._is_broken = False
 
@@ -103,8 +102,7 @@ class Reader:
         """Builds the trace of the rows so far."""
         inspection = observations.Observations(**{table: tuple(facts) for table, facts in self.facts.items()})
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
-        compared = self.reference or reference.Reference()
-        eagerly = self.eager or eager.EagerComparison()
+        compared, eagerly = self.reference or reference.Reference(), self.eager or eager.EagerComparison()
         failures = tuple(self._failures)
         records = (*failures, self._end, *self._assignments, inspection, called, compared, eagerly, *self.steps)
         builder = TraceBuilder(self._retention, self._templates, self._tensors, self._nbytes, records)
@@ -310,9 +308,6 @@ class Reader:
     def _read_pass(self, row: sample_rows.PassRow) -> None:
         if reference.PASSES not in self.unchecked:
             self.passes.append(reference.passed(self._count - 1, *row))
-
-    def _read_exact(self, row: sample_rows.ExactRow) -> None:
-        self.exact[len(self.passes) - 1] = reference.exact_gradients(row.gradients)
 
     def _read_step_sample(self, row: sample_rows.StepSampleRow) -> None:
         self.steps.append(reference.sampled_step(self._count - 1, *row))

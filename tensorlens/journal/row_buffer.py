@@ -39,7 +39,6 @@ class Tag(IntEnum):
     PASS = 32
     UNCOMPARED = 33
     STEP_SAMPLE = 34
-    EXACT = 35
     # Other events
     GRAD_MODE = 40
     REGION = 41
@@ -78,7 +77,6 @@ ROW_TYPES: dict[int, Any] = {
     Tag.PASS: sample_rows.PassRow,
     Tag.UNCOMPARED: sample_rows.UncomparedRow,
     Tag.STEP_SAMPLE: sample_rows.StepSampleRow,
-    Tag.EXACT: sample_rows.ExactRow,
     Tag.GRAD_MODE: rows.GradModeRow,
     Tag.REGION: rows.RegionRow,
     Tag.CHANGE: rows.ChangeRow,

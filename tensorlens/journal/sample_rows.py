@@ -13,12 +13,7 @@ class PassRow(NamedTuple):
     roots: tuple[Sample | None, ...]
     gradients: tuple[tuple[int, int, Sample | None, Sample | None], ...]  # place, tensor, its values, its gradient
     failed: bool
-
-
-class ExactRow(NamedTuple):
-    """The gradients after the pass of the last `PassRow`, computed in double precision beside the program."""
-
-    gradients: tuple[tuple[int, Sample | None], ...]  # place, gradient
+    exact: tuple[tuple[int, Sample | None], ...]  # place, gradient in double precision: of a run that computes it
 
 
 class StepSampleRow(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, sqrt
 
@@ -13,8 +13,6 @@ EPSILON = {"float64": 2.3e-16, "float32": 1.2e-7, "complex128": 2.3e-16, "comple
 COARSEST = 7.9e-3  # of bfloat16
 FARTHER = 10.0  # a gradient may be so many times as far from double precision as the eager one, by rounding alone
 OTHER_LEAF = "a leaf has other values in one of the two runs before this pass"
-
-Exact = Mapping[int, Sample]  # place of a tensor -> its gradient in double precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +31,18 @@ class EagerComparison:
     raised: str = ""  # the first run raised; what the eager run did
 
 
-def compare_with_eager(got: Sequence[Pass], eager: Sequence[Pass], exact: Sequence[Exact] = ()) -> EagerComparison:
-    """Compares the passes of a compiled run with those of an eager one, up to the first that differs.
-
-    `exact` has the gradients of each pass in double precision, as far as they are known.
-    """
+def compare_with_eager(got: Sequence[Pass], eager: Sequence[Pass]) -> EagerComparison:
+    """Compares the passes of a compiled run with those of an eager one, up to the first that differs."""
     compared: list[int] = []
     rounding = 0
-    for number, (one, other) in enumerate(zip(got, eager, strict=False)):
+    for one, other in zip(got, eager, strict=False):
         reason = _why_incomparable(one, other, is_first=not compared)
         if reason:
             return EagerComparison(tuple(compared), (), reason, rounding=rounding)
         if one.failed:
             continue
         compared.append(one.index)
-        judge = _Judge(one, other, exact[number] if number < len(exact) else {})
+        judge = _Judge(one, other)
         found = list(differences(one, other))
         wrong = tuple(each for each in found if judge.is_wrong(each))
         rounding += len(found) - len(wrong)
@@ -105,16 +100,16 @@ def _why_incomparable(one: Pass, other: Pass, is_first: bool) -> str:
 class _Judge:
     """Decides whether a difference in one pass is more than rounding."""
 
-    def __init__(self, one: Pass, other: Pass, exact: Exact) -> None:
+    def __init__(self, one: Pass, other: Pass) -> None:
         self._places = {tensor: place for place, (tensor, _, _) in one.gradients.items()}
-        self._one, self._other, self._exact = one, other, exact
+        self._one, self._other = one, other
         self._nodes = max(other.index, 1)  # events before it: there are not many more nodes in the graph
         samples = [gradient for _, _, gradient in other.gradients.values() if gradient is not None]
         self._largest = max([1, *(sample.size for sample in samples)])
 
     def exact_of(self, found: Difference) -> Sample | None:
         """Returns the gradient in double precision, if it is known and finite."""
-        exact = self._exact.get(self._places.get(found.tensor, 0))
+        exact = self._other.exact.get(self._places.get(found.tensor, 0))
         right = self._gradients(found)[1]
         if exact is None or right is None or exact.shape != right.shape or not all(map(isfinite, exact.values)):
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan, nan, prod
 from typing import Any
 
@@ -78,6 +78,7 @@ class Pass:
     roots: tuple[Sample | None, ...]
     gradients: dict[int, tuple[int, Sample | None, Sample | None]]
     failed: bool
+    exact: dict[int, Sample] = field(default_factory=dict)  # gradients in double precision, where they are computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +101,11 @@ def sampled_step(index: int, optimizer: int, gradients: Any) -> StepSample:
     return StepSample(index, optimizer, samples, tuple(tensor for tensor, _, _ in gradients))
 
 
-def passed(index: int, roots: Any, gradients: Any, failed: bool) -> Pass:
+def passed(index: int, roots: Any, gradients: Any, failed: bool, exact: Any) -> Pass:
     """Makes the `Pass` of a row of the journal."""
     by_place = {place: (tensor, _sample(leaf), _sample(found)) for place, tensor, leaf, found in gradients}
-    return Pass(index, tuple(map(_sample, roots)), by_place, failed)
-
-
-def exact_gradients(gradients: Any) -> dict[int, Sample]:
-    """Makes the gradients in double precision of a row of the journal, by their places."""
-    samples = ((place, _sample(raw)) for place, raw in gradients)
-    return {place: sample for place, sample in samples if sample is not None}
+    in_double = {place: sample for place, raw in exact if (sample := _sample(raw)) is not None}
+    return Pass(index, tuple(map(_sample, roots)), by_place, failed, in_double)
 
 
 def _sample(raw: Any) -> Sample | None:

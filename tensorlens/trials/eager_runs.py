@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from tensorlens.diagnostics import report_on
 from tensorlens.diagnostics.shared.main_finding import main_finding
-from tensorlens.records.eager import EagerComparison, Exact, agree_in, agreeing, compare_with_eager, labelled_as
+from tensorlens.records.eager import EagerComparison, agree_in, agreeing, compare_with_eager, labelled_as
 from tensorlens.records.model import Trace
 from tensorlens.records.reference import PASSES, Pass
 from tensorlens.records.report import Diagnostic, Report
@@ -110,18 +110,20 @@ class _Comparison:
             return found
         again = _ended(self.runs.compiling((), in_double=True))
         repeated = agreeing(self._passes(again), eager)
-        exact = [again.reader.exact.get(place, {}) for place in range(repeated)]
         if self._place(found, compiled) >= repeated:
             return EagerComparison(found.compared[:-1], reason=OWN_RANDOM.format("eager"))
-        found = compare_with_eager(compiled, eager, exact)
+        exact = [replace(one, exact=other.exact) for one, other in zip(eager, self._passes(again), strict=False)]
+        eager = [*exact[:repeated], *eager[repeated:]]
+        found = compare_with_eager(compiled, eager)
         if not found.differences:
             return found
         if self._place(found, compiled) >= repeated:
             return EagerComparison(found.compared[:-1], reason=OWN_RANDOM.format("eager"), rounding=found.rounding)
-        return self._with_eager_random(found, exact)
+        return self._with_eager_random(found, eager)
 
-    def _with_eager_random(self, found: EagerComparison, exact: Sequence[Exact]) -> EagerComparison:
-        compiled, eager = self._passes(self.first), self._passes(self.eager)
+    def _with_eager_random(self, found: EagerComparison, eager: Sequence[Pass]) -> EagerComparison:
+        """Compares again with the random numbers of the eager run, if compiled code draws others."""
+        compiled = self._passes(self.first)
         other = labelled_as(self._passes(_ended(self.runs.compiling(None, eager_random=True))), compiled)
         place = self._place(found, compiled)
         if not agree_in(place, other, compiled):
@@ -129,7 +131,7 @@ class _Comparison:
             if not agree_in(place, own, compiled):
                 return EagerComparison(found.compared[:-1], reason=OWN_RANDOM.format("compiled"))
             self.random = True
-            found = replace(compare_with_eager(other, eager, exact), random=True)
+            found = replace(compare_with_eager(other, eager), random=True)
             if not found.differences:
                 return found
             compiled, place = other, self._place(found, other)

@@ -1,4 +1,4 @@
-"""The comparison with an eager run: rounding is told from a wrong gradient."""
+"""The comparison with an eager run separates wrong gradients from rounding."""
 
 from __future__ import annotations
 
@@ -12,8 +12,16 @@ def sample(*values: float, dtype: str = "float32") -> Sample:
     return Sample((len(values),), dtype, values)
 
 
-def passed(gradient: Sample | None, *, index: int = 5, leaf: Sample | None = None, failed: bool = False) -> Pass:
-    return Pass(index, (), {0: (3, leaf or sample(1.0, 2.0), gradient)}, failed)
+def passed(
+    gradient: Sample | None,
+    *,
+    index: int = 5,
+    leaf: Sample | None = None,
+    failed: bool = False,
+    exact: Sample | None = None,
+) -> Pass:
+    in_double = {} if exact is None else {0: exact}
+    return Pass(index, (), {0: (3, leaf or sample(1.0, 2.0), gradient)}, failed, in_double)
 
 
 RIGHT = passed(sample(1.0, 2.0))
@@ -25,11 +33,10 @@ def test_equal_gradients_agree() -> None:
 
 def test_double_precision_decides() -> None:
     got = passed(sample(1.001, 2.0))
-    far = {0: sample(1.0000001, 2.0)}
-    found = compare_with_eager([got], [RIGHT], [far])
+    found = compare_with_eager([got], [passed(sample(1.0, 2.0), exact=sample(1.0000001, 2.0))])
     assert (len(found.differences), found.in_double, found.exact) == (1, True, (1.0000001, 2.0))
-    between = {0: sample(1.0005, 2.0)}
-    assert compare_with_eager([got], [RIGHT], [between]) == EagerComparison((5,), rounding=1)
+    between = passed(sample(1.0, 2.0), exact=sample(1.0005, 2.0))
+    assert compare_with_eager([got], [between]) == EagerComparison((5,), rounding=1)
 
 
 @pytest.mark.parametrize(("error", "calls", "is_wrong"), [(1e-3, 5, True), (1e-3, 20_000, False), (0.5, 20_000, True)])
@@ -42,7 +49,7 @@ def test_without_double_precision_the_bound_grows_with_the_calls(error: float, c
 
 
 def test_a_missing_gradient_is_wrong() -> None:
-    found = compare_with_eager([passed(None)], [RIGHT], [{0: sample(1.0, 2.0)}])
+    found = compare_with_eager([passed(None)], [passed(sample(1.0, 2.0), exact=sample(1.0, 2.0))])
     assert (found.differences[0].got, found.differences[0].right) == ((), (1.0, 2.0))
 
 

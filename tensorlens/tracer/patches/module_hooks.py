@@ -67,7 +67,7 @@ def _late(recorder: Recorder, kind: str, hook: Function, frame: FrameType) -> Fu
 
 
 def _no_hook(*_: object, **__: object) -> None:
-    """Stands in for a hook that is left out."""
+    """Does nothing, in the place of a hook that is left out."""
 
 
 def _remember(callbacks: UserCallbacks, handle: RemovableHandle, added: tuple[int, object] | None) -> RemovableHandle:

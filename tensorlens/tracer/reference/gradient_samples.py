@@ -15,7 +15,7 @@ from types import FrameType
 import torch
 
 from tensorlens.journal.row_buffer import RowBuffer
-from tensorlens.journal.sample_rows import ExactRow, PassRow, StepSampleRow, UncomparedRow
+from tensorlens.journal.sample_rows import PassRow, StepSampleRow, UncomparedRow
 from tensorlens.records import reference
 from tensorlens.tracer.isolation.guard import ErrorGuard, safe_text
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
@@ -91,10 +91,8 @@ class GradientSamples:
                         self._added[number] = self._added.get(number, 0) + 1 if number in filled else 1
                 found = self._gradients(result, requested)
                 samples = tuple((at, n, leaves.get(n), self._sample(gradient, WHOLE)) for at, n, gradient in found)
-                self._recorder.rows.write(PassRow, begins, samples, failed)
-                if self.twin_of is not None:
-                    exact = tuple((at, self._exact(self.twin_of(each), each.dtype)) for at, _, each in found)
-                    self._recorder.rows.write(ExactRow, exact)
+                exact = tuple((at, self._exact(gradient)) for at, _, gradient in found) if self.twin_of else ()
+                self._recorder.rows.write(PassRow, begins, samples, failed, exact)
 
         return end
 
@@ -143,10 +141,11 @@ class GradientSamples:
                     found.append((-position, self._recorder.tensor_ids.id_of(tensor), gradient))
         return found
 
-    def _exact(self, twin: torch.Tensor | None, dtype: torch.dtype) -> Sample | None:
-        """Samples a gradient that was computed in double precision. The sample has the program's dtype."""
+    def _exact(self, gradient: torch.Tensor) -> Sample | None:
+        """Samples a gradient as it was computed in double precision. The sample has the program's dtype."""
+        twin = None if self.twin_of is None else self.twin_of(gradient)
         sample = None if twin is None else self._sample(twin, WHOLE)
-        return None if sample is None else (sample[0], _name(dtype), sample[2])
+        return None if sample is None else (sample[0], _name(gradient.dtype), sample[2])
 
     def _sample(self, tensor: torch.Tensor, most: int) -> Sample | None:
         """Returns the values of a tensor, or None if they can't be read."""
