@@ -94,12 +94,12 @@ def eager(trace: Trace) -> str:
         return f"eager: {differ} from a second run that compiles nothing; {before}later passes are not judged"
     if not comparison.compared:
         return f"eager: nothing was compared: {comparison.reason or 'there was no backward pass'}"
-    random = " that draws the same random numbers (a compiled run draws others)" if comparison.random else ""
+    random = "; a compiled run with its random numbers was compared: the program's own draws others"
     rounding = f"; {count(comparison.rounding, 'gradient')} differ by rounding" if comparison.rounding else ""
     later = f"; later passes are not judged: {comparison.reason}" if comparison.reason else ""
     return (
         f"eager: every gradient of {passes(len(comparison.compared))} agrees with a second run that compiles "
-        f"nothing{random}{rounding}{later}"
+        f"nothing{random if comparison.random else ''}{rounding}{later}"
     )
 
 

@@ -13,6 +13,7 @@ from tensorlens.journal.rows import NONE
 from tensorlens.records.observations import ALL_MODULES, LateHook
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.patch import Observing, Patch, observe
+from tensorlens.tracer.recording.ops import LATE
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks, Watched
 
@@ -63,6 +64,8 @@ def _late(recorder: Recorder, kind: str, hook: Function, frame: FrameType) -> Fu
         function = recorder.callbacks.functions.find(hook) or recorder.callbacks.functions.of_library(hook)
         recorder.rows.write_fact(LateHook, late[site], kind, function.number, site)
     run = recorder.compared
+    if run is None or run.compiled is None:
+        recorder.gap(LATE, frame)
     return hook if run is None or late.get(site) not in run.unhooked else _no_hook
 
 
