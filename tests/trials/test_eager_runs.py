@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
-from support.folders import PROGRAMS
+from support.folders import DOCS, PROGRAMS
+from support.pages import fence
 from support.warm import Warm
 from support.warm_runs import WarmRuns
 
@@ -16,12 +19,14 @@ from tensorlens.records.report import Report
 from tensorlens.records.trace_file import dumps, loads
 from tensorlens.render import RenderOptions, render
 from tensorlens.render.report.headline import eager as said
+from tensorlens.render.report.json import to_dict
 from tensorlens.trials.eager_runs import eager_report
 
 WRONG = sorted((PROGRAMS / "compiled" / "wrong").glob("*.py"))  # named after the finding: CODE--PROGRAM.py
 RIGHT = sorted((PROGRAMS / "compiled" / "right").glob("*.py"))
 DAILY = ("steered_activations", "annealed_constant", "parameter_hook_after_compilation", "step_in_backward")
 
+MOST_ROWS = 30  # of a finding at 80 columns
 _ROLES = re.compile(r"# role: (.+)$")
 
 
@@ -37,6 +42,7 @@ def report_of(warm: Warm, script: Path) -> tuple[Report, EagerComparison]:
     assert report.trace.eager is not None
     assert validate(report.trace) == []
     assert loads(dumps(report.trace)).eager == report.trace.eager
+    jsonschema.validate(to_dict(report, RenderOptions()), json.loads((DOCS / "report.schema.json").read_text()))
     return report, report.trace.eager
 
 
@@ -61,7 +67,9 @@ def test_a_wrong_gradient_is_found(program: Path, warm: Warm) -> None:
     assert {role: labelled.get(role) for role in marked} == marked
     printed = render(report, "table", RenderOptions(width=80)).splitlines()
     begins = next(number for number, line in enumerate(printed) if line.startswith("warning["))
-    assert printed[begins:].index("") <= 32
+    assert printed[begins:].index("") <= MOST_ROWS
+    guards = [each for each in found[0].fixes if "skip_nnmodule_hook_guards" in each.title]
+    assert len(guards) == ("hook-added" in program.stem and "all_modules" not in program.stem)
 
 
 @pytest.mark.parametrize("program", programs(RIGHT))
@@ -73,6 +81,26 @@ def test_a_right_program_gets_no_finding(program: Path, warm: Warm) -> None:
     assert len(comparison.compared) >= 1
     assert comparison.random == ("dropout" in program.stem)
     assert "agrees with a second run" in said(report.trace)
+
+
+HOOK = "model[0].register_forward_hook(halve)  # hook_registered_here\n"
+CALL = "compiled(data).mean().backward()  # called_here\n"
+HELPS = {  # a help -> the page's example with it
+    "before": lambda text: text.replace(CALL, "").replace(HOOK, HOOK + CALL),
+    "reset": lambda text: text.replace(HOOK, HOOK + "import torch._dynamo\ntorch._dynamo.reset()\n"),
+    "guards": lambda text: "import torch._dynamo\ntorch._dynamo.config.skip_nnmodule_hook_guards = False\n" + text,
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.complete) for name in HELPS])
+def test_each_help_against_a_late_hook_cures(name: str, warm: Warm, tmp_path: Path) -> None:
+    example = fence("hook-added-after-compile", "Fails")
+    script = tmp_path / "program.py"
+    script.write_text(HELPS[name](example))
+    assert script.read_text() != example
+    report, comparison = report_of(warm, script)
+    assert report.diagnostics == ()
+    assert (len(comparison.compared), comparison.differences, comparison.reason) == (2, (), "")
 
 
 # --- what decides nothing -------------------------------------------------------------------------------------------

@@ -50,11 +50,11 @@ def _report(facts: TraceIndex, late: list[LateHook]) -> Diagnostic:
         ],
         notes=(
             values_block(facts, comparison),
-            f"a run that compiles nothing has the compiled gradients if it leaves out {hooks}",
+            f"without {'this hook' if len(late) == 1 else 'these hooks'}, the eager run has the compiled gradients",
         ),
         fixes=(
             fix(f"register {hooks} before the first compiled call", place=facts.span(late[0].site)),
-            fix("or call `torch._dynamo.reset()` after this line: the next call compiles again"),
+            fix("or call `torch._dynamo.reset()` after it, to compile again"),
             *([] if any(hook.kind.endswith(ALL_MODULES) for hook in late) else [_guards()]),
         ),
         evidence={

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.eager_gradients import (
@@ -14,6 +15,7 @@ from tensorlens.diagnostics.shared.eager_gradients import (
     worst_of,
 )
 from tensorlens.diagnostics.shared.wording import finding, fix, named
+from tensorlens.records.eager import EagerComparison
 from tensorlens.records.report import Diagnostic
 
 
@@ -47,5 +49,10 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             ),
         ),
         evidence={"largest": worst.largest, "relative": worst.relative, "tensors": len(comparison.differences)},
-        detail=tuple(difference_size(comparison)),
+        detail=(*difference_size(comparison), *_beyond_rounding(comparison)),
     )
+
+
+def _beyond_rounding(comparison: EagerComparison) -> Iterator[str]:
+    if comparison.in_double and isfinite(worst_of(comparison).relative):
+        yield "double precision is much closer to the eager gradient: this is not rounding"

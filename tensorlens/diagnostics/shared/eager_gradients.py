@@ -50,14 +50,12 @@ def values_block(facts: TraceIndex, comparison: EagerComparison) -> str:
 
 
 def difference_size(comparison: EagerComparison) -> Iterator[str]:
-    """Says how large the difference is, of how many gradients, and why it is not rounding."""
+    """Says how large the difference is, of how many gradients, and with which random numbers."""
     worst = worst_of(comparison)
     others = len(comparison.differences) - 1
     if worst.got and worst.right and isfinite(worst.relative):
         more = f", and {others} more gradient{'s differ' if others > 1 else ' differs'}" if others else ""
         yield f"the largest difference is {100 * worst.relative:.3g} % of the largest eager value{more}"
-    if comparison.in_double and isfinite(worst.relative):
-        yield "double precision is much closer to the eager gradient: this is not rounding"
     if comparison.random:
         yield "compared with the random numbers of eager code (`torch._inductor.config.fallback_random`)"
 
