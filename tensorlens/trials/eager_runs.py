@@ -26,6 +26,7 @@ from tensorlens.runner.targets import Target, check_target
 
 MOST = 8  # compiled functions, or hooks, that are tried one by one
 OWN_RANDOM = "the program does not repeat itself: two {} runs have different gradients"
+ENDED_EARLY = "a further compiled run ended before this pass"
 NOTHING = "nothing that `torch.compile` compiled was called"
 
 
@@ -128,6 +129,8 @@ class _Comparison:
         place = self._place(found, compiled)
         if not agree_in(place, other, compiled):
             own = self._passes(_ended(self.runs.compiling(None)))
+            if min(len(own), len(other)) <= place:
+                return EagerComparison(found.compared[:-1], reason=ENDED_EARLY, rounding=found.rounding)
             if not agree_in(place, own, compiled):
                 return EagerComparison(found.compared[:-1], reason=OWN_RANDOM.format("compiled"))
             self.random = True
