@@ -50,7 +50,7 @@ Story = Annotated[bool, _option("story")]
 Tensors = Annotated[bool, _option("tensors")]
 Everything = Annotated[bool, _option("everything")]
 Timeout = Annotated[float | None, _option("timeout", _RUN)]
-Reference = Annotated[bool, _option("reference", _RUN)]
+Reference = Annotated[str, _option("reference", _RUN, show_default=False)]
 Attempt = Annotated[bool, _option("attempt", _RUN)]
 Fix = Annotated[bool, _option("fix", _RUN)]
 Write = Annotated[bool, _option("write", _RUN)]
@@ -90,7 +90,7 @@ def explain(
     tensors: Tensors = False,
     everything: Everything = False,
     timeout: Timeout = None,
-    reference: Reference = False,
+    reference: Reference = "",
     attempt: Attempt = False,
     fix: Fix = False,
     write: Write = False,

@@ -19,6 +19,7 @@ from tensorlens.errors import UsageError
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
+    from tensorlens.cli.trailing_options import TrailingOptions
     from tensorlens.records.claim import Claim
 
 
@@ -36,10 +37,20 @@ class RunSettings:
     the best fix."""
 
     timeout: float | None = None
-    reference: bool = False
+    reference: str = ""  # "copies" or "eager": what the second run is
     attempt: bool = False
     fix: bool = False
     write: bool = False
+
+    def joined_with(self, trailing: TrailingOptions) -> RunSettings:
+        """Returns the settings together with the options after the script."""
+        return RunSettings(
+            trailing.timeout or self.timeout,
+            trailing.reference or self.reference,
+            trailing.attempt or self.attempt,
+            trailing.fix or self.fix,
+            trailing.write or self.write,
+        )
 
 
 def explain(module: str | None, arguments: Sequence[str], output: Output, settings: RunSettings) -> int:
@@ -65,19 +76,14 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
     else:
         _refuse_lesson_name(arguments[0])
         target = Target("file", arguments[0], trailing.argv)
-    settings = RunSettings(
-        trailing.timeout or settings.timeout,
-        trailing.reference or settings.reference,
-        trailing.attempt or settings.attempt,
-        trailing.fix or settings.fix,
-        trailing.write or settings.write,
-    )
+    settings = settings.joined_with(trailing)
     options = RunOptions(
         timeout=settings.timeout,
         stdout_to_stderr=output.keeps_stdout,
         show_progress=_is_watched(),
-        reference=settings.reference,
+        reference=settings.reference == "copies",
     )
+    _check_reference(settings)
     if settings.fix or settings.write:
         from tensorlens.cli.tried_fixes import check_use, explain_with_fixes
 
@@ -88,10 +94,26 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
         from tensorlens.trials.confirm import report_with_trials
 
         report = reporter.rendered(report_with_trials(target, options, reporter.on_start))
+    elif settings.reference == "eager":
+        from tensorlens.trials.eager_runs import report_with_eager
+
+        report = reporter.rendered(report_with_eager(target, options, reporter.on_start))
     else:
         report = reporter.report(run_script(target, options, reporter.on_start, reporter.on_trace))
     output.write(report.text)
     return report.exit_code
+
+
+def _check_reference(settings: RunSettings) -> None:
+    """Raises a UsageError if `--reference` has a value that it does not take, or goes with other runs."""
+    from tensorlens.runner.ranks import rank_in
+
+    if settings.reference not in ("", "copies", "eager"):
+        raise UsageError(f"--reference takes eager, or no value, not {settings.reference!r}")
+    if settings.reference == "eager" and (settings.attempt or settings.fix or settings.write):
+        raise UsageError("--reference=eager goes without --try and --fix")
+    if settings.reference == "eager" and rank_in(os.environ) is not None:
+        raise UsageError("--reference=eager runs one process: it can't repeat a distributed run")
 
 
 def _is_watched() -> bool:

@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 from typer.core import TyperCommand, TyperGroup
 
 from tensorlens.cli.output import wants_color
+from tensorlens.cli.report_options import OPTIONAL_VALUES
 
 _STRINGS = (str, str | None, list[str] | None)
 _PATHS = (Path, Path | None)
@@ -51,9 +52,9 @@ class Command(_Help, TyperCommand):
     """A command whose strings are not checked."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parses as typer does, without checking strings."""
+        """Parses as typer does, without checking strings. An option with an optional value gets the usual one."""
         _skip_checks(self.callback, self.get_params(ctx))
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, _with_usual_values(args, self.get_params(ctx)))
 
 
 class Group(_Help, TyperGroup):
@@ -63,6 +64,21 @@ class Group(_Help, TyperGroup):
         """Parses as typer does, without checking strings."""
         _skip_checks(self.callback, self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+
+def _with_usual_values(args: list[str], parameters: Iterable[Any]) -> list[str]:
+    """Writes `--reference` as `--reference=copies`, up to the first word that is no option."""
+    valued = {flag for parameter in parameters if not getattr(parameter, "is_flag", True) for flag in parameter.opts}
+    found, rest = [], list(args)
+    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
+        word = rest.pop(0)
+        if word in OPTIONAL_VALUES and word in valued:
+            found.append(f"{word}={OPTIONAL_VALUES[word]}")
+            continue
+        found.append(word)
+        if word in valued and rest:
+            found.append(rest.pop(0))
+    return found + rest
 
 
 def _skip_checks(callback: Callable[..., Any] | None, parameters: Iterable[Any]) -> None:

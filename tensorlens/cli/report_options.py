@@ -16,15 +16,25 @@ def _known_form(text: str) -> str:
     return text
 
 
+def _known_reference(text: str) -> str:
+    if text not in ("copies", "eager"):
+        raise ValueError(text)
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class ReportOption:
-    """One option. `convert` reads its value and raises ValueError if that is wrong; a flag has no value."""
+    """One option. `convert` reads its value and raises ValueError if that is wrong; a flag has no value.
+
+    With `bare`, the value is optional: `--flag` alone means `--flag=bare`, and the next word is not its value.
+    """
 
     flags: tuple[str, ...]
     help: str
     metavar: str = ""
     convert: Callable[[str], Any] | None = None
     minimum: float | None = None
+    bare: str = ""
 
 
 OPTIONS = {
@@ -44,7 +54,11 @@ OPTIONS = {
     "reference": ReportOption(
         ("--reference",),
         "Run it a second time, with copies of what autograd saves, and compare every leaf's gradients. The "
-        "second run's output is dropped; files that the script writes are written twice.",
+        "second run's output is dropped; files that the script writes are written twice. --reference=eager: with "
+        "nothing compiled by torch.compile.",
+        "[=eager]",
+        _known_reference,
+        bare="copies",
     ),
     "attempt": ReportOption(
         ("--try",),
@@ -58,4 +72,5 @@ OPTIONS = {
     ),
     "write": ReportOption(("--write",), "With --fix: write the best fix whose gradients are right to its files."),
 }
+OPTIONAL_VALUES = {flag: option.bare for option in OPTIONS.values() if option.bare for flag in option.flags}
 FIELDS = {flag: field for field, option in OPTIONS.items() for flag in option.flags}

@@ -27,7 +27,7 @@ class TrailingOptions:
     tensors: bool = False
     everything: bool = False
     timeout: float | None = None
-    reference: bool = False
+    reference: str = ""
     attempt: bool = False
     fix: bool = False
     write: bool = False
@@ -43,9 +43,9 @@ def split(words: Sequence[str]) -> TrailingOptions:
         while rest:
             flag, has_value, value = rest.pop(0).partition("=")
             field = FIELDS[flag]
-            convert = OPTIONS[field].convert
+            convert, bare = OPTIONS[field].convert, OPTIONS[field].bare
             if convert is not None:
-                values[field] = convert(value if has_value else rest.pop(0))
+                values[field] = convert(value if has_value else bare or rest.pop(0))
             elif has_value:
                 raise ValueError(value)
             else:

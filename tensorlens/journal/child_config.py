@@ -35,6 +35,10 @@ class ComparedRun:
     keep_graphs: bool = False  # every backward pass keeps its graph
     interventions: tuple[Intervention, ...] = ()
     sources: tuple[tuple[str, str], ...] = ()  # (file of the program, file whose text it has in this run)
+    compiled: tuple[int, ...] | None = None  # the calls of `torch.compile` that compile, by number; None: all
+    eager_random: bool = False  # compiled code draws the random numbers that eager code draws
+    in_double: bool = False  # each op is also computed in double precision, beside the program
+    unhooked: tuple[int, ...] = ()  # the late hooks, by number, that are not registered
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +69,7 @@ class ChildConfig:
 def _compared_run(fields: dict[str, Any]) -> ComparedRun:
     interventions = tuple(Intervention(**each) for each in fields.pop("interventions", ()))
     sources = tuple((file, text) for file, text in fields.pop("sources", ()))
+    for name in ("compiled", "unhooked"):
+        if fields.get(name) is not None:
+            fields[name] = tuple(fields[name])
     return ComparedRun(**fields, interventions=interventions, sources=sources)

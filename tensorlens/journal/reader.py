@@ -13,7 +13,7 @@ from tensorlens.journal.batches import rows_of
 from tensorlens.journal.retention import WINDOW, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
-from tensorlens.records import callbacks, claim, failure_context, model, observations, reference
+from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Gradient, Write
 from tensorlens.records.source import column_of, line_at
@@ -57,6 +57,7 @@ class Reader:
         self.stepped: tuple[reference.StepSample, ...] = ()  # the same, with the numbers of the trace that was built
         self.unchecked: dict[str, str] = {}  # check of `--reference` that failed itself -> why
         self.reference: reference.Reference | None = None  # the comparison with the second run, for the trace
+        self.eager: eager.EagerComparison | None = None  # the comparison with a run that compiles nothing
         self.finished = False
         self._is_broken = False
 
@@ -101,9 +102,9 @@ class Reader:
         """Builds the trace of the rows so far."""
         inspection = observations.Observations(**{table: tuple(facts) for table, facts in self.facts.items()})
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
-        compared = self.reference or reference.Reference()
+        compared, eagerly = self.reference or reference.Reference(), self.eager or eager.EagerComparison()
         failures = tuple(self._failures)
-        records = (*failures, self._end, *self._assignments, inspection, called, compared, *self.steps)
+        records = (*failures, self._end, *self._assignments, inspection, called, compared, eagerly, *self.steps)
         builder = TraceBuilder(self._retention, self._templates, self._tensors, self._nbytes, records)
         events = builder.events()
         self.stepped = tuple(map(builder.record, self.steps))
@@ -123,6 +124,7 @@ class Reader:
             callbacks=builder.record(called),
             inspection=builder.record(inspection),
             reference=None if self.reference is None else builder.record(compared),
+            eager=None if self.eager is None else builder.record(eagerly),
         )
 
     def _all_totals(self) -> Counter[tuple[int, str]]:

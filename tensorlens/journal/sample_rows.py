@@ -13,6 +13,7 @@ class PassRow(NamedTuple):
     roots: tuple[Sample | None, ...]
     gradients: tuple[tuple[int, int, Sample | None, Sample | None], ...]  # place, tensor, its values, its gradient
     failed: bool
+    exact: tuple[tuple[int, Sample | None], ...]  # place, gradient in double precision: of a run that computes it
 
 
 class StepSampleRow(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Literal
 
 from tensorlens.records.callbacks import Callbacks
 from tensorlens.records.claim import Claim
+from tensorlens.records.eager import EagerComparison
 from tensorlens.records.failure_context import Argument, Assignment, Node, SavedTensor, Value
 from tensorlens.records.fields import FailureId, NonNegative, Positive, SiteId, StorageId, TensorId
 from tensorlens.records.observations import Observations
@@ -300,6 +301,7 @@ class Trace:
     callbacks: Callbacks = field(default_factory=Callbacks)
     inspection: Observations = field(default_factory=Observations)
     reference: Reference | None = None  # only of a run with `--reference`
+    eager: EagerComparison | None = None  # only of a run with `--reference=eager`
 
     def position(self, index: int) -> int:
         """Returns the position in `events` of the first one with this index or a later one."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
-from tensorlens.records.fields import NonNegative, OverwriteId, SiteId, TensorId
+from tensorlens.records.fields import FunctionId, NonNegative, OverwriteId, SiteId, TensorId
 
 RECOMPUTED = "recomputed"
+ALL_MODULES = " of all modules"  # ends the kind of a hook that is registered on no module in particular
 MAX_NOTED = 20_000  # parameters of all steps together; after that, only steps with a first gradient or a new parameter
 
 
@@ -179,6 +180,29 @@ class WrittenLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Compiled:
+    """A function or module that `torch.compile` compiled, when it is called for the first time."""
+
+    index: int
+    number: NonNegative  # the calls of `torch.compile` are numbered in their order
+    name: str  # "step", "Net", "Net.forward"
+    function: FunctionId | None  # its code; None: the code of a library
+    site: SiteId | None  # the line that calls `torch.compile`
+    called: SiteId | None  # the line that calls it
+
+
+@dataclass(frozen=True, slots=True)
+class LateHook:
+    """A hook that is registered on modules after compiled code has run."""
+
+    index: int
+    number: NonNegative  # hooks that are registered by one line share a number
+    kind: str  # "forward hook", "forward hook of all modules"
+    function: FunctionId
+    site: SiteId
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """All facts of a run beside the events."""
 
@@ -197,6 +221,8 @@ class Observations:
     flags: tuple[FlagOnModule, ...] = ()
     intervened: tuple[Intervened, ...] = ()
     written: tuple[WrittenLine, ...] = ()
+    compiled: tuple[Compiled, ...] = ()
+    late: tuple[LateHook, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan, nan, prod
 from typing import Any
 
@@ -78,6 +78,7 @@ class Pass:
     roots: tuple[Sample | None, ...]
     gradients: dict[int, tuple[int, Sample | None, Sample | None]]
     failed: bool
+    exact: dict[int, Sample] = field(default_factory=dict)  # gradients in double precision, where they are computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +101,11 @@ def sampled_step(index: int, optimizer: int, gradients: Any) -> StepSample:
     return StepSample(index, optimizer, samples, tuple(tensor for tensor, _, _ in gradients))
 
 
-def passed(index: int, roots: Any, gradients: Any, failed: bool) -> Pass:
+def passed(index: int, roots: Any, gradients: Any, failed: bool, exact: Any) -> Pass:
     """Makes the `Pass` of a row of the journal."""
     by_place = {place: (tensor, _sample(leaf), _sample(found)) for place, tensor, leaf, found in gradients}
-    return Pass(index, tuple(map(_sample, roots)), by_place, failed)
+    in_double = {place: sample for place, raw in exact if (sample := _sample(raw)) is not None}
+    return Pass(index, tuple(map(_sample, roots)), by_place, failed, in_double)
 
 
 def _sample(raw: Any) -> Sample | None:
@@ -121,9 +123,9 @@ def compare(first: Sequence[Pass], second: Sequence[Pass]) -> Reference:
         if one.failed:
             continue
         compared.append(one.index)
-        differences = tuple(_differences(one, other))
-        if differences:
-            return Reference(tuple(compared), differences, "an earlier gradient of this run differs already")
+        found = tuple(differences(one, other))
+        if found:
+            return Reference(tuple(compared), found, "an earlier gradient of this run differs already")
     if len(first) != len(second):
         counts = f"{len(first)} and {len(second)}"
         return Reference(tuple(compared), (), f"the two runs have different numbers of backward passes, {counts}")
@@ -164,7 +166,7 @@ def start_alike(one: Pass, other: Pass) -> bool:
 
 def have_same_gradients(one: Pass, other: Pass) -> bool:
     """Returns whether two passes gave the same gradients, but for rounding."""
-    return not any(_differences(one, other))
+    return not any(differences(one, other))
 
 
 def gradient_count(one: Pass) -> int:
@@ -216,7 +218,8 @@ def _different_positions(one: Sample, other: Sample, share: float = 1.0) -> list
     return [most] if any(abs(a - b) > relative * theirs[1] for a, b in zip(ours, theirs, strict=True)) else []
 
 
-def _differences(one: Pass, other: Pass) -> Iterator[Difference]:
+def differences(one: Pass, other: Pass) -> Iterator[Difference]:
+    """Yields the gradients of a pass that differ in another run by more than rounding explains."""
     for place in sorted(one.gradients.keys() | other.gradients.keys()):
         tensor, _, got = one.gradients.get(place, (None, None, None))
         _, _, right = other.gradients.get(place, (None, None, None))

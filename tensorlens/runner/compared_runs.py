@@ -82,7 +82,7 @@ class ComparedRuns:
         """Runs the program once more, with changes. `sources` has the texts of its files that are replaced."""
         from tensorlens.records.source_encoding import encoded  # not above: a plain run needs no tokenizer
 
-        with tempfile.TemporaryDirectory(prefix="tensorlens-") as folder, captured_output() as output:
+        with tempfile.TemporaryDirectory(prefix="tensorlens-") as folder:
             replaced = []
             for number, (file, text) in enumerate((sources or {}).items()):
                 copy = Path(folder, f"{number}.py")
@@ -95,6 +95,22 @@ class ComparedRuns:
                 interventions=interventions,
                 sources=tuple(replaced),
             )
+            return self._made(run)
+
+    def compiling(
+        self,
+        compiled: tuple[int, ...] | None,
+        *,
+        eager_random: bool = False,
+        in_double: bool = False,
+        unhooked: tuple[int, ...] = (),
+    ) -> FinishedRun:
+        """Runs the program once more, with some of its compiled functions. `ComparedRun` has the changes."""
+        changes = {"compiled": compiled, "eager_random": eager_random, "in_double": in_double, "unhooked": unhooked}
+        return self._made(replace(self._run, **changes))  # type: ignore[arg-type]
+
+    def _made(self, run: ComparedRun) -> FinishedRun:
+        with captured_output() as output:
             child = replace(self._child, compared=run, stdin=self._rewind(), printed=output.descriptor)
             reader, exited, _ = run_child(self._target, child)
         return FinishedRun(reader, exited, output.printed)

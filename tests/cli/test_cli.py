@@ -501,6 +501,34 @@ def test_a_report_as_json_in_a_file(script: Path) -> None:
 # --- streams, interrupts, bugs in TensorLens --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("words", [["--reference=eager", "SCRIPT"], ["SCRIPT", "--reference=eager"]])
+def test_a_reference_that_is_eager(words: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "fine.py"
+    path.write_text(FINE)
+    found = [str(path) if word == "SCRIPT" else word for word in words]
+    ended = tensorlens("explain", "--width", "200", *found)
+    assert ended.returncode == 0
+    assert "eager: nothing was compared: nothing that `torch.compile` compiled was called" in ended.stdout
+
+
+@pytest.mark.parametrize("words", [["--reference", "SCRIPT"], ["SCRIPT", "--reference"]])
+def test_a_reference_without_a_value_is_a_run_with_copies(words: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "fine.py"
+    path.write_text(FINE)
+    ended = tensorlens("explain", *[str(path) if word == "SCRIPT" else word for word in words])
+    assert ended.returncode == 0
+    assert "reference: nothing was compared: there was no backward pass" in ended.stdout
+
+
+def test_references_that_are_none(script: Path, tmp_path: Path) -> None:
+    assert "takes eager, or no value, not 'other'" in bad_input("explain", "--reference=other", str(script))
+    assert "without --try and --fix" in bad_input("explain", "--reference=eager", "--try", str(script))
+    path = tmp_path / "words.py"
+    path.write_text("import sys\nprint(sys.argv[1:])\n")
+    ended = tensorlens("explain", str(path), "--reference=other")
+    assert "['--reference=other']" in ended.stdout
+
+
 def test_a_reader_that_leaves() -> None:
     command = f"{sys.executable} -m tensorlens errors | head -n 1"
     ended = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)

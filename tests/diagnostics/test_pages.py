@@ -9,6 +9,7 @@ import pytest
 from support.pages import fence, marked, untested
 from support.releases import IS_QUOTED, is_quiet, skip_if_different
 from support.warm import Ran, Warm
+from support.warm_runs import WarmRuns
 
 from tensorlens.diagnostics import diagnose, finder, manual
 from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
@@ -19,6 +20,7 @@ from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Notice, Trace
 from tensorlens.render.manual import family_index, index, page_markdown, page_text
 from tensorlens.render.options import RenderOptions
+from tensorlens.trials.eager_runs import eager_report
 
 CODES = [entry.code for entry in error_messages.entries()]
 UNTESTED = untested()
@@ -103,7 +105,10 @@ def test_failing_example(code: str, warm: Warm, tmp_path: Path) -> None:
     if not found:  # a failure that the example catches is a note
         found = list(diagnose(trace))
     if not found and entry.kind == "silent":  # some show in a second run only
-        found = list(diagnose(warm.compared(tmp_path / "example.py")[1]))
+        found = list(diagnose(warm.compared(script)[1]))
+    if not found and trace.inspection.compiled:
+        runs = WarmRuns(warm, script)
+        found = list(eager_report(runs, runs.first()).diagnostics)
     assert [finding.code for finding in found] == [code]
     lines: dict[str, set[int]] = {}
     for label in found[0].labels:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -58,6 +59,17 @@ class WarmRuns(ComparedRuns):
                 copy.write_bytes(encoded(text))
                 replaced.append((file, str(copy)))
             return self._made(ComparedRun(7, False, copy_saved_tensors, keep_graphs, interventions, tuple(replaced)))
+
+    def compiling(
+        self,
+        compiled: tuple[int, ...] | None,
+        *,
+        eager_random: bool = False,
+        in_double: bool = False,
+        unhooked: tuple[int, ...] = (),
+    ) -> FinishedRun:
+        changes = {"compiled": compiled, "eager_random": eager_random, "in_double": in_double, "unhooked": unhooked}
+        return self._made(replace(ComparedRun(7, False), **changes))  # type: ignore[arg-type]
 
     def _made(self, run: ComparedRun) -> FinishedRun:
         self.count += 1

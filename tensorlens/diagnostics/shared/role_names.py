@@ -7,6 +7,7 @@ ROLE_NAMES = {
     "base_made_here": "the base is made here",
     "called_here": "called here",
     "cleared_here": "cleared here",
+    "compiled_here": "compiled here",
     "flag_changed_here": "the flag is changed here",
     "freed_here": "the graph is freed here",
     "function_defined_here": "the function is defined here",

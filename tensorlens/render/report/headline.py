@@ -78,6 +78,31 @@ def reference(trace: Trace) -> str:
     )
 
 
+def eager(trace: Trace) -> str:
+    """Returns the result of the comparison with a run that compiles nothing; "" without `--reference=eager`."""
+    comparison = trace.eager
+    if comparison is None:
+        return ""
+    if comparison.raised:
+        return f"eager: a second run compiles nothing, and {comparison.raised}"
+    if comparison.differences:
+        number, index = len(comparison.differences), comparison.differences[0].backward
+        where = next((f" at {place(trace, event.site)}" for event in trace.events if event.index == index), "")
+        differ = f"{count(number, 'gradient')} of the pass{where} {'differs' if number == 1 else 'differ'}"
+        agreed = len(comparison.compared) - 1
+        before = f"{passes(agreed)} before it {'agrees' if agreed == 1 else 'agree'}; " if agreed else ""
+        return f"eager: {differ} from a second run that compiles nothing; {before}later passes are not judged"
+    if not comparison.compared:
+        return f"eager: nothing was compared: {comparison.reason or 'there was no backward pass'}"
+    random = "; a compiled run with its random numbers was compared: the program's own draws others"
+    rounding = f"; {count(comparison.rounding, 'gradient')} differ by rounding" if comparison.rounding else ""
+    later = f"; later passes are not judged: {comparison.reason}" if comparison.reason else ""
+    return (
+        f"eager: every gradient of {passes(len(comparison.compared))} agrees with a second run that compiles "
+        f"nothing{random if comparison.random else ''}{rounding}{later}"
+    )
+
+
 def passes(number: int) -> str:
     return "1 backward pass" if number == 1 else f"{number} backward passes"
 

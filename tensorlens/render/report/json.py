@@ -10,8 +10,9 @@ from typing import Any
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.states import last_states
 from tensorlens.records.claim import Claim
+from tensorlens.records.eager import EagerComparison
 from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Notice, Region, Span, State, Trace
-from tensorlens.records.reference import Reference
+from tensorlens.records.reference import Difference, Reference
 from tensorlens.records.report import Diagnostic, Report
 from tensorlens.records.source import shown_path
 from tensorlens.render.options import RenderOptions
@@ -49,6 +50,7 @@ def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
         "claims": [_claim(claim, options) for claim in trace.claims],
         "gaps": [_gap(trace, event) for event in trace.events if isinstance(event, Gap)],
         "reference": None if trace.reference is None else _reference(trace.reference, names),
+        "eager": None if trace.eager is None else _eager(trace.eager, trace, names),
         "tried": None if report.tried is None else asdict(report.tried),
     }
 
@@ -233,20 +235,37 @@ def _reference(reference: Reference, names: Names) -> dict[str, Any]:
     return {
         "compared": list(reference.compared),
         "reason": reference.reason,
-        "differences": [
-            {
-                "event": difference.backward,
-                "tensor": difference.tensor,
-                "name": names.display_name(difference.tensor, difference.backward),
-                "largest": _number(difference.largest),
-                "relative": _number(difference.relative),
-                "start": difference.start,
-                "got": [_number(value) for value in difference.got],
-                "right": [_number(value) for value in difference.right],
-                "values": difference.values,
-            }
-            for difference in reference.differences
-        ],
+        "differences": [_difference(each, names) for each in reference.differences],
+    }
+
+
+def _eager(comparison: EagerComparison, trace: Trace, names: Names) -> dict[str, Any]:
+    called = trace.callbacks.functions
+    return {
+        "compared": list(comparison.compared),
+        "reason": comparison.reason,
+        "differences": [_difference(each, names) for each in comparison.differences],
+        "in_double": comparison.in_double,
+        "exact": [_number(value) for value in comparison.exact],
+        "rounding": comparison.rounding,
+        "random": comparison.random,
+        "functions": [each.name for each in trace.inspection.compiled if each.number in comparison.functions],
+        "hooks": [called[each.function].name for each in trace.inspection.late if each.number in comparison.hooks],
+        "raised": comparison.raised,
+    }
+
+
+def _difference(difference: Difference, names: Names) -> dict[str, Any]:
+    return {
+        "event": difference.backward,
+        "tensor": difference.tensor,
+        "name": names.display_name(difference.tensor, difference.backward),
+        "largest": _number(difference.largest),
+        "relative": _number(difference.relative),
+        "start": difference.start,
+        "got": [_number(value) for value in difference.got],
+        "right": [_number(value) for value in difference.right],
+        "values": difference.values,
     }
 
 

@@ -49,6 +49,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
     blocks.append(_noticed("Not seen", headline.gaps(trace)))
     blocks.append([headline.shared_memory(trace)] if headline.shared_memory(trace) else [])
     blocks.append([marked(headline.reference(trace))] if trace.reference else [])
+    blocks.append([marked(headline.eager(trace))] if trace.eager else [])
     blocks.append([failed] if (failed := failed_claims(trace.claims)) else [])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 

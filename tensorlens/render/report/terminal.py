@@ -103,8 +103,8 @@ class ReportParts:
         if not options.findings_first:
             yield from (*others, *answer)
             yield from self._tried()
-        endings = filter(None, (headline.shared_memory(trace), headline.reference(trace), self._left_out()))
-        yield from _section([Text(safe(text), "quiet") for text in endings])
+        endings = headline.shared_memory(trace), headline.reference(trace), headline.eager(trace), self._left_out()
+        yield from _section([Text(safe(text), "quiet") for text in endings if text])
         if failed := failed_claims(trace.claims):
             yield Text(failed, "bad")
 

@@ -89,12 +89,17 @@ def _prepare_comparison(recorder: Recorder, run: ComparedRun, stack: ExitStack) 
     from tensorlens.tracer.reference.gradient_samples import Comparison, GradientSamples
 
     with ErrorGuard(Comparison(recorder.rows), "its beginning"):
-        recorder.samples = GradientSamples(recorder)
+        samples = GradientSamples(recorder)
+        recorder.samples, recorder.compared = samples, run
         _seed(run)
         if run.keep_graphs:
             from tensorlens.tracer.reference.kept_graphs import graphs_kept
 
             stack.enter_context(graphs_kept(recorder))
+        if run.in_double:
+            from tensorlens.tracer.reference.double_precision import DoublePrecision
+
+            samples.twin_of = stack.enter_context(DoublePrecision(recorder)).twin_of
         if run.copy_saved_tensors:
             from tensorlens.tracer.reference.saved_copies import saved_tensors_copied
 

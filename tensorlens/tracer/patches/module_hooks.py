@@ -10,8 +10,10 @@ from torch.nn.modules import module as modules
 from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from tensorlens.journal.rows import NONE
+from tensorlens.records.observations import ALL_MODULES, LateHook
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.patch import Observing, Patch, observe
+from tensorlens.tracer.recording.ops import LATE
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks, Watched
 
@@ -25,6 +27,7 @@ def _module_hook(kind: str) -> Observing[Recorder]:
             frame: FrameType, /, self: torch.nn.Module, hook: Function, *args: object, **kwargs: object
         ) -> object:
             added = recorder.callbacks.add(kind, hook, frame, recorder.callbacks.module(self))
+            hook = _late(recorder, kind, hook, frame)
             return _remember(recorder.callbacks, original(self, hook, *args, **kwargs), added)
 
         return register
@@ -39,11 +42,35 @@ def _global_hook(kind: str) -> Observing[Recorder]:
     def wrap(recorder: Recorder, original: Function) -> Function:
         def register(frame: FrameType, /, hook: Function, *args: object, **kwargs: object) -> object:
             added = recorder.callbacks.add(kind, hook, frame)
+            hook = _late(recorder, f"{kind}{ALL_MODULES}", hook, frame)
             return _remember(recorder.callbacks, original(hook, *args, **kwargs), added)
 
         return register
 
     return wrap
+
+
+def _late(recorder: Recorder, kind: str, hook: Function, frame: FrameType) -> Function:
+    """Notes a hook that is registered after compiled code has run: PyTorch may never call it there.
+
+    Returns what is registered: the hook, or one without effect in a further run that leaves it out.
+    """
+    if not recorder.has_compiled:
+        return hook
+    site = recorder.sites.site_of(frame)
+    late = recorder.callbacks.late
+    if site != NONE and site not in late:
+        late[site] = len(late)
+        function = recorder.callbacks.functions.find(hook) or recorder.callbacks.functions.of_library(hook)
+        recorder.rows.write_fact(LateHook, late[site], kind, function.number, site)
+    run = recorder.compared
+    if run is None or run.compiled is None:
+        recorder.gap(LATE, frame)
+    return hook if run is None or late.get(site) not in run.unhooked else _no_hook
+
+
+def _no_hook(*_: object, **__: object) -> None:
+    """Does nothing, in the place of a hook that is left out."""
 
 
 def _remember(callbacks: UserCallbacks, handle: RemovableHandle, added: tuple[int, object] | None) -> RemovableHandle:

@@ -95,7 +95,14 @@ MOVING = {setter("data"), torch.Tensor.set_}
 SHARED_WITH_NUMPY = SHARED_MEMORY
 
 FUSED = "a fused optimizer changes parameters without moving their versions: autograd can't notice that they changed"
-COMPILED = "compiled by `torch.compile`: what runs inside is not seen (TORCHDYNAMO_DISABLE=1 runs it eagerly)"
+COMPILED = (
+    "compiled by `torch.compile`: what runs inside is not seen (TORCHDYNAMO_DISABLE=1 runs it eagerly; "
+    "--reference=eager compares its gradients)"
+)
+LATE = (
+    "registered after compiled code has run: whether that code calls the hook is not seen (--reference=eager compares "
+    "the gradients)"
+)
 
 Handler = Callable[[Any, Function, Args, Kwargs], Any]  # handler(recorder, func, args, kwargs)
 Risk = Callable[[Args, Kwargs], bool]

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import torch
 
+from tensorlens.journal.child_config import ComparedRun
 from tensorlens.journal.rows import WithinRow
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording.dispatch_mode import FastPathMode
@@ -28,6 +29,9 @@ class Recorder(FastPathMode):
         super().__init__(own_files)
         self._within = ""
         self.samples: GradientSamples | None = None  # in a run with `--reference`
+        self.compared: ComparedRun | None = None  # in such a run
+        self.compiled_functions = 0  # calls of `torch.compile`
+        self.has_compiled = False  # compiled code has been called
         self.last_warning = ""
         self.valued: set[int] = set()  # sites whose plain values a warning has reported
         self.callbacks = UserCallbacks(self)

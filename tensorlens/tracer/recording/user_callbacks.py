@@ -47,6 +47,7 @@ class UserCallbacks:
         self._made: dict[int, tuple[weakref.ref[object], int]] = {}
         self._applied: weakref.WeakKeyDictionary[type, set[int]] = weakref.WeakKeyDictionary()
         self.by_handle: dict[int, int] = {}  # a hook handle's id -> registration
+        self.late: dict[int, int] = {}  # site -> number of a hook registered there after compiled code has run
         self.node = NONE  # sequence number of the custom function's node whose backward runs
         self._over = False
 

@@ -41,7 +41,6 @@ FEW = 64
 BUDGET = 4_000_000  # values kept of a run; beyond, FEW of each tensor
 
 Sample = tuple[tuple[int, ...], str, bytes]  # shape, dtype, values as doubles
-GradientSample = tuple[int, int, Sample | None, Sample | None]
 Ended = Callable[[object, list[torch.Tensor], bool], None]
 
 
@@ -62,6 +61,7 @@ class GradientSamples:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self.twin_of: Callable[[torch.Tensor], torch.Tensor | None] | None = None  # gives it in double precision
         self._guard = ErrorGuard(Comparison(recorder.rows), "the values of a backward pass")
         self._left = BUDGET
         self._passes = 0
@@ -89,7 +89,10 @@ class GradientSamples:
                 for number, state in self._filled().items():
                     if state != filled.get(number):
                         self._added[number] = self._added.get(number, 0) + 1 if number in filled else 1
-                self._recorder.rows.write(PassRow, begins, self._gradients(leaves, result, requested), failed)
+                found = self._gradients(result, requested)
+                samples = tuple((at, n, leaves.get(n), self._sample(gradient, WHOLE)) for at, n, gradient in found)
+                exact = tuple((at, self._exact(gradient)) for at, _, gradient in found) if self.twin_of else ()
+                self._recorder.rows.write(PassRow, begins, samples, failed, exact)
 
         return end
 
@@ -125,22 +128,24 @@ class GradientSamples:
         alive = [(number, ref()) for number, ref in list(self._recorder.leaves.items())]
         return [(number, tensor) for number, tensor in alive if tensor is not None]
 
-    def _gradients(
-        self, leaves: dict[int, Sample | None], result: object, requested: list[torch.Tensor]
-    ) -> tuple[GradientSample, ...]:
-        """Returns (place, tensor id, values before the pass, gradient) of leaves and of `autograd.grad`'s results."""
-        samples: list[GradientSample] = []
+    def _gradients(self, result: object, requested: list[torch.Tensor]) -> list[tuple[int, int, torch.Tensor]]:
+        """Returns (place, tensor id, gradient) of leaves and of `autograd.grad`'s results."""
+        found: list[tuple[int, int, torch.Tensor]] = []
         for number, tensor in self._leaves():
             gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
             if gradient is not None:
-                place = self._numbers.setdefault(number, len(self._numbers))
-                samples.append((place, number, leaves.get(number), self._sample(gradient, WHOLE)))
+                found.append((self._numbers.setdefault(number, len(self._numbers)), number, gradient))
         if isinstance(result, tuple):  # of `autograd.grad`; places below zero are its own
             for position, (tensor, gradient) in enumerate(zip(requested, result, strict=False), start=1):
                 if isinstance(gradient, torch.Tensor):
-                    number = self._recorder.tensor_ids.id_of(tensor)
-                    samples.append((-position, number, leaves.get(number), self._sample(gradient, WHOLE)))
-        return tuple(samples)
+                    found.append((-position, self._recorder.tensor_ids.id_of(tensor), gradient))
+        return found
+
+    def _exact(self, gradient: torch.Tensor) -> Sample | None:
+        """Samples a gradient as it was computed in double precision. The sample has the program's dtype."""
+        twin = None if self.twin_of is None else self.twin_of(gradient)
+        sample = None if twin is None else self._sample(twin, WHOLE)
+        return None if sample is None else (sample[0], _name(gradient.dtype), sample[2])
 
     def _sample(self, tensor: torch.Tensor, most: int) -> Sample | None:
         """Returns the values of a tensor, or None if they can't be read."""
@@ -152,7 +157,11 @@ class GradientSamples:
         except (RuntimeError, NotImplementedError, TypeError):
             return None
         self._left -= len(values)
-        return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), array("d", values).tobytes()
+        return tuple(tensor.shape), _name(tensor.dtype), array("d", values).tobytes()
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _unsampled(result: object, requested: list[torch.Tensor], failed: bool) -> None:
