@@ -12,11 +12,14 @@ from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
 from tensorlens.analysis.training.timeline import Training
-from tensorlens.diagnostics.shared.edits.scopes import is_visible, receiver, simple_statement
+from tensorlens.diagnostics.shared.edits.scopes import is_visible, names_in, receiver, simple_statement
 from tensorlens.diagnostics.shared.edits.statements import function_around, inserted_after, statement_at
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Edit
 from tensorlens.records.source import text_of, tree_of
+
+_METHODS = ("step", "zero_grad", "state_dict")
+_ASKING = ("parameters", "named_parameters", "weight", "bias")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,9 @@ def made_again(training: Training, step: Step, sites: set[int]) -> Edit | None:
     place = next(iter(places), None)
     if making is None or place is None or len(lines) != 1 or making.site in places:
         return None
-    if _is_given_away(facts, making) or not all(_means_the_same(facts, name, making, place) for name in _names(making)):
+    if _is_given_away(facts, making) or not takes_new_parameters(facts, making.value, making.file):
+        return None
+    if not all(_means_the_same(facts, name, making, place) for name in _names(making)):
         return None
     ((file, line),) = lines
     text = facts.trace.sources[making.file]
@@ -115,12 +120,53 @@ def _top_level(tree: ast.Module) -> set[str]:
 
 
 def _is_given_away(facts: TraceIndex, making: _Making) -> bool:
-    """Returns whether a line passes the optimizer on, as to a schedule, or gives it another name."""
-    tree = tree_of(facts.trace.sources.get(making.file, "")) or ast.Module([], [])
-    given = [each for node in ast.walk(tree) if isinstance(node, ast.Call) for each in node.args]
-    given += [k.value for node in ast.walk(tree) if isinstance(node, ast.Call) for k in node.keywords]
-    given += [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.Return) and node.value]
-    return any(plain_name(each) == making.target for each in given)
+    """Returns whether a line does more with the optimizer than to run its methods, which a new one has too.
+
+    It may be in a list or in a schedule, it may have been given more parameters, or another learning rate.
+    """
+    last, is_attribute = making.target.rpartition(".")[2], "." in making.target
+    for file, text in facts.trace.sources.items():
+        nodes = list(ast.walk(tree_of(text) or ast.Module([], [])))
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        plain = {
+            id(node.value)
+            for node in nodes
+            if isinstance(node, ast.Attribute) and id(node) in called and node.attr in _METHODS
+        }
+        for node in nodes:
+            name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+            is_it = (
+                isinstance(node, ast.Attribute) if is_attribute else isinstance(node, ast.Name) and file == making.file
+            )
+            if is_it and name == last and isinstance(getattr(node, "ctx", None), ast.Load) and id(node) not in plain:
+                return True
+    return False
+
+
+def takes_new_parameters(facts: TraceIndex, value: ast.AST | None, file: str) -> bool:
+    """Returns whether the call that made an optimizer, run again, asks the modules for their parameters.
+
+    It does not if it is given a variable that holds some: `params = list(net.parameters())`.
+    """
+    if not isinstance(value, ast.Call):
+        return False
+    nodes = list(ast.walk(tree_of(facts.trace.sources.get(file, "")) or ast.Module([], [])))
+    assigned = [node for node in nodes if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr)]
+    holding = {
+        name
+        for node in assigned
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        for name in names_in(target, ast.Store)
+        if node.value is not None and _gives_tensors(node.value)
+    }
+    given = [*value.args[:1], *(each.value for each in value.keywords if each.arg in (None, "params"))]
+    return holding.isdisjoint(set[str]().union(*(names_in(each, ast.Load) for each in given or [value])))
+
+
+def _gives_tensors(value: ast.expr) -> bool:
+    """Returns whether an expression may give parameters: it asks for them, or takes an attribute or item as it is."""
+    asks = (n for n in ast.walk(value) if isinstance(n, ast.Attribute) and n.attr in _ASKING)
+    return isinstance(value, ast.Attribute | ast.Subscript | ast.List | ast.Tuple) or any(True for _ in asks)
 
 
 def loaded_into(training: Training, step: Step, group: list[ReplacedParameter]) -> tuple[Edit, str] | None:
@@ -138,12 +184,25 @@ def loaded_into(training: Training, step: Step, group: list[ReplacedParameter]) 
         return None
     if not isinstance(optimizer, ast.Call) or not optimizer.args or not all(each.copied for each in group):
         return None
+    if is_old_used(facts, group):
+        return None
     is_given = ast.unparse(optimizer.args[0]) == f"{target}.parameters()"
     fits = all(facts.tensor(each.old).shape == facts.tensor(each.new).shape for each in group)
     if not is_given or not fits or not is_visible(facts, target, made.site, group[0].site):
         return None
     code = f"{target}.load_state_dict({source}.state_dict())"
     return Edit(span_of(statement, facts.trace.sources[span.file], span.file), code), code
+
+
+def is_old_used(facts: TraceIndex, group: list[ReplacedParameter]) -> bool:
+    """Returns whether a line computes with an old parameter after it was replaced: that needs its values as they
+    were."""
+    first = {replaced.old: replaced.index for replaced in group}
+    return any(
+        call.index > first.get(access.tensor, call.index) and not call.within and not call.op.startswith("optim.")
+        for call in facts.calls
+        for access in call.inputs
+    )
 
 
 def _copied(value: ast.expr) -> str | None:

@@ -10,6 +10,7 @@ from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
 from tensorlens.analysis.training.timeline import Training
+from tensorlens.diagnostics.optimizers._remade import takes_new_parameters
 from tensorlens.diagnostics.shared.edits.scopes import beside, lines_of_frame, names_in
 from tensorlens.diagnostics.shared.edits.statements import (
     block_around,
@@ -21,7 +22,7 @@ from tensorlens.diagnostics.shared.edits.statements import (
 from tensorlens.records.model import Call, Span
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of
+from tensorlens.records.source import text_of, tree_of
 
 _PARAMETER = ("Parameter", "nn.Parameter", "torch.nn.Parameter")
 
@@ -69,12 +70,16 @@ def made_later(training: Training, step: Step, replaced: set[int]) -> tuple[Edit
     pair = None if above is None or below is None else beside(facts, above, below)
     if made is None or places is None or pair is None or above is None or pair[0].lineno > pair[1].lineno:
         return ()
+    if not takes_new_parameters(facts, _call_in(pair[0]), above.file):
+        return ()
     if _stepped_before(training, made, replaced) or _draws_random_numbers(facts, places[0]):
         return ()
     block = block_around(facts, above.file, pair[0])
     first, end = (next(n for n, each in enumerate(block) if each is one) for one in pair)
     moved = _dependent(block[first:end])
     if moved is None or names_in(block[end], ast.Load) & _assigned(moved):
+        return ()
+    if any(_may_read(facts, each, _assigned(moved)) for each in block[first : end + 1] if each not in moved):
         return ()
     edits = [moved_after(facts, above.file, each.lineno, pair[1].lineno) for each in moved]
     if any(edit is None for edit in edits):
@@ -100,6 +105,32 @@ def _dependent(block: list[ast.stmt]) -> list[ast.stmt] | None:
             return None
     simple = all(isinstance(each, ast.Assign) for each in moved)
     return moved if simple and _assigned(moved) else None
+
+
+def _call_in(statement: ast.stmt) -> ast.AST | None:
+    return statement.value if isinstance(statement, ast.Assign) else None
+
+
+def _may_read(facts: TraceIndex, statement: ast.stmt, names: set[str]) -> bool:
+    """Returns whether a statement calls a function of the program that reads one of some names, itself or in a function
+    that it calls."""
+    last = {name.rpartition(".")[2] for name in names}
+    trees = (tree_of(text) for text in facts.trace.sources.values())
+    nodes = [node for tree in trees if tree is not None for node in ast.walk(tree)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    reading = set[str]()
+    while more := {each.name for each in functions if _mentions(each) & (last | reading)} - reading:
+        reading |= more
+    called = {_mentioned(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call)}
+    return not called.isdisjoint(reading)
+
+
+def _mentions(function: ast.AST) -> set[str]:
+    return {_mentioned(node) for node in ast.walk(function)}
+
+
+def _mentioned(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _assigned(statements: list[ast.stmt]) -> set[str]:

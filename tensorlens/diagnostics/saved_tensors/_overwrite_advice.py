@@ -5,23 +5,20 @@ The advice that keeps every gradient is first. A sentence that changes which par
 
 from __future__ import annotations
 
-import ast
-
 from tensorlens.analysis.carried import Carried, carried, name_in_function
 from tensorlens.analysis.contexts import failed_backward
-from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange, is_step
-from tensorlens.analysis.shared_frame import function_of, shared_frame
+from tensorlens.analysis.shared_frame import shared_frame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._copy_advice import fixes_of_a_write
 from tensorlens.diagnostics.saved_tensors._step_advice import Overwritten, fixes_of_a_step
 from tensorlens.diagnostics.saved_tensors._update_advice import fixes_of_an_update
+from tensorlens.diagnostics.shared.detached_state import detaching
 from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.kept import line_from
 from tensorlens.diagnostics.shared.wording import fix, named
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Fix
-from tensorlens.records.source import tree_of
 
 
 def fixes_of(facts: TraceIndex, change: SavedTensorChange, failure: Failure) -> tuple[Fix, ...]:
@@ -75,7 +72,11 @@ def state_of_an_earlier_pass(facts: TraceIndex, failure: Failure, save: Save) ->
 def cut_carried(facts: TraceIndex, found: Carried, after: Backward) -> Fix:
     """Advises to detach a carried tensor after the pass that it must not carry the graph over."""
     name, place = name_in_function(facts, found, after.site), facts.span(after.site)
-    code = None if name is None else _detaching(facts, found, name, after)
+    file = facts.trace.sites[after.site].span.file
+    code = None
+    if name is not None:
+        owner, targets = name.partition("[")[0], facts.trace.sites[found.made.site].targets
+        code = detaching(facts, name, (name,), file, found.made.op == "torch.lstm" and owner in targets)
     if code is not None:
         edit = None if place is None else inserted_after(facts, place.file, place.line, code)
         state = code.partition(" ")[0]
@@ -87,23 +88,3 @@ def cut_carried(facts: TraceIndex, found: Carried, after: Backward) -> Fix:
         "back to an earlier pass, which then gets no gradient from later ones",
         place=place,
     )
-
-
-def _detaching(facts: TraceIndex, found: Carried, name: str, after: Backward) -> str | None:
-    """Writes the assignment that detaches what a name carries: a tensor, the state of an LSTM, or a list of tensors."""
-    owner = name.partition("[")[0]
-    if owner == name:
-        return f"{name} = {name}.detach()"
-    if found.made.op == "torch.lstm" and owner in facts.trace.sites[found.made.site].targets:
-        return f"{owner} = tuple(t.detach() for t in {owner})"
-    tree = function_of(facts, after.site) or tree_of(
-        facts.trace.sources.get(facts.trace.sites[after.site].span.file, "")
-    )
-    values = [
-        node.value
-        for node in ast.walk(tree or ast.Module([], []))
-        if isinstance(node, ast.Assign) and any(plain_name(target) == owner for target in node.targets)
-    ]
-    if values and all(isinstance(value, ast.List | ast.ListComp) for value in values):
-        return f"{owner} = [t.detach() for t in {owner}]"
-    return None

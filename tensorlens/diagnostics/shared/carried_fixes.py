@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.caller_lines import caller_lines
@@ -13,6 +12,7 @@ from tensorlens.analysis.lineage import calls_reached_by
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.shared_frame import is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.detached_state import detaching, is_settable
 from tensorlens.diagnostics.shared.edits.statements import (
     function_around,
     inserted_after,
@@ -24,7 +24,6 @@ from tensorlens.diagnostics.shared.running_totals import counted_with, is_total,
 from tensorlens.diagnostics.shared.wording import fix
 from tensorlens.records.model import Backward, Call, Failure, Span
 from tensorlens.records.report import Edit, Fix
-from tensorlens.records.source import tree_of
 
 _ITEMS = re.compile(r"(.+?)((?:\[[^\[\]]+\])+)")
 _TUPLES = ("torch.lstm", "torch.lstm_cell")
@@ -52,9 +51,11 @@ def cut_carried(facts: TraceIndex, failure: Failure, after: Backward, found: lis
         return cleared(facts, frame.site, lists, found, failure.stack)
     if any(counted_with(facts, each) for each in found if is_total(facts, each)):
         return started_again(facts, span, frame.names, found)
-    lines = list(dict.fromkeys(line for name in frame.names if (line := _detached(facts, name, found))))
+    is_pair = any(each.made.op in _TUPLES for each in found)
+    codes = [detaching(facts, name, frame.names, span.file, is_pair) for name in frame.names]
+    lines = list(dict.fromkeys(code for code in codes if code is not None))
     roots = list(dict.fromkeys(_container(name) or name for name in frame.names))
-    if len(lines) != len(roots):
+    if None in codes:
         return None
     edit = inserted_after(facts, span.file, span.line, "\n".join(lines))
     code = "; ".join(lines)
@@ -110,40 +111,6 @@ def _container(name: str) -> str:
     return match[1] if match else ""
 
 
-def _detached(facts: TraceIndex, name: str, found: list[Carried]) -> str:
-    """Returns the statement that detaches what a name holds; for `state[0]`, the whole tuple, list or dict."""
-    match = _ITEMS.fullmatch(name)
-    if match is None:
-        return f"{name} = {name}.detach()"
-    whole, steps = match[1], re.findall(r"\[([^\[\]]+)\]", match[2])
-    if len(steps) != 1:
-        return ""
-    if not steps[0].isdigit():
-        return f"{whole} = {{k: v.detach() for k, v in {whole}.items()}}"
-    if any(each.made.op in _TUPLES for each in found):
-        return f"{whole} = tuple(t.detach() for t in {whole})"
-    kinds = {type(value) for value in _assigned(facts, whole)}
-    if kinds and kinds <= {ast.List, ast.ListComp}:
-        return f"{whole} = [t.detach() for t in {whole}]"
-    if kinds == {ast.Tuple}:
-        return f"{whole} = tuple(t.detach() for t in {whole})"
-    return f"{whole} = type({whole})(t.detach() for t in {whole})"
-
-
-def _assigned(facts: TraceIndex, name: str) -> Iterator[ast.expr]:
-    """Yields the lists and tuples that are written out where a name or attribute gets its value."""
-    last = name.rpartition(".")[2]
-    for text in facts.trace.sources.values():
-        for node in ast.walk(tree_of(text) or ast.Module([], [])):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.ListComp | ast.Tuple):
-                if any(isinstance(t, ast.Name | ast.Attribute) and _last(t) == last for t in node.targets):
-                    yield node.value
-
-
-def _last(node: ast.Name | ast.Attribute) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id
-
-
 def unused_detach(facts: TraceIndex, failure: Failure, found: list[Carried]) -> Call | None:
     """Finds a `detach()` of something carried whose result nothing uses."""
     carried = {each.tensor for each in found}
@@ -174,6 +141,8 @@ def assigned_detach(facts: TraceIndex, call: Call, failed: Backward) -> Fix | No
     node = facts.names.syntax.node(span)
     target = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
     if not isinstance(target, ast.Name | ast.Attribute) or ast.unparse(target) in facts.names.syntax.loop_names():
+        return None
+    if not is_settable(facts, ast.unparse(target)):
         return None
     reached = calls_reached_by(facts, failed).calls
     last = [each for each in facts.calls if each.site == call.site and each.index < failed.index][-1]
