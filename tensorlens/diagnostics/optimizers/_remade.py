@@ -19,6 +19,7 @@ from tensorlens.records.report import Edit
 from tensorlens.records.source import text_of, tree_of
 
 _METHODS = ("step", "zero_grad", "state_dict")
+_UNREAD = ("optim.", "Tensor.grad.", "Tensor.requires_grad")  # ops that don't use a parameter's values
 _ASKING = ("parameters", "named_parameters", "weight", "bias")
 
 
@@ -152,13 +153,13 @@ def takes_new_parameters(facts: TraceIndex, value: ast.AST | None, file: str) ->
         return False
     nodes = list(ast.walk(tree_of(facts.trace.sources.get(file, "")) or ast.Module([], [])))
     assigned = [node for node in nodes if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr)]
-    holding = {
-        name
+    pairs = (
+        pair
         for node in assigned
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        for name in names_in(target, ast.Store)
-        if node.value is not None and _gives_tensors(node.value)
-    }
+        for pair in (_pairs(target, node.value) if node.value is not None else ())
+    )
+    holding = {name for target, given in pairs for name in names_in(target, ast.Store) if _gives_tensors(given)}
     given = [*value.args[:1], *(each.value for each in value.keywords if each.arg in (None, "params"))]
     return holding.isdisjoint(set[str]().union(*(names_in(each, ast.Load) for each in given or [value])))
 
@@ -199,7 +200,7 @@ def is_old_used(facts: TraceIndex, group: list[ReplacedParameter]) -> bool:
     were."""
     first = {replaced.old: replaced.index for replaced in group}
     return any(
-        call.index > first.get(access.tensor, call.index) and not call.within and not call.op.startswith("optim.")
+        call.index > first.get(access.tensor, call.index) and not call.within and not call.op.startswith(_UNREAD)
         for call in facts.calls
         for access in call.inputs
     )

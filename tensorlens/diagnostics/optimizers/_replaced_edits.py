@@ -14,6 +14,7 @@ from tensorlens.diagnostics.optimizers._remade import takes_new_parameters
 from tensorlens.diagnostics.shared.edits.scopes import beside, lines_of_frame, names_in
 from tensorlens.diagnostics.shared.edits.statements import (
     block_around,
+    indents,
     inserted_after,
     module_name,
     moved_after,
@@ -46,8 +47,7 @@ def written_into(facts: TraceIndex, site: int | None, target: str) -> Edit | Non
     inner = text_of(text, span_of(values, text, span.file))
     if len(block_around(facts, span.file, statement)) == 0 or _shares_line(facts, statement, span.file):
         return None
-    indent = " " * place.column
-    return Edit(place, f"with {torch}.no_grad():\n{indent}    {target}.copy_({inner})")
+    return Edit(place, f"with {torch}.no_grad():\n{indents(facts, span.file, place.line)[1]}{target}.copy_({inner})")
 
 
 def _shares_line(facts: TraceIndex, statement: ast.stmt, file: str) -> bool:

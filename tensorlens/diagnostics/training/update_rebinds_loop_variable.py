@@ -11,7 +11,7 @@ from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import changed_since
 from tensorlens.analysis.training.timeline import Training, training_of
-from tensorlens.diagnostics.shared.edits.statements import block_around, module_name, statement_at
+from tensorlens.diagnostics.shared.edits.statements import block_around, indents, module_name, statement_at
 from tensorlens.diagnostics.shared.optimizers import born, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call
@@ -153,7 +153,7 @@ def _writing(facts: TraceIndex, call: Call, target: str) -> tuple[Edit, ...]:
         return (Edit(place, write),)
     if line_at(text, place.line)[: place.column].strip() or _shares_line(facts, statement, span.file):
         return ()
-    return (Edit(place, f"with {torch}.no_grad():\n{' ' * place.column}    {write}"),)
+    return (Edit(place, f"with {torch}.no_grad():\n{indents(facts, span.file, place.line)[1]}{write}"),)
 
 
 def _shares_line(facts: TraceIndex, statement: ast.stmt, file: str) -> bool:

@@ -249,7 +249,7 @@ def only_around(facts: TraceIndex, span: Span, needed: set[int], ran: set[int]) 
         return ()
     begin, head = Span(span.file, statement.lineno, 0, statement.lineno + 1, 0), edits[0]
     indent = head.text.partition("with")[0]
-    rest = (Edit(head.span, "    "), *edits[1:])
+    rest = (Edit(head.span, head.text.rpartition("\n")[2]), *edits[1:])
     return Edit(begin, f"{indent}with {torch}.no_grad():\n"), *rest
 
 

@@ -16,8 +16,6 @@ from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import line_at, lines_of, tree_of
 
-_INDENT = "    "
-
 
 def statement_at(facts: TraceIndex, file: str, line: int) -> ast.stmt | None:
     """Returns the innermost statement that covers a line; of a compound statement only its head counts."""
@@ -142,8 +140,10 @@ def wrapped(facts: TraceIndex, file: str, first: int, last: int, header: str) ->
     top, bottom = first_line(begin), end.end_lineno or end.lineno
     if bottom < top or _has_long_string(facts, file, top, bottom):
         return None
-    head = Edit(Span(file, top, 0, top, 0), f"{_indent(facts, file, top)}{header}\n{_INDENT}")
-    rest = [Edit(Span(file, n, 0, n, 0), _INDENT) for n in range(top + 1, bottom + 1) if _line(facts, file, n).strip()]
+    outer, inner = indents(facts, file, top)
+    more = inner.removeprefix(outer)
+    head = Edit(Span(file, top, 0, top, 0), f"{outer}{header}\n{more}")
+    rest = [Edit(Span(file, n, 0, n, 0), more) for n in range(top + 1, bottom + 1) if _line(facts, file, n).strip()]
     return head, *rest
 
 
@@ -204,6 +204,12 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
     for _, value in ast.iter_fields(node):
         if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
             yield value
+
+
+def indents(facts: TraceIndex, file: str, line: int) -> tuple[str, str]:
+    """Returns the indentation of a line, and that of a block below it: with a tab where the line has tabs."""
+    outer = _indent(facts, file, line)
+    return outer, outer + ("\t" if "\t" in outer else "    ")
 
 
 def _indent(facts: TraceIndex, file: str, line: int) -> str:
