@@ -104,14 +104,16 @@ def _is_read_otherwise(facts: TraceIndex, write: Call, written: int, name: str) 
                 made = facts.tensor(access.tensor).created_by
                 if shares_memory(facts, access.tensor, written) and (made is None or made < write.index):
                     return True
-            elif attribute or place_of(facts.trace.sites[call.site])[:2] == here:
-                if not _mentions(facts, call, name, attribute):
-                    return True
+                continue
+            sites = [call.site] if attribute else [call.site, *callers(facts.trace, call.site)]
+            own = next((site for site in sites if attribute or place_of(facts.trace.sites[site])[:2] == here), None)
+            if own is not None and not _mentions(facts, own, name, attribute):
+                return True
     return False
 
 
-def _mentions(facts: TraceIndex, call: Call, name: str, attribute: str) -> bool:
-    node = facts.names.syntax.node(facts.trace.sites[call.site].span)
+def _mentions(facts: TraceIndex, site: int, name: str, attribute: str) -> bool:
+    node = facts.names.syntax.node(facts.trace.sites[site].span)
     if node is None:
         return False
     if attribute:
@@ -126,7 +128,7 @@ def _escapes(scope: ast.AST, name: str, is_attribute: bool) -> bool:
 
 def _given_away(scope: ast.AST, with_returns: bool) -> Iterator[ast.expr]:
     for node in ast.walk(scope):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value is not None:
             yield from _items(node.value)
         elif isinstance(node, ast.Yield | ast.YieldFrom) or (with_returns and isinstance(node, ast.Return)):
             yield from _items(node.value) if node.value is not None else ()
@@ -139,6 +141,9 @@ def _items(node: ast.expr) -> Iterator[ast.expr]:
     yield node
     if isinstance(node, ast.IfExp):
         yield from (*_items(node.body), *_items(node.orelse))
+    if isinstance(node, ast.BinOp):  # `outs + [h]`
+        for side in (node.left, node.right):
+            yield from _items(side) if isinstance(side, _DISPLAYS) else ()
     if isinstance(node, _DISPLAYS):
         for item in node.values if isinstance(node, ast.Dict) else node.elts:
             yield from _items(item)

@@ -88,7 +88,7 @@ def _grows(facts: TraceIndex, attribute: str) -> bool | None:
     grows = False
     for text in facts.trace.sources.values():
         for node in ast.walk(tree_of(text) or ast.Module([], [])):
-            target = node.target if isinstance(node, ast.AugAssign) else None
+            target: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
                 target = node.value
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING:
