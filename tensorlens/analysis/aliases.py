@@ -15,6 +15,7 @@ from tensorlens.records.model import Call
 from tensorlens.records.source import tree_of
 
 _STORING = frozenset("append appendleft add extend insert put push setdefault update register_buffer".split())
+_KEEPING = frozenset("dict list tuple set setattr".split())  # functions whose result has their arguments in it
 _FRESH = (ast.Call, ast.List, ast.ListComp, ast.BinOp)  # nothing else refers to their value
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict)
 
@@ -45,6 +46,16 @@ def is_only_user(facts: TraceIndex, write: Call, written: int, name: str) -> boo
     if _is_made_in(facts, written, write.site):
         return True
     return _replaces_argument(facts, function, name)
+
+
+def is_plain_variable(facts: TraceIndex, site: int, name: str) -> bool:
+    """Returns whether a name is a variable of the function at a site that no line there gives to another name or a
+    container."""
+    function = function_of(facts, site)
+    scope = function if function is not None else _tree(facts, facts.trace.sites[site].span.file)
+    if any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in ast.walk(scope)):
+        return False
+    return is_local(facts, site, name) and not _escapes(scope, name, is_attribute=False)
 
 
 def replaces_variable(facts: TraceIndex, site: int, name: str) -> bool:
@@ -132,9 +143,14 @@ def _given_away(scope: ast.AST, with_returns: bool) -> Iterator[ast.expr]:
             yield from _items(node.value)
         elif isinstance(node, ast.Yield | ast.YieldFrom) or (with_returns and isinstance(node, ast.Return)):
             yield from _items(node.value) if node.value is not None else ()
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STORING:
+        elif isinstance(node, ast.Call) and _stores(node.func):
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                 yield from _items(argument)
+
+
+def _stores(function: ast.expr) -> bool:
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in _STORING if isinstance(function, ast.Attribute) else name in _KEEPING
 
 
 def _items(node: ast.expr) -> Iterator[ast.expr]:

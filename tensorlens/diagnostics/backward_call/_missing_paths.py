@@ -11,7 +11,7 @@ from tensorlens.analysis.lineage import ancestry, calls_reached_by
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.cuts import without_decorator
+from tensorlens.diagnostics.shared.edits.grad_switches import without_decorator
 from tensorlens.diagnostics.shared.kept import described
 from tensorlens.diagnostics.shared.wording import fix, named
 from tensorlens.records.model import Backward, Call, Failure, Span

@@ -28,15 +28,13 @@ from tensorlens.diagnostics.shared.cut_facts import (
 from tensorlens.diagnostics.shared.edits.cuts import (
     argument_itself,
     in_torch,
-    only_around,
     tied,
-    unwrapped,
     values_for_indices,
     without_conversion,
-    without_decorator,
     without_method,
 )
 from tensorlens.diagnostics.shared.edits.expressions import with_keyword
+from tensorlens.diagnostics.shared.edits.grad_switches import only_around, unwrapped, without_decorator
 from tensorlens.diagnostics.shared.edits.statements import inserted_before
 from tensorlens.diagnostics.shared.kept import described
 from tensorlens.diagnostics.shared.optimizers import made_name, several

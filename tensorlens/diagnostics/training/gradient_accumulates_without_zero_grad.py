@@ -159,7 +159,8 @@ def _clearing(training: Training, group: list[Sum], needed: Moment) -> Fix:
     in_closure = own is None and optimizer is not None
     updates = {sum_.needed.event.site: sum_.needed for sum_ in group if sum_.needed is not None}
     is_read = any(_is_read_after(training, sum_.leaf) for sum_ in group)
-    edits = _before_pass(facts, list(updates.values()) if is_read else [needed], after)
+    found = list(updates.values()) if is_read else [needed] if optimizer is not None else []
+    edits = _before_pass(facts, found, after)
     several = len(set(lines)) < len(lines) or (len(fills) > 1 and not foreign)
     if is_read and several:
         text = f"{reset} before the first pass of each update: after this line, the program reads the gradient"
@@ -209,7 +210,7 @@ def _before_pass(facts: TraceIndex, updates: list[Moment], after: Moment) -> tup
         if known in facts.names.syntax.loop_names() or not is_visible(facts, known, site, after.event.site):
             return ()
         codes.append(f"{name}.zero_grad()" if leaf is None else f"{leaf}.grad = None")
-    edit = None if place is None else inserted_before(facts, place.file, place.line, "\n".join(codes))
+    edit = None if place is None or not codes else inserted_before(facts, place.file, place.line, "\n".join(codes))
     return () if edit is None else (edit,)
 
 

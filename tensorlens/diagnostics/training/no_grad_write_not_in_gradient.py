@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.aliases import is_only_user
+from tensorlens.analysis.aliases import is_plain_variable
 from tensorlens.analysis.lineage import ancestry, backward_reaches
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.shared_frame import is_argument
@@ -207,7 +207,7 @@ def _recorded(facts: TraceIndex, change: _Change) -> tuple[Edit, ...]:
         return ()
     if is_argument(facts, change.site, name) or has_other_name(facts, span.file, name):
         return ()  # what has the tensor under another name would keep the old values
-    if change.call is None or not is_only_user(facts, change.call, change.activation, name):
+    if not is_plain_variable(facts, change.site, name):
         return ()  # what has the tensor under another name would keep the old values
     off = change.call is not None and change.call.mode != "grad"
     whole = only_block_of(facts, span.file, statement) if off else statement

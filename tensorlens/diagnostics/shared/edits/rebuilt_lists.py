@@ -6,10 +6,11 @@ import ast
 
 from tensorlens.analysis.aliases import replaces_variable
 from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.shared_frame import function_of
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import inserted_after
+from tensorlens.diagnostics.shared.edits.statements import function_around, inserted_after
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import text_of, tree_of
@@ -41,13 +42,81 @@ def rebuilt_list(facts: TraceIndex, site: int, name: str) -> tuple[str, Edit] | 
         return None
     if plain_name(value.func.value) != name or value.func.attr not in _METHODS:
         return None
-    if not replaces_variable(facts, site, container):
+    if not replaces_variable(facts, site, container) or not _has_only_fresh_items(facts, site, container):
+        return None
+    if _is_read_after(facts, loop, span.file) or not _takes_all(facts, loop, site, container):
         return None
     called = text_of(text, span_of(value, text, span.file))
     method = value.func.attr
     made = called.replace(f".{method}(", f".{method[:-1]}(", 1)
     target, iterated = (text_of(text, span_of(part, text, span.file)) for part in (loop.target, loop.iter))
     return container, Edit(span_of(loop, text, span.file), f"{container} = [{made} for {target} in {iterated}]")
+
+
+def _is_read_after(facts: TraceIndex, loop: ast.For, file: str) -> bool:
+    """Returns whether code below a loop reads what it loops with: a comprehension has variables of its own."""
+    names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    scope = function_around(facts, file, loop.lineno) or tree_of(facts.trace.sources[file])
+    inside = {id(node) for node in ast.walk(loop)}
+    nodes = (node for node in ast.walk(scope or loop) if isinstance(node, ast.Name) and id(node) not in inside)
+    return any(node.id in names and isinstance(node.ctx, ast.Load) for node in nodes)
+
+
+def _takes_all(facts: TraceIndex, loop: ast.For, site: int, container: str) -> bool:
+    """Returns whether a loop goes over all items of a list: `zip` ends with the shortest of its arguments."""
+    if not isinstance(loop.iter, ast.Call):
+        return True
+    written = {write.tensor for call in facts.calls if call.site == site for write in call.writes}
+    scope, prefix = place_of(facts.trace.sites[site])[1], f"{container}["
+    items = {b.tensor for b in facts.trace.end.bindings if b.scope == scope and b.name.startswith(prefix)}
+    others = [each for each in loop.iter.args if plain_name(each) != container]
+    is_as_long = bool(others) and all(_is_made_for_each(facts, site, each, container) for each in others)
+    return is_as_long or (bool(items) and items <= written)
+
+
+def _is_made_for_each(facts: TraceIndex, site: int, value: ast.expr, container: str) -> bool:
+    """Returns whether a variable has one item for each of a list: it is made by `autograd.grad(loss, weights)`, or by a
+    comprehension over the list."""
+    file, line = facts.trace.sites[site].span.file, facts.trace.sites[site].span.line
+    scope = function_around(facts, file, line) or tree_of(facts.trace.sources[file])
+    made = [
+        node.value
+        for node in (ast.walk(scope) if scope is not None else ())
+        if isinstance(node, ast.Assign) and any(plain_name(target) == plain_name(value) for target in node.targets)
+    ]
+    return isinstance(value, ast.Name) and bool(made) and all(_has_each(each, container) for each in made)
+
+
+def _has_each(value: ast.expr, container: str) -> bool:
+    if isinstance(value, ast.ListComp):
+        first = value.generators[0]
+        return len(value.generators) == 1 and not first.ifs and plain_name(first.iter) == container
+    is_grad = isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "grad"
+    return is_grad and isinstance(value, ast.Call) and any(plain_name(each) == container for each in value.args[1:])
+
+
+def _has_only_fresh_items(facts: TraceIndex, site: int, container: str) -> bool:
+    """Returns whether each item of a list is made where it is put into it: no other name refers to it."""
+    span = facts.trace.sites[site].span
+    scope = function_around(facts, span.file, span.line) or tree_of(facts.trace.sources[span.file])
+    if any(facts.tensor(w.tensor).base is not None for call in facts.calls if call.site == site for w in call.writes):
+        return False  # a view: what it is a view of has a name
+    for node in ast.walk(scope) if scope is not None else ():
+        items: list[ast.expr] = []
+        if isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(plain_name(target) == container for target in targets):
+                items = getattr(node.value, "elts", [getattr(node.value, "elt", node.value)])
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            items = node.args if plain_name(node.func.value) == container else []
+        if not all(isinstance(item, ast.Call | ast.BinOp | ast.Constant) and not _copies(item) for item in items):
+            return False
+    return True
+
+
+def _copies(item: ast.expr) -> bool:
+    """Returns whether an expression takes items of another list: `list(weights)`."""
+    return isinstance(item, ast.Call) and getattr(item.func, "id", "") in ("list", "tuple", "sorted", "reversed")
 
 
 def _container(loop: ast.For, name: str) -> str | None:
