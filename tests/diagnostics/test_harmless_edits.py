@@ -6,6 +6,7 @@ Each program looks like one for which a help has an edit, and differs in one poi
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,18 @@ for step in range(4):
     print(sum(p.grad.norm() for p in net.parameters()))
 """,
     ),
+    "results that are read after the loop": (
+        "backward-through-freed-graph",
+        f"""{_NET}{_OPT}losses = []
+for step in range(4):
+    losses.append(net(torch.randn(5, 3)).pow(2).mean())
+    if step % 2:
+        opt.zero_grad()
+        sum(losses).backward()
+        opt.step()
+print(len(losses), float(losses[0]))
+""",
+    ),
     "layers and functions": (
         "parameter-not-registered",
         _class("self.layers = [nn.Linear(4, 4), torch.tanh]", _LOOP),
@@ -319,6 +332,14 @@ print([p for p in net.parameters()])
         f"    s = a(x).sigmoid()\n    outs = outs + [s]\n    s *= 0.5\nrun()\nrun()\nloss = finish()\n{_STEP}"),
         [("    s = a(x).sigmoid()\n", "    s = a(x).sigmoid() * 0.5\n"), ("    s *= 0.5\n", "")],
     ),
+    "a row of a parameter": (
+        (f"{_START}w = torch.randn(4, 3, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\n"
+        "for step in range(3):\n    for k, row in enumerate(w):\n        row /= row.norm()\n"
+        "    loss = (w @ torch.ones(3)).pow(2).sum()\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+        "    print(w.grad)\n"),
+        [("    for k, row in enumerate(w):\n        row /= row.norm()\n",
+          "    w.data /= w.data.norm(dim=1, keepdim=True)\n")],
+    ),
     "old values that are read": (
         (f"{_START}net = nn.Linear(3, 3)\n{_NETS}{_OPT}old = net.weight\nnet.weight = nn.Parameter(torch.eye(3))\n"
         "for step in range(4):\n    opt.zero_grad()\n"
@@ -327,6 +348,9 @@ print([p for p in net.parameters()])
         [(_OPT, ""), ("nn.Parameter(torch.eye(3))\n", f"nn.Parameter(torch.eye(3))\n{_OPT}")],
     ),
 }  # fmt: skip
+
+
+_SAYS_SO = re.compile("new values|stays as it was")
 
 
 def _found(warm: Warm, script: Path, program: str, code: str = "") -> Diagnostic:
@@ -364,8 +388,11 @@ def test_the_first_help_gives_the_gradients_that_were_meant(name: str, warm: War
         assert before in repaired
         repaired = repaired.replace(before, after)
     found = _found(warm, script, program)
-    assert found.fixes[0].edits
-    script.write_text(edited(program, found.fixes[0].edits), encoding="utf-8")
-    ours = warm.plain(script)
     script.write_text(repaired, encoding="utf-8")
-    assert (ours.stdout, ours.stderr) == (warm.plain(script).stdout, "")
+    right = warm.plain(script)
+    assert found.fixes[0].edits
+    for each in found.fixes:
+        if each.edits and not _SAYS_SO.search(each.title):
+            script.write_text(edited(program, each.edits), encoding="utf-8")
+            ours = warm.plain(script)
+            assert (ours.stdout, ours.stderr) == (right.stdout, "")

@@ -182,8 +182,7 @@ def _behind(facts: TraceIndex, span: Span, names: list[str]) -> int | None:
             last = statement
     if isinstance(last, ast.Return) or any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(last)):
         return None
-    loop = loop_around_line(facts, span.file, span.line)
-    scope, end = loop or _scope(facts, span), last.end_lineno or last.lineno
+    scope, end = _scope(facts, span), last.end_lineno or last.lineno
     if scope is None:
         return None
     inside = {id(node) for statement in block for node in ast.walk(statement)}
