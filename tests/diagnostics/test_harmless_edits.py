@@ -251,6 +251,31 @@ for step in range(4):
 print(len(losses), float(losses[0]))
 """,
     ),
+    "a number that is rounded": (
+        "detached-loss-made-to-require-grad",
+        f"""{_NET}{_OPT}log = []
+for step in range(3):
+    total = 0.0
+    for x in torch.randn(4, 3):
+        value = float(net(x).pow(2).mean())
+        log.append(round(value, 3))
+        total += value
+    loss = torch.tensor(total / 4, requires_grad=True)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
+    "losses that become doubles": (
+        "branch-detached",
+        f"""{_NET}{_OPT}for step in range(3):
+    losses = [net(torch.randn(3)).pow(2).mean() for _ in range(3)]
+    loss = torch.tensor(losses, dtype=torch.float64, requires_grad=True).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
     "layers and functions": (
         "parameter-not-registered",
         _class("self.layers = [nn.Linear(4, 4), torch.tanh]", _LOOP),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.trace_index import TraceIndex
@@ -16,6 +16,7 @@ from tensorlens.records.report import Edit
 from tensorlens.records.source import line_at, text_of, tree_of
 
 _LOOSE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.GeneratorExp)
+_NUMBER_MODULES = ("np", "numpy", "math", "json", "statistics", "random")
 _NUMBERS = ("item", "detach", "data", "tolist")
 
 
@@ -84,6 +85,43 @@ def without_conversion(facts: TraceIndex, span: Span) -> Edit | None:
             begin = step.value
         return _without_end(facts, begin, node, span.file)
     return None
+
+
+def needs_number(facts: TraceIndex, span: Span) -> bool:
+    """Returns whether the function around a conversion passes the number, or what it computes from it, to code that a
+    tensor would break: `round(loss.item(), 2)`."""
+    scope = function_around(facts, span.file, span.line) or tree_of(facts.trace.sources.get(span.file, ""))
+    node, nodes = facts.names.syntax.node(span), list(ast.walk(scope)) if scope is not None else []
+    made = [
+        each for each in nodes if isinstance(each, ast.Assign | ast.AugAssign) and not isinstance(each.value, ast.List)
+    ]
+    names, parts = set[str](), {id(node)}
+    while True:
+        parts |= {id(n) for n in nodes if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)}
+        more = {
+            target.id
+            for each in made
+            if any(id(part) in parts for part in _summands(each.value))
+            for target in (each.targets if isinstance(each, ast.Assign) else [each.target])
+            if isinstance(target, ast.Name)
+        }
+        if more <= names:
+            break
+        names |= more
+    calls = (each for each in nodes if isinstance(each, ast.Call) and _takes_numbers(each.func))
+    return any(id(part) in parts for call in calls for value in call.args for part in _summands(value))
+
+
+def _summands(value: ast.expr) -> Iterator[ast.expr]:
+    """Yields an expression and, of arithmetic, its operands."""
+    yield value
+    for side in (value.left, value.right) if isinstance(value, ast.BinOp) else ():
+        yield from _summands(side)
+
+
+def _takes_numbers(function: ast.expr) -> bool:
+    name = ast.unparse(function)
+    return name in ("round", "range", "divmod", "complex") or name.partition(".")[0] in _NUMBER_MODULES
 
 
 def argument_itself(facts: TraceIndex, span: Span, as_list: bool) -> Edit | None:
