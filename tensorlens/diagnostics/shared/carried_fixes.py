@@ -43,8 +43,8 @@ def cut_carried(facts: TraceIndex, failure: Failure, after: Backward, found: lis
     None if no function that was running at the failure has names for all of it.
     """
     frame = _frame(facts, failure, after, found)
-    if frame is None:
-        return None
+    if frame is None or any(name in facts.names.syntax.loop_names() for name in frame.names):
+        return None  # a loop gives its variable the next item, whatever is assigned to it
     span = facts.trace.sites[frame.site].span
     lists = sorted({root for name in frame.names if (root := _container(name)) and is_growing(facts, root, span)})
     if lists:
