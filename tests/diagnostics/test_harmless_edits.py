@@ -276,6 +276,14 @@ for step in range(3):
     opt.step()
 """,
     ),
+    "results that a loop goes over": (
+        "backward-through-freed-graph",
+        f"""{_CELL}results = [cell(torch.ones(5, 3), torch.ones(5, 4)).tanh() for _ in range(3)]
+for epoch in range(2):
+    for each in results:
+        loss = each.mean()
+{_PASS.replace("    ", "        ")}""",
+    ),
     "layers and functions": (
         "parameter-not-registered",
         _class("self.layers = [nn.Linear(4, 4), torch.tanh]", _LOOP),
@@ -403,6 +411,23 @@ def test_where_an_edit_would_be_wrong_the_help_has_none(name: str, warm: Warm, t
     found = _found(warm, tmp_path / "script.py", program, code)
     assert found.fixes
     assert not any(each.edits for each in found.fixes)
+
+
+APART = {  # two passes whose gradients a single pass does not give
+    "gradients that are returned": ("g = torch.autograd.grad(one.sum(), net[0].weight)[0]", "two.sum().backward()"),
+    "gradients of other weights": ("one.backward(torch.full((5,), 0.1))", "two.backward(torch.full((5,), 0.7))"),
+}
+
+
+@pytest.mark.parametrize("passes", APART.values(), ids=APART)
+def test_passes_that_differ_are_not_to_be_one(passes: tuple[str, str], warm: Warm, tmp_path: Path) -> None:
+    made = "h = net(torch.randn(5, 3))\none, two = h.pow(2).sum(1), h.abs().sum(1)\n"
+    both = ("one.sum().backward()", "two.sum().backward()")
+    titles = [
+        [each.title for each in _found(warm, tmp_path / "script.py", _NET + made + "\n".join(pair) + "\n").fixes]
+        for pair in (passes, both)
+    ]
+    assert [any("call backward once" in title for title in each) for each in titles] == [False, True]
 
 
 @pytest.mark.parametrize("name", SAME)
