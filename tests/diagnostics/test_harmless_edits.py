@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 import pytest
+from support.first_help import Programs
 from support.warm import Warm
 
-from tensorlens.diagnostics import diagnose
 from tensorlens.records.edits import edited
 from tensorlens.records.report import Diagnostic
 
@@ -386,29 +386,29 @@ print([p for p in net.parameters()])
 _SAYS_SO = re.compile("new values|stays as it was")
 
 
-def _found(warm: Warm, script: Path, program: str, code: str = "") -> Diagnostic:
-    script.write_text(program, encoding="utf-8")
-    found = [each for each in diagnose(warm.traced(script)[1]) if each.severity in ("error", "warning")]
-    return next(each for each in found if not code or each.code == code)
+@pytest.fixture
+def programs(warm: Warm, tmp_path: Path) -> Programs:
+    return Programs(warm, tmp_path)
+
+
+def _found(programs: Programs, program: str, code: str = "") -> Diagnostic:
+    return next(each for each in programs.findings(program) if not code or each.code == code)
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_with_the_first_help_the_program_runs(name: str, warm: Warm, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    found = _found(warm, script, RUNS[name])
-    repaired = edited(RUNS[name], found.fixes[0].edits)
-    assert found.fixes[0].edits
+def test_with_the_first_help_the_program_runs(name: str, programs: Programs) -> None:
+    found = _found(programs, RUNS[name])
+    repaired = programs.repaired(RUNS[name], found)
+    assert repaired
     ast.parse(repaired)
-    script.write_text(repaired, encoding="utf-8")
-    ran, trace = warm.traced(script)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert found.code not in {each.code for each in diagnose(trace) if each.severity != "note"}
+    assert programs.outputs(repaired)[1] == ""
+    assert found.code not in {each.code for each in programs.findings(repaired)}
 
 
 @pytest.mark.parametrize("name", NO_EDIT)
-def test_where_an_edit_would_be_wrong_the_help_has_none(name: str, warm: Warm, tmp_path: Path) -> None:
+def test_where_an_edit_would_be_wrong_the_help_has_none(name: str, programs: Programs) -> None:
     code, program = NO_EDIT[name]
-    found = _found(warm, tmp_path / "script.py", program, code)
+    found = _found(programs, program, code)
     assert found.fixes
     assert not any(each.edits for each in found.fixes)
 
@@ -420,29 +420,24 @@ APART = {  # two passes whose gradients a single pass does not give
 
 
 @pytest.mark.parametrize("passes", APART.values(), ids=APART)
-def test_passes_that_differ_are_not_to_be_one(passes: tuple[str, str], warm: Warm, tmp_path: Path) -> None:
+def test_passes_that_differ_are_not_to_be_one(passes: tuple[str, str], programs: Programs) -> None:
     made = "h = net(torch.randn(5, 3))\none, two = h.pow(2).sum(1), h.abs().sum(1)\n"
     both = ("one.sum().backward()", "two.sum().backward()")
     titles = [
-        [each.title for each in _found(warm, tmp_path / "script.py", _NET + made + "\n".join(pair) + "\n").fixes]
-        for pair in (passes, both)
+        [each.title for each in _found(programs, _NET + made + "\n".join(pair) + "\n").fixes] for pair in (passes, both)
     ]
     assert [any("call backward once" in title for title in each) for each in titles] == [False, True]
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_the_first_help_gives_the_gradients_that_were_meant(name: str, warm: Warm, tmp_path: Path) -> None:
+def test_the_first_help_gives_the_gradients_that_were_meant(name: str, programs: Programs) -> None:
     program, changes = SAME[name]
-    script, repaired = tmp_path / "script.py", program
+    repaired = program
     for before, after in changes:
         assert before in repaired
         repaired = repaired.replace(before, after)
-    found = _found(warm, script, program)
-    script.write_text(repaired, encoding="utf-8")
-    right = warm.plain(script)
+    found, right = _found(programs, program), programs.printed(repaired)
     assert found.fixes[0].edits
     for each in found.fixes:
         if each.edits and not _SAYS_SO.search(each.title):
-            script.write_text(edited(program, each.edits), encoding="utf-8")
-            ours = warm.plain(script)
-            assert (ours.stdout, ours.stderr) == (right.stdout, "")
+            assert programs.outputs(edited(program, each.edits)) == (right, "")
