@@ -266,6 +266,21 @@ for step in range(3):
     opt.step()
 """,
     ),
+    "a number of a pair, that is rounded": (
+        "detached-loss-made-to-require-grad",
+        f"""{_NET}{_OPT}log = []
+for step in range(3):
+    total = 0.0
+    for x in torch.randn(4, 3):
+        value, name = float(net(x).pow(2).mean()), "loss"
+        log.append((name, round(value, 3)))
+        total += value
+    loss = torch.tensor(total / 4, requires_grad=True)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
     "losses that become doubles": (
         "branch-detached",
         f"""{_NET}{_OPT}for step in range(3):
