@@ -15,6 +15,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call
 
 _STORING = frozenset("append appendleft add extend insert put push setdefault update register_buffer".split())
+_KEEPING = frozenset("dict list tuple set setattr".split())  # functions whose result has their arguments in it
 _FRESH = (ast.Call, ast.List, ast.ListComp, ast.BinOp)  # nothing else refers to their value
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict)
 
@@ -45,6 +46,16 @@ def is_only_user(facts: TraceIndex, write: Call, written: int, name: str) -> boo
     if _is_made_in(facts, written, write.site):
         return True
     return _replaces_argument(facts, function, name)
+
+
+def is_plain_variable(facts: TraceIndex, site: int, name: str) -> bool:
+    """Returns whether a name is a variable of the function at a site that no line there gives to another name or a
+    container."""
+    span = facts.trace.sites[site].span
+    scope = scope_around(facts, span.file, span.line)
+    if any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in ast.walk(scope)):
+        return False
+    return is_local(facts, site, name) and not _escapes(scope, name, is_attribute=False)
 
 
 def replaces_variable(facts: TraceIndex, site: int, name: str) -> bool:
@@ -102,14 +113,15 @@ def _is_read_otherwise(facts: TraceIndex, write: Call, written: int, name: str) 
                 made = facts.tensor(access.tensor).created_by
                 if shares_memory(facts, access.tensor, written) and (made is None or made < write.index):
                     return True
-            elif attribute or facts.scope(call.site) == here:
-                if not _mentions(facts, call, name, attribute):
-                    return True
+                continue
+            own = call.site if attribute else facts.site_in(here, call.site)
+            if own is not None and not _mentions(facts, own, name, attribute):
+                return True
     return False
 
 
-def _mentions(facts: TraceIndex, call: Call, name: str, attribute: str) -> bool:
-    node = facts.names.syntax.node(facts.trace.sites[call.site].span)
+def _mentions(facts: TraceIndex, site: int, name: str, attribute: str) -> bool:
+    node = facts.names.syntax.node(facts.trace.sites[site].span)
     if node is None:
         return False
     if attribute:
@@ -124,19 +136,26 @@ def _escapes(scope: ast.AST, name: str, is_attribute: bool) -> bool:
 
 def _given_away(scope: ast.AST, with_returns: bool) -> Iterator[ast.expr]:
     for node in ast.walk(scope):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value is not None:
             yield from _items(node.value)
         elif isinstance(node, ast.Yield | ast.YieldFrom) or (with_returns and isinstance(node, ast.Return)):
             yield from _items(node.value) if node.value is not None else ()
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STORING:
+        elif isinstance(node, ast.Call) and _stores(node.func):
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                 yield from _items(argument)
+
+
+def _stores(function: ast.expr) -> bool:
+    return last_name(function) in (_STORING if isinstance(function, ast.Attribute) else _KEEPING)
 
 
 def _items(node: ast.expr) -> Iterator[ast.expr]:
     yield node
     if isinstance(node, ast.IfExp):
         yield from (*_items(node.body), *_items(node.orelse))
+    if isinstance(node, ast.BinOp):  # `outs + [h]`
+        for side in (node.left, node.right):
+            yield from _items(side) if isinstance(side, _DISPLAYS) else ()
     if isinstance(node, _DISPLAYS):
         for item in node.values if isinstance(node, ast.Dict) else node.elts:
             yield from _items(item)

@@ -44,9 +44,13 @@ class Programs:
 
     def printed(self, text: str) -> str:
         """Returns what a program prints. It must end without an exception."""
+        return self.outputs(text)[0]
+
+    def outputs(self, text: str) -> tuple[str, str]:
+        """Returns what a program writes to stdout and to stderr. It must end without an exception."""
         ran = self._warm.plain(self._written(text))
         assert ran.returncode == 0, ran.stderr
-        return ran.stdout
+        return ran.stdout, ran.stderr
 
     def _diagnosed(self, text: str) -> tuple[Diagnostic, ...]:
         return diagnose(self._traced(self._written(text))[1])

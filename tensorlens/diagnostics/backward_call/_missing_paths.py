@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.code_around import method_of
 from tensorlens.analysis.lineage import ancestry, calls_reached_by
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.cuts import without_decorator
+from tensorlens.diagnostics.shared.edits.grad_switches import without_decorator
 from tensorlens.diagnostics.shared.kept import described
 from tensorlens.diagnostics.shared.wording import fix, named
 from tensorlens.records.model import Backward, Call, Failure, Span

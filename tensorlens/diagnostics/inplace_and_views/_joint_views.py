@@ -18,7 +18,7 @@ from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.shared_frame import is_argument
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.imports import imported
-from tensorlens.diagnostics.shared.edits.statements import inserted_after
+from tensorlens.diagnostics.shared.edits.statements import inserted_after, module_name, wrapped
 from tensorlens.diagnostics.shared.edits.writes import (
     as_new_tensor,
     new_value,
@@ -81,6 +81,14 @@ def through_base(views: JointViews) -> Edits | None:
     if any(not isinstance(node.ctx, ast.Load) and not any(node is each for each in augmented) for node in uses):
         return None
     return (*header, *(Edit(views.span(node), f"{source}[{counter}]") for node in uses))
+
+
+def under_no_grad(views: JointViews) -> Edits | None:
+    """Puts a loop that only writes into each view of a leaf under `no_grad`."""
+    loop, torch = _loop(views), module_name(views.facts, views.file, "torch")
+    if loop is None or torch is None or loop.body != [views.write] or loop.orelse:
+        return None
+    return wrapped(views.facts, views.file, loop.lineno, loop.lineno, f"with {torch}.no_grad():")
 
 
 def joined_again(views: JointViews) -> Edits | None:

@@ -15,6 +15,7 @@ from tensorlens.diagnostics.inplace_and_views._joint_views import (
     joined_again,
     named_again,
     through_base,
+    under_no_grad,
 )
 from tensorlens.diagnostics.shared.edits.statements import moved_after
 from tensorlens.diagnostics.shared.edits.writes import statements_of, target_of
@@ -93,6 +94,12 @@ def _fixes(rejected: RejectedCall, view: int | None, made: Call | None) -> Itera
     taken, here = None if made is None else facts.span(made.site), facts.span(rejected.site)
     whole = f"`{name}`" if name else "the tensor that was split"
     views = _views(rejected, made, name)
+    if made is not None and made.inputs and _is_leaf(rejected, made.inputs[0].tensor):
+        set_values = f"to set values of {whole}, take the views and write inside `with torch.no_grad():`"
+        edits = under_no_grad(views) if views is not None else None
+        yield fix(f"{set_values}; no gradient goes through the write", *(edits or ()), place=taken)
+        yield fix(f"if the change is part of the computation, make a new tensor; {whole} then stays as it was")
+        return
     text = f"make a new tensor instead of writing, also for the other views; {whole} then stays as it was"
     if views is not None and not views.is_read_below():
         made_new = as_new_tensors(views) or named_again(views) or joined_again(views) or through_base(views)
@@ -108,6 +115,12 @@ def _fixes(rejected: RejectedCall, view: int | None, made: Call | None) -> Itera
     through = f"write through {whole}, with an index for each part" + (f": `{name}[...]`" if name else "")
     yield fix(through, *(edits or ()), place=taken)
     yield fix(f"or {text}", place=here)
+
+
+def _is_leaf(rejected: RejectedCall, number: int) -> bool:
+    """Returns whether a tensor is a leaf that requires grad, or a view of one."""
+    base = rejected.facts.tensor(number).base
+    return rejected.is_leaf(number) or (base is not None and rejected.is_leaf(base))
 
 
 def _whole(rejected: RejectedCall, made: Call | None) -> str:

@@ -8,15 +8,19 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import function_around, statement_around, statement_at
 from tensorlens.analysis.naming.assignments import assigned_pairs
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.naming.variables import owned_by
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
 from tensorlens.analysis.training.timeline import Training
-from tensorlens.diagnostics.shared.edits.scopes import is_visible, receiver
+from tensorlens.diagnostics.shared.edits.scopes import is_visible, names_in, receiver
 from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Edit
+
+_METHODS = ("step", "zero_grad", "state_dict")
+_UNREAD = ("optim.", "Tensor.grad.", "Tensor.requires_grad")  # ops that don't use a parameter's values
+_ASKING = ("parameters", "named_parameters", "weight", "bias")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,9 @@ def made_again(training: Training, step: Step, sites: set[int]) -> Edit | None:
     place = next(iter(places), None)
     if making is None or place is None or len(lines) != 1 or making.site in places:
         return None
-    if _is_given_away(facts, making) or not all(_means_the_same(facts, name, making, place) for name in _names(making)):
+    if _is_given_away(facts, making) or not takes_new_parameters(facts, making.value, making.file):
+        return None
+    if not all(_means_the_same(facts, name, making, place) for name in _names(making)):
         return None
     ((file, line),) = lines
     code = f"{making.target} = {facts.code_of(making.value, making.file)}"
@@ -103,12 +109,49 @@ def _top_level(tree: ast.Module) -> set[str]:
 
 
 def _is_given_away(facts: TraceIndex, making: _Making) -> bool:
-    """Returns whether a line passes the optimizer on, as to a schedule, or gives it another name."""
-    tree = facts.tree(making.file)
-    given = [each for node in ast.walk(tree) if isinstance(node, ast.Call) for each in node.args]
-    given += [k.value for node in ast.walk(tree) if isinstance(node, ast.Call) for k in node.keywords]
-    given += [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.Return) and node.value]
-    return any(plain_name(each) == making.target for each in given)
+    """Returns whether a line does more with the optimizer than to run its methods, which a new one has too.
+
+    It may be in a list or in a schedule, it may have been given more parameters, or another learning rate.
+    """
+    last, is_attribute = making.target.rpartition(".")[2], "." in making.target
+    for file, tree in facts.trees():
+        nodes = list(ast.walk(tree))
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        plain = {
+            id(node.value)
+            for node in nodes
+            if isinstance(node, ast.Attribute) and id(node) in called and node.attr in _METHODS
+        }
+        for node in nodes:
+            if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+                continue
+            is_it = (
+                isinstance(node, ast.Attribute) if is_attribute else isinstance(node, ast.Name) and file == making.file
+            )
+            if is_it and last_name(node) == last and id(node) not in plain:
+                return True
+    return False
+
+
+def takes_new_parameters(facts: TraceIndex, value: ast.AST | None, file: str) -> bool:
+    """Returns whether the call that made an optimizer, run again, asks the modules for their parameters.
+
+    It does not if it is given a variable that holds some: `params = list(net.parameters())`.
+    """
+    if not isinstance(value, ast.Call):
+        return False
+    nodes = list(ast.walk(facts.tree(file)))
+    pairs = [pair for node in nodes if isinstance(node, ast.stmt) for pair in assigned_pairs(node)]
+    pairs += [(node.target, node.value) for node in nodes if isinstance(node, ast.NamedExpr)]
+    holding = {name for target, given in pairs for name in names_in(target, ast.Store) if _gives_tensors(given)}
+    given = [*value.args[:1], *(each.value for each in value.keywords if each.arg in (None, "params"))]
+    return holding.isdisjoint(set[str]().union(*(names_in(each, ast.Load) for each in given or [value])))
+
+
+def _gives_tensors(value: ast.expr) -> bool:
+    """Returns whether an expression may give parameters: it asks for them, or takes an attribute or item as it is."""
+    asks = (n for n in ast.walk(value) if isinstance(n, ast.Attribute) and n.attr in _ASKING)
+    return isinstance(value, ast.Attribute | ast.Subscript | ast.List | ast.Tuple) or any(True for _ in asks)
 
 
 def loaded_into(training: Training, step: Step, group: list[ReplacedParameter]) -> tuple[Edit, str] | None:
@@ -126,12 +169,25 @@ def loaded_into(training: Training, step: Step, group: list[ReplacedParameter]) 
         return None
     if not isinstance(optimizer, ast.Call) or not optimizer.args or not all(each.copied for each in group):
         return None
+    if is_old_used(facts, group):
+        return None
     is_given = ast.unparse(optimizer.args[0]) == f"{target}.parameters()"
     fits = all(facts.tensor(each.old).shape == facts.tensor(each.new).shape for each in group)
     if not is_given or not fits or not is_visible(facts, target, made.site, group[0].site):
         return None
     code = f"{target}.load_state_dict({source}.state_dict())"
     return Edit(facts.span_of(statement, span.file), code), code
+
+
+def is_old_used(facts: TraceIndex, group: list[ReplacedParameter]) -> bool:
+    """Returns whether a line computes with an old parameter after it was replaced: that needs its values as they
+    were."""
+    first = {replaced.old: replaced.index for replaced in group}
+    return any(
+        call.index > first.get(access.tensor, call.index) and not call.within and not call.op.startswith(_UNREAD)
+        for call in facts.calls
+        for access in call.inputs
+    )
 
 
 def _copied(value: ast.expr) -> str | None:

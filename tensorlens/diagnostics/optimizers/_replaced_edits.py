@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from tensorlens.analysis.code_around import block_around, statement_at
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
 from tensorlens.analysis.training.timeline import Training
+from tensorlens.diagnostics.optimizers._remade import takes_new_parameters
 from tensorlens.diagnostics.shared.edits.scopes import beside, lines_of_frame, names_in
 from tensorlens.diagnostics.shared.edits.statements import inserted_after, moved_after
 from tensorlens.diagnostics.shared.edits.writes import copied_into
@@ -49,12 +50,16 @@ def made_later(training: Training, step: Step, replaced: set[int]) -> tuple[Edit
     pair = None if above is None or below is None else beside(facts, above, below)
     if made is None or places is None or pair is None or above is None or pair[0].lineno > pair[1].lineno:
         return ()
+    if not takes_new_parameters(facts, _call_in(pair[0]), above.file):
+        return ()
     if _stepped_before(training, made, replaced) or _draws_random_numbers(facts, places[0]):
         return ()
     block = block_around(facts, above.file, pair[0])
     first, end = (next(n for n, each in enumerate(block) if each is one) for one in pair)
     moved = _dependent(block[first:end])
     if moved is None or names_in(block[end], ast.Load) & _assigned(moved):
+        return ()
+    if any(_may_read(facts, each, _assigned(moved)) for each in block[first : end + 1] if each not in moved):
         return ()
     edits = [moved_after(facts, above.file, each.lineno, pair[1].lineno) for each in moved]
     if any(edit is None for edit in edits):
@@ -80,6 +85,27 @@ def _dependent(block: list[ast.stmt]) -> list[ast.stmt] | None:
             return None
     simple = all(isinstance(each, ast.Assign) for each in moved)
     return moved if simple and _assigned(moved) else None
+
+
+def _call_in(statement: ast.stmt) -> ast.AST | None:
+    return statement.value if isinstance(statement, ast.Assign) else None
+
+
+def _may_read(facts: TraceIndex, statement: ast.stmt, names: set[str]) -> bool:
+    """Returns whether a statement calls a function of the program that reads one of some names, itself or in a function
+    that it calls."""
+    last = {name.rpartition(".")[2] for name in names}
+    nodes = [node for _, tree in facts.trees() for node in ast.walk(tree)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    reading = set[str]()
+    while more := {each.name for each in functions if _mentions(each) & (last | reading)} - reading:
+        reading |= more
+    called = {last_name(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call)}
+    return not called.isdisjoint(reading)
+
+
+def _mentions(function: ast.AST) -> set[str]:
+    return {last_name(node) for node in ast.walk(function)}
 
 
 def _assigned(statements: list[ast.stmt]) -> set[str]:

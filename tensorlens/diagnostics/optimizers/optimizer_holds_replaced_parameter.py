@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter, replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
-from tensorlens.diagnostics.optimizers._remade import loaded_into, made_again, replacing_call
+from tensorlens.diagnostics.optimizers._remade import is_old_used, loaded_into, made_again, replacing_call
 from tensorlens.diagnostics.optimizers._replaced_edits import gradients_passed_on, made_later, written_into
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name, several, titled
 from tensorlens.diagnostics.shared.wording import finding, fix, source_text
@@ -83,7 +83,8 @@ def _fixes(
     target = _assigned_parameter(facts, group)
     targets = [] if target is None else [(each[0].site, _assigned_parameter(facts, each)) for each in same]
     writes = [None if name is None else written_into(facts, site, name) for site, name in targets]
-    written = [edit for edit in writes if edit is not None and None not in writes]
+    is_free = not any(is_old_used(facts, each) for each in same)
+    written = [edit for edit in writes if edit is not None and None not in writes and is_free]
     later = made_later(training, step, sites)
     again = None if later or written else made_again(training, step, sites)
     if again is not None:
@@ -98,7 +99,7 @@ def _fixes(
             *later,
             place=None if made is None else facts.span(made.site),
         )
-    if target is not None:
+    if target is not None and is_free:
         yield fix(
             f"write into the old parameter instead, under `torch.no_grad()`: `{target}.copy_(...)`",
             *written,

@@ -125,10 +125,26 @@ def _calling(training: Training, made: Call, optimizer: str, last: Backward) -> 
         )
     site = _last_change(training, last)
     place = facts.span(site)
+    if _adds_up(training, {access.tensor for access in made.inputs}, last):
+        return fix(f"{text}, after the last pass before the gradients are cleared: they add up", place=place)
     edit = None
     if place is not None and is_visible(facts, optimizer, made.site, site):
         edit = inserted_after(facts, place.file, place.line, f"{optimizer}.step()")
     return fix(f"{text}, after this line", *(() if edit is None else (edit,)), place=place)
+
+
+def _adds_up(training: Training, parameters: set[int], last: Backward) -> bool:
+    """Returns whether the line of a pass ran several times between two places that clear the gradients."""
+    for number in parameters:
+        cleared, passes = False, 0
+        for moment in training.moments.get(number, ()):
+            if moment.kind == "clear":
+                cleared, passes = True, 0
+            elif moment.kind == "fill" and moment.event.site == last.site:
+                passes += 1
+            if cleared and passes > 1:
+                return True
+    return False
 
 
 def _named_without_call(facts: TraceIndex, optimizer: str, made: Call) -> Span | None:

@@ -42,8 +42,8 @@ def fixes_of(facts: TraceIndex, failure: Failure, built: Call | None, freeing: B
         text = "pass `use_reentrant=False`: backward then goes through what the checkpoints share once, at the end"
         return (fix(text, *(edit,) if edit else (), place=facts.span(checkpoint.site)),)
     times, _ = facts.times_run(built.site, built.index)
-    by_now, _ = facts.times_run(built.site, failure.index)
-    if by_now > times:  # it was computed again, but this pass reaches the old one
+    before, by_now = (facts.times_run(built.site, index)[0] for index in (freeing.index, failure.index))
+    if by_now > before:  # it was computed again, but this pass reaches the old one
         return (_cut(facts, failure, freeing, built),)
     _, passes = passes_at(facts, freeing)
     if freeing.site == failure.site and passes > times and not _roots_known_before(facts, failure, freeing):
@@ -133,7 +133,8 @@ def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, fr
     yield fix(f"or {keep}" if moved else keep, *(kept,) if kept else (), place=place)
     failed = failed_backward(facts, failure)
     same = failed is not None and {r.tensor for r in failed.roots} == {r.tensor for r in freeing.roots}
-    if not moved and not same and not _is_cleared_between(facts, freeing, failure):
+    alike = failed is not None and all(_is_plain(facts, each) for each in (freeing, failed))
+    if alike and not moved and not same and not _is_cleared_between(facts, freeing, failure):
         yield fix("or add what both differentiate, and call backward once", place=facts.span(failure.site))
 
 
@@ -161,6 +162,12 @@ def _is_differentiated(facts: TraceIndex, failure: Failure, freeing: Backward) -
     made = {c.index for c in facts.calls if c.op == "autograd.grad" and c.site == freeing.site}
     roots = [root.tensor for root in failed.roots]
     return any(call.index in made for root in roots for _, call in ancestry(facts, root, failed.index))
+
+
+def _is_plain(facts: TraceIndex, one: Backward) -> bool:
+    """Returns whether a pass adds the gradients of plain numbers to all that they reach: then several can be one."""
+    numbers = all(not facts.tensor(root.tensor).shape for root in one.roots)
+    return one.op != "autograd.grad" and not one.inputs and numbers
 
 
 def _is_cleared_between(facts: TraceIndex, freeing: Backward, failure: Failure) -> bool:

@@ -13,7 +13,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._copy_advice import fixes_of_a_write
 from tensorlens.diagnostics.saved_tensors._step_advice import Overwritten, fixes_of_a_step
 from tensorlens.diagnostics.saved_tensors._update_advice import fixes_of_an_update
-from tensorlens.diagnostics.shared.carried_fixes import detaching
+from tensorlens.diagnostics.shared.detached_state import detaching
 from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.kept import line_from
 from tensorlens.diagnostics.shared.wording import fix, named
@@ -72,8 +72,12 @@ def state_of_an_earlier_pass(facts: TraceIndex, failure: Failure, save: Save) ->
 def _detached(facts: TraceIndex, found: Carried, after: Backward) -> Fix:
     """Advises to detach a carried tensor after the pass that it must not carry the graph over."""
     name, place = name_in_function(facts, found, after.site), facts.span(after.site)
-    code = "" if name is None else detaching(facts, name, [found])
-    if code:
+    file = facts.trace.sites[after.site].span.file
+    code = None
+    if name is not None:
+        owner, targets = name.partition("[")[0], facts.trace.sites[found.made.site].targets
+        code = detaching(facts, name, (name,), file, found.made.op == "torch.lstm" and owner in targets)
+    if code is not None:
         edit = None if place is None else inserted_after(facts, place.file, place.line, code)
         state = code.partition(" ")[0]
         text = f"put `{code}` below this line: `{state}` leads back to an earlier pass, which then gets no gradient"

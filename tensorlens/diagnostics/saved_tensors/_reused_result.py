@@ -20,7 +20,9 @@ from tensorlens.analysis.naming.places import Scope, place_of
 from tensorlens.analysis.naming.variables import assigned_in, owned_by, read_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_call
+from tensorlens.diagnostics.shared.edits.scopes import names_in
 from tensorlens.diagnostics.shared.edits.statements import inserted_after, inserted_before, without_statement
+from tensorlens.diagnostics.shared.edits.writes import owner_of
 from tensorlens.diagnostics.shared.wording import fix, source_text
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Edit, Fix
@@ -161,9 +163,16 @@ def _moved_into_loop(facts: TraceIndex, failure: Failure, freeing: Backward) -> 
         if own is None or not isinstance(own, ast.Assign) or not any(own is each for each in block):
             return ()
         statements += [] if own in statements else [own]
-    if _make_leaf(facts, failed, statements, function):
+    if _make_leaf(facts, failed, statements, function) or _changes(loop, statements):
         return ()
     return _moved(facts, span.file, statements, loop)
+
+
+def _changes(loop: ast.For | ast.While, statements: Sequence[ast.stmt]) -> bool:
+    """Returns whether a loop gives a name of the statements another value: in its next round they would use that."""
+    names = set[str]().union(*(names_in(each, context) for each in statements for context in (ast.Load, ast.Store)))
+    written = (node for node in ast.walk(loop) if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store))
+    return not names.isdisjoint(names_in(loop, ast.Store) | {owner_of(node) or "" for node in written})
 
 
 def _make_leaf(facts: TraceIndex, failed: Backward, statements: Sequence[ast.stmt], function: Scope) -> bool:

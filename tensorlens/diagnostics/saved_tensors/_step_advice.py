@@ -16,6 +16,7 @@ from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
 from tensorlens.analysis.shared_frame import SharedFrame
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.edits.run_again import Rerun, RunAgain
 from tensorlens.diagnostics.shared.edits.statements import moved_after
 from tensorlens.diagnostics.shared.kept import line_from
@@ -59,8 +60,10 @@ def fixes_of_a_step(facts: TraceIndex, case: Overwritten) -> Iterator[Fix]:
     rerun = None if case.frame is None else Rerun(facts, case.failure, case.frame, begin_of(facts, case))
     made = -1 if case.save.call is None else case.save.call.index
     again = computed_again(facts, case, rerun)
-    if case.frame is not None and not any(made < b.index < case.change.index and not b.failed for b in facts.backwards):
-        yield _moved_below(facts, case, case.frame)
+    between = any(made < b.index < case.change.index and not b.failed for b in facts.backwards)
+    older = None if between else _older_gradients(facts, case)
+    if case.frame is not None and older is not None:
+        yield _moved_below(facts, case, case.frame, older)
         yield replace(again, title=f"or {again.title}")
         return
     later = _only_later_layers(facts, case, rerun)
@@ -148,14 +151,33 @@ def _lines_text(found: RunAgain) -> str:
     return f"move {text}" if found.all_move else f"run {text} again"
 
 
-def _moved_below(facts: TraceIndex, case: Overwritten, frame: SharedFrame) -> Fix:
+def _older_gradients(facts: TraceIndex, case: Overwritten) -> str | None:
+    """Says what a step below the failed backward does with the gradients that it has where it is: " instead of older
+    ones", or " too" if nothing clears them before that backward.
+
+    None if another line computed them: the step is meant for these.
+    """
+    training, is_kept = training_of(facts), False
+    for number in _owned(facts, case):
+        cleared = training.last_moment(number, case.change.index, "clear")
+        begin = -1 if cleared is None else cleared.index
+        for moment in training.moments.get(number, ()):
+            if moment.kind == "fill" and begin < moment.index < case.change.index:
+                if moment.event.site != case.failure.site:
+                    return None
+                again = training.last_moment(number, case.failure.index, "clear")
+                is_kept = is_kept or again is None or again.index < case.change.index
+    return " too" if is_kept else " instead of older ones"
+
+
+def _moved_below(facts: TraceIndex, case: Overwritten, frame: SharedFrame, older: str) -> Fix:
     where = line_from(facts, frame.backward, case.at)
-    text = f"move `{source_text(facts, case.at)}` below {where}: it then uses the gradients of that backward"
+    text = f"move `{source_text(facts, case.at)}` below {where}: it then uses the gradients of that backward{older}"
     edits: tuple[Edit, ...] | None = None
     one, other = facts.span(frame.change), facts.span(frame.backward)
     if one is not None and other is not None and frame.change == case.change.site:
         edits = moved_after(facts, one.file, one.line, other.line)
-    return fix(f"{text} instead of older ones", *(edits or ()), place=facts.span(case.at))
+    return fix(text, *(edits or ()), place=facts.span(case.at))
 
 
 def _owned(facts: TraceIndex, case: Overwritten) -> set[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.caller_lines import caller_lines
@@ -12,9 +11,9 @@ from tensorlens.analysis.carried import Carried, names_in_frame, names_read
 from tensorlens.analysis.code_around import function_around, loop_around_line, statement_at
 from tensorlens.analysis.lineage import calls_reached_by
 from tensorlens.analysis.naming.bindings import root_of
-from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.shared_frame import is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.detached_state import detaching, is_settable
 from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.growing_lists import cleared, is_growing
 from tensorlens.diagnostics.shared.running_totals import counted_with, is_total, started_again
@@ -40,17 +39,19 @@ def cut_carried(facts: TraceIndex, failure: Failure, after: Backward, found: lis
     None if no function that was running at the failure has names for all of it.
     """
     frame = _frame(facts, failure, after, found)
-    if frame is None:
-        return None
+    if frame is None or any(name in facts.names.syntax.loop_names() for name in frame.names):
+        return None  # a loop gives its variable the next item, whatever is assigned to it
     span = facts.trace.sites[frame.site].span
     lists = sorted({root for name in frame.names if (root := _container(name)) and is_growing(facts, root, span)})
     if lists:
         return cleared(facts, frame.site, lists, found, failure.stack)
     if any(counted_with(facts, each) for each in found if is_total(facts, each)):
         return started_again(facts, span, frame.names, found)
-    lines = list(dict.fromkeys(line for name in frame.names if (line := detaching(facts, name, found))))
+    is_pair = any(each.made.op in _TUPLES for each in found)
+    codes = [detaching(facts, name, frame.names, span.file, is_pair) for name in frame.names]
+    lines = list(dict.fromkeys(code for code in codes if code is not None))
     roots = list(dict.fromkeys(_container(name) or name for name in frame.names))
-    if len(lines) != len(roots):
+    if None in codes:
         return None
     edit = inserted_after(facts, span.file, span.line, "\n".join(lines))
     code = "; ".join(lines)
@@ -102,39 +103,6 @@ def _container(name: str) -> str:
     return match[1] if match else ""
 
 
-def detaching(facts: TraceIndex, name: str, found: list[Carried]) -> str:
-    """Writes the statement that detaches what a name holds; for `state[0]`, the whole tuple, list or dict.
-
-    "" for an item of an item.
-    """
-    match = _ITEMS.fullmatch(name)
-    if match is None:
-        return f"{name} = {name}.detach()"
-    whole, steps = match[1], re.findall(r"\[([^\[\]]+)\]", match[2])
-    if len(steps) != 1:
-        return ""
-    if not steps[0].isdigit():
-        return f"{whole} = {{k: v.detach() for k, v in {whole}.items()}}"
-    if any(each.made.op in _TUPLES for each in found):
-        return f"{whole} = tuple(t.detach() for t in {whole})"
-    kinds = {type(value) for value in _assigned(facts, whole)}
-    if kinds and kinds <= {ast.List, ast.ListComp}:
-        return f"{whole} = [t.detach() for t in {whole}]"
-    if kinds == {ast.Tuple}:
-        return f"{whole} = tuple(t.detach() for t in {whole})"
-    return f"{whole} = type({whole})(t.detach() for t in {whole})"
-
-
-def _assigned(facts: TraceIndex, name: str) -> Iterator[ast.expr]:
-    """Yields the lists and tuples that are written out where a name or attribute gets its value."""
-    last = name.rpartition(".")[2]
-    for _, tree in facts.trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.ListComp | ast.Tuple):
-                if any(isinstance(t, ast.Name | ast.Attribute) and last_name(t) == last for t in node.targets):
-                    yield node.value
-
-
 def unused_detach(facts: TraceIndex, failure: Failure, found: list[Carried]) -> Call | None:
     """Finds a `detach()` of something carried whose result nothing uses."""
     carried = {each.tensor for each in found}
@@ -165,6 +133,8 @@ def assigned_detach(facts: TraceIndex, call: Call, failed: Backward) -> Fix | No
     node = facts.names.syntax.node(span)
     target = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
     if not isinstance(target, ast.Name | ast.Attribute) or ast.unparse(target) in facts.names.syntax.loop_names():
+        return None
+    if not is_settable(facts, ast.unparse(target)):
         return None
     reached = calls_reached_by(facts, failed).calls
     last = [each for each in facts.calls if each.site == call.site and each.index < failed.index][-1]

@@ -27,15 +27,14 @@ from tensorlens.diagnostics.shared.cut_facts import (
 from tensorlens.diagnostics.shared.edits.cuts import (
     argument_itself,
     in_torch,
-    only_around,
+    needs_number,
     tied,
-    unwrapped,
     values_for_indices,
     without_conversion,
-    without_decorator,
     without_method,
 )
 from tensorlens.diagnostics.shared.edits.expressions import with_keyword
+from tensorlens.diagnostics.shared.edits.grad_switches import only_around, unwrapped, without_decorator
 from tensorlens.diagnostics.shared.edits.statements import inserted_before
 from tensorlens.diagnostics.shared.kept import described
 from tensorlens.diagnostics.shared.optimizers import made_name, several
@@ -239,7 +238,9 @@ def staying_in_torch(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
         also = [without_conversion(facts, facts.trace.sites[site].span) for site in others]
         found = [edit for edit in (kept, *also, used) if edit is not None]
         apart = all(not _overlap(one.span, used.span) for one in found if used is not None and one is not used)
-        edits = tuple(found) if used is not None and apart and len(found) == len(others) + 2 else ()
+        places = [here, *(facts.trace.sites[site].span for site in others)]
+        is_free = apart and not any(needs_number(facts, each) for each in places)
+        edits = tuple(found) if used is not None and is_free and len(found) == len(others) + 2 else ()
         kind = "tensors" if others else "a tensor"
         if others:
             lines = sorted({facts.trace.sites[site].span.line for site in others} - {here.line})
@@ -274,8 +275,8 @@ def joined(facts: TraceIndex, cut: Cut) -> Fix:
     node, sources = facts.names.syntax.node(here), [facts.tensor(access.tensor) for access in cut.call.inputs]
     value = node.args[0] if isinstance(node, ast.Call) and node.args else None
     made = facts.tensor(cut.call.outputs[0].tensor) if cut.call.outputs else None
-    edit = None
-    if made is not None and isinstance(value, ast.Name | ast.Attribute | ast.List):
+    edit, types = None, {each.dtype for each in (*sources, made) if each is not None}
+    if made is not None and len(types) == 1 and isinstance(value, ast.Name | ast.Attribute | ast.List):
         if len(made.shape) == 1 and all(not each.shape for each in sources) and made.shape[0] == len(sources):
             edit = argument_itself(facts, here, as_list=True)
         elif len(sources) == 1 and sources[0].shape == made.shape and not isinstance(value, ast.List):

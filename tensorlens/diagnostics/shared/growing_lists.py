@@ -177,8 +177,7 @@ def _behind(facts: TraceIndex, span: Span, names: list[str]) -> int | None:
             last = statement
     if isinstance(last, ast.Return) or any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(last)):
         return None
-    loop = loop_around_line(facts, span.file, span.line)
-    scope, end = loop or scope_around(facts, span.file, span.line), last.end_lineno or last.lineno
+    scope, end = scope_around(facts, span.file, span.line), last.end_lineno or last.lineno
     inside = {id(node) for statement in block for node in ast.walk(statement)}
     behind = (n for n in ast.walk(scope) if getattr(n, "lineno", 0) > end and id(n) not in inside)
     if any(_is_named(node, _last(name)) for node in behind for name in names):

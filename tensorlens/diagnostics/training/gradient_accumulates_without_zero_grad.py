@@ -157,18 +157,35 @@ def _clearing(training: Training, group: list[Sum], needed: Moment) -> Fix:
     foreign = [fill for fill in fills[:-1] if own is not None and _is_for_another(training, fill, own)]
     after = fills[fills.index(foreign[-1]) + 1] if foreign else fills[0]
     in_closure = own is None and optimizer is not None
-    edit = None if optimizer is None else _before_pass(facts, needed, after)
+    updates = {sum_.needed.event.site: sum_.needed for sum_ in group if sum_.needed is not None}
+    is_read = any(_is_read_after(training, sum_.leaf) for sum_ in group)
+    found = list(updates.values()) if is_read else [needed] if optimizer is not None else []
+    edits = _before_pass(facts, found, after)
     several = len(set(lines)) < len(lines) or (len(fills) > 1 and not foreign)
-    if not in_closure and (several or (edit is None and not foreign)):
-        updates = {sum_.needed.event.site: sum_.needed for sum_ in group if sum_.needed is not None}
+    if is_read and several:
+        text = f"{reset} before the first pass of each update: after this line, the program reads the gradient"
+        return fix(text, place=facts.span(needed.event.site))
+    if not in_closure and not is_read and (several or (not edits and not foreign)):
         here = "this line: its" if len(updates) == 1 else "each of these lines: its"
         text = f"{reset} directly after {here} gradients are used then"
-        edits = [_after_update(facts, update) for update in updates.values()]
-        known = [edit for edit in edits if edit is not None] if None not in edits else []
+        added = [_after_update(facts, update) for update in updates.values()]
+        known = [edit for edit in added if edit is not None] if None not in added else []
         return fix(text, *known, place=facts.span(needed.event.site))
     why = f": line {_line(facts, foreign[-1])} also fills these gradients" if foreign else ", each time"
     place = facts.span(after.event.site)
-    return fix(f"{reset} directly before this line{why}", *(() if edit is None else (edit,)), place=place)
+    return fix(f"{reset} directly before this line{why}", *edits, place=place)
+
+
+def _is_read_after(training: Training, leaf: int) -> bool:
+    """Returns whether the script reads a gradient between an update that used it and the next pass, as to log it."""
+    facts = training.facts
+    for call in facts.calls if leaf in training.gradient_read else ():
+        if call.op == GRAD_READ and call.inputs[0].tensor == leaf:
+            last = training.last_moment(leaf, call.index, "fill", "clear", "update")
+            after = next((m for m in training.moments[leaf] if m.index > call.index), None)
+            if last is not None and last.kind == "update" and (after is None or after.kind != "update"):
+                return True
+    return False
 
 
 def _optimizer(training: Training, update: Moment) -> str | None:
@@ -180,15 +197,21 @@ def _optimizer(training: Training, update: Moment) -> str | None:
     return None
 
 
-def _before_pass(facts: TraceIndex, update: Moment, after: Moment) -> Edit | None:
-    """Clears an optimizer's gradients before a pass, by the name that its step has."""
-    site, place = update.event.site, facts.span(after.event.site)
-    name = receiver(facts, site, "step")
-    if name is None or place is None or site is None or after.event.site is None:
-        return None
-    if not is_visible(facts, name, site, after.event.site):
-        return None
-    return inserted_before(facts, place.file, place.line, f"{name}.zero_grad()")
+def _before_pass(facts: TraceIndex, updates: list[Moment], after: Moment) -> tuple[Edit, ...]:
+    """Clears the gradients before a pass, by the names that an optimizer or leaves have at their updates."""
+    place, codes = facts.span(after.event.site), list[str]()
+    for update in updates:
+        site = update.event.site
+        name = receiver(facts, site, "step")
+        leaf = None if isinstance(update.event, Step) or name is not None else changed_name(facts, site)
+        known = name or leaf
+        if known is None or place is None or site is None or after.event.site is None:
+            return ()
+        if known in facts.names.syntax.loop_names() or not is_visible(facts, known, site, after.event.site):
+            return ()
+        codes.append(f"{name}.zero_grad()" if leaf is None else f"{leaf}.grad = None")
+    edit = None if place is None or not codes else inserted_before(facts, place.file, place.line, "\n".join(codes))
+    return () if edit is None else (edit,)
 
 
 def _after_update(facts: TraceIndex, update: Moment) -> Edit | None:

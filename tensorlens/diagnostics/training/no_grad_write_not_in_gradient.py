@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.aliases import is_plain_variable
 from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.lineage import ancestry, backward_reaches
 from tensorlens.analysis.shared_frame import is_argument
@@ -205,7 +206,8 @@ def _recorded(facts: TraceIndex, change: _Change) -> tuple[Edit, ...]:
     new = None if isinstance(statement, ast.Assign) else new_value(facts, span.file, statement, name)
     if new is None or known != {name} or name in facts.names.syntax.loop_names():
         return ()
-    if is_argument(facts, change.site, name) or has_other_name(facts, span.file, name):
+    is_alone = not has_other_name(facts, span.file, name) and is_plain_variable(facts, change.site, name)
+    if is_argument(facts, change.site, name) or not is_alone:
         return ()  # what has the tensor under another name would keep the old values
     off = change.call is not None and change.call.mode != "grad"
     whole = only_block_of(facts, span.file, statement) if off else statement

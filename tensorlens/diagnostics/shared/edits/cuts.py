@@ -1,25 +1,20 @@
-"""Makes the edits that let a gradient go past a cut: without `detach()`, `item()`, a decorator or a `no_grad` block."""
+"""Makes the edits that let a gradient go past a cut: without `detach()`, `item()` or NumPy."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from tensorlens.analysis.code_around import (
-    block_around,
-    first_line,
-    parent_of,
-    scope_around,
-    statement_at,
-)
-from tensorlens.analysis.naming.variables import assigned_in, read_in
+from tensorlens.analysis.code_around import scope_around, statement_at
+from tensorlens.analysis.naming.assignments import assigned_pairs
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import without_statement, wrapped
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import line_at
 
 _LOOSE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.GeneratorExp)
+_NUMBER_MODULES = ("np", "numpy", "math", "json", "statistics", "random")
 _NUMBERS = ("item", "detach", "data", "tolist")
 
 
@@ -93,6 +88,38 @@ def without_conversion(facts: TraceIndex, span: Span) -> Edit | None:
             begin = step.value
         return _without_end(facts, begin, node, span.file)
     return None
+
+
+def needs_number(facts: TraceIndex, span: Span) -> bool:
+    """Returns whether the function around a conversion passes the number, or what it computes from it, to code that a
+    tensor would break: `round(loss.item(), 2)`."""
+    nodes = list(ast.walk(scope_around(facts, span.file, span.line)))
+    made = [pair for each in nodes if isinstance(each, ast.stmt) for pair in assigned_pairs(each)]
+    names, parts = set[str](), {id(facts.names.syntax.node(span))}
+    while True:
+        parts |= {id(n) for n in nodes if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)}
+        more = {
+            target.id
+            for target, value in made
+            if isinstance(target, ast.Name) and any(id(part) in parts for part in _summands(value))
+        }
+        if more <= names:
+            break
+        names |= more
+    calls = (each for each in nodes if isinstance(each, ast.Call) and _takes_numbers(each.func))
+    return any(id(part) in parts for call in calls for value in call.args for part in _summands(value))
+
+
+def _summands(value: ast.expr) -> Iterator[ast.expr]:
+    """Yields an expression and, of arithmetic, its operands."""
+    yield value
+    for side in (value.left, value.right) if isinstance(value, ast.BinOp) else ():
+        yield from _summands(side)
+
+
+def _takes_numbers(function: ast.expr) -> bool:
+    name = ast.unparse(function)
+    return name in ("round", "range", "divmod", "complex") or root_of(name) in _NUMBER_MODULES
 
 
 def argument_itself(facts: TraceIndex, span: Span, as_list: bool) -> Edit | None:
@@ -213,99 +240,3 @@ def values_for_indices(facts: TraceIndex, span: Span | None) -> Edit | None:
             begin = whole.end_column - len("indices")
             return Edit(Span(span.file, whole.end_line, begin, whole.end_line, whole.end_column), "values")
     return None
-
-
-def without_decorator(facts: TraceIndex, span: Span) -> Edit | None:
-    """Removes the decorator on the line of `span`."""
-    text = facts.trace.sources.get(span.file, "")
-    line = line_at(text, span.line)
-    if not line.lstrip().startswith("@") or span.line != span.end_line:
-        return None
-    return Edit(Span(span.file, span.line, 0, span.line + 1, 0), "")
-
-
-def only_around(facts: TraceIndex, span: Span, needed: set[int], ran: set[int]) -> tuple[Edit, ...]:
-    """Turns gradients off for a while: `torch.set_grad_enabled(False)` becomes `with torch.no_grad():`.
-
-    The block gets the statements that follow, up to the first one on a line of `needed`. The switch is left out if none
-    of these is on a line of `ran`, where torch computed something.
-    """
-    statement = statement_at(facts, span.file, span.line)
-    node = facts.names.syntax.node(span)
-    if not isinstance(statement, ast.Expr) or statement.value is not node or not isinstance(node, ast.Call):
-        return ()
-    block = block_around(facts, span.file, statement)
-    following = block[next((i for i, each in enumerate(block) if each is statement), len(block)) + 1 :]
-    inside: list[ast.stmt] = []
-    for each in following:
-        if any(first_line(each) <= line <= (each.end_lineno or each.lineno) for line in needed):
-            break
-        inside.append(each)
-    around = parent_of(facts, span.file, statement)
-    if isinstance(around, ast.If) and around.body == [statement] and not around.orelse:
-        return _switched(facts, span, around, node)
-    if not any(_covers(each, line) for each in inside for line in ran):
-        removed = without_statement(facts, span.file, span.line) if following else None
-        return () if removed is None else (removed,)
-    torch = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
-    edits = wrapped(facts, span.file, inside[0].lineno, inside[-1].lineno, f"with {torch}.no_grad():")
-    if edits is None or not torch:
-        return ()
-    begin, head = Span(span.file, statement.lineno, 0, statement.lineno + 1, 0), edits[0]
-    indent = head.text.partition("with")[0]
-    rest = (Edit(head.span, "    "), *edits[1:])
-    return Edit(begin, f"{indent}with {torch}.no_grad():\n"), *rest
-
-
-def _switched(facts: TraceIndex, span: Span, around: ast.If, call: ast.Call) -> tuple[Edit, ...]:
-    """Turns gradients on too: `if phase == "val": torch.set_grad_enabled(False)` becomes
-    `torch.set_grad_enabled(not phase == "val")`."""
-    whole = facts.span_of(around, span.file)
-    if whole.line != around.test.end_lineno or line_at(facts.trace.sources[span.file], whole.line).lstrip()[:2] != "if":
-        return ()
-    test = facts.code_of(around.test, span.file)
-    text = f"not ({test})" if isinstance(around.test, ast.BoolOp | ast.IfExp | ast.NamedExpr) else f"not {test}"
-    return (Edit(whole, f"{ast.unparse(call.func)}({text})"),)
-
-
-def unwrapped(facts: TraceIndex, span: Span, needed: set[int]) -> tuple[Edit, ...]:
-    """Takes the statements out of a `with` block, from the first one on a line of `needed` to the end of the block.
-
-    None if the block has several context managers, or if strings go over several lines.
-    """
-    statement = statement_at(facts, span.file, span.line)
-    if not isinstance(statement, ast.With) or len(statement.items) != 1 or statement.items[0].optional_vars is not None:
-        return ()
-    body = statement.body
-    if statement.lineno != statement.items[0].context_expr.lineno or body[0].lineno == statement.lineno:
-        return ()
-    at = next((i for i, each in enumerate(body) if any(_covers(each, line) for line in needed)), None)
-    if at is None:
-        return ()
-    if not _is_chain(body[at:]):
-        return ()
-    text = facts.trace.sources[span.file]
-    first, last = first_line(body[at]), body[-1].end_lineno or body[-1].lineno
-    shift = body[0].col_offset - statement.col_offset
-    parts = [part for each in body for part in ast.walk(each) if isinstance(part, ast.Constant | ast.JoinedStr)]
-    if any(part.lineno != part.end_lineno for part in parts):
-        return ()
-    edits = [Edit(Span(span.file, n, 0, n, shift), "") for n in range(first, last + 1) if line_at(text, n).strip()]
-    if any(line_at(text, each.span.line)[:shift].strip() for each in edits):
-        return ()
-    head = [] if at else [Edit(Span(span.file, statement.lineno, 0, statement.lineno + 1, 0), "")]
-    return (*head, *edits)
-
-
-def _is_chain(statements: list[ast.stmt]) -> bool:
-    """Returns whether each statement after the first uses what one before it assigns: all serve one result."""
-    given = set[str]()
-    for position, statement in enumerate(statements):
-        if position and given.isdisjoint(read_in(statement)):
-            return False
-        given |= assigned_in(statement)
-    return True
-
-
-def _covers(statement: ast.stmt, line: int) -> bool:
-    return first_line(statement) <= line <= (statement.end_lineno or statement.lineno)

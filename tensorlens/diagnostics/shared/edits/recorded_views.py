@@ -6,11 +6,10 @@ import ast
 from typing import TypeGuard
 
 from tensorlens.analysis.code_around import block_around, function_around, parent_of, statement_at
-from tensorlens.diagnostics.shared.edits.statements import moved_before
+from tensorlens.diagnostics.shared.edits.statements import indents, moved_before
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import line_at
 
 
 def view_outside_no_grad(rejected: RejectedCall, place: Span) -> tuple[Edit, ...] | None:
@@ -50,11 +49,9 @@ def _out_of_block(
         return None
     if len(block_around(facts, place.file, statement)) > 1:
         return moved_before(facts, place.file, statement.lineno, around.lineno)
-    source = facts.trace.sources[place.file]
     first, last = statement.lineno, statement.end_lineno or statement.lineno
-    outer = len(line_at(source, around.lineno)) - len(line_at(source, around.lineno).lstrip())
-    inner = len(line_at(source, first)) - len(line_at(source, first).lstrip())
-    if first == around.lineno or first != last or inner <= outer:
+    outer, inner = (indents(facts, place.file, line)[0] for line in (around.lineno, first))
+    if first == around.lineno or first != last or not inner.startswith(outer) or inner == outer:
         return None
-    head = Edit(Span(place.file, around.lineno, 0, first, inner), " " * outer)
+    head = Edit(Span(place.file, around.lineno, 0, first, len(inner)), outer)
     return (head,)

@@ -16,8 +16,6 @@ from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import line_at, lines_of
 
-_INDENT = "    "
-
 
 def inserted_before(facts: TraceIndex, file: str, line: int, code: str) -> Edit | None:
     """Adds the lines of `code` before the statement at a line."""
@@ -104,8 +102,10 @@ def wrapped(facts: TraceIndex, file: str, first: int, last: int, header: str) ->
     top, bottom = first_line(begin), end.end_lineno or end.lineno
     if bottom < top or _has_long_string(facts, file, top, bottom):
         return None
-    head = Edit(Span(file, top, 0, top, 0), f"{_indent(facts, file, top)}{header}\n{_INDENT}")
-    rest = [Edit(Span(file, n, 0, n, 0), _INDENT) for n in range(top + 1, bottom + 1) if _line(facts, file, n).strip()]
+    outer, inner = indents(facts, file, top)
+    more = inner.removeprefix(outer)
+    head = Edit(Span(file, top, 0, top, 0), f"{outer}{header}\n{more}")
+    rest = [Edit(Span(file, n, 0, n, 0), more) for n in range(top + 1, bottom + 1) if _line(facts, file, n).strip()]
     return head, *rest
 
 
@@ -140,6 +140,12 @@ def _alone(facts: TraceIndex, file: str, line: int) -> ast.stmt | None:
     if any(other.lineno == first or all(each is not statement for each in ast.walk(other)) for other in around):
         return None
     return statement
+
+
+def indents(facts: TraceIndex, file: str, line: int) -> tuple[str, str]:
+    """Returns the indentation of a line, and that of a block below it: with a tab where the line has tabs."""
+    outer = _indent(facts, file, line)
+    return outer, outer + ("\t" if "\t" in outer else "    ")
 
 
 def _indent(facts: TraceIndex, file: str, line: int) -> str:

@@ -10,7 +10,7 @@ from tensorlens.analysis.naming.code_text import OPERATORS
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import ONLY_IN_PLACE, arguments_text, needs_brackets
-from tensorlens.diagnostics.shared.edits.statements import is_alone, module_name
+from tensorlens.diagnostics.shared.edits.statements import indents, is_alone, module_name
 from tensorlens.records.report import Edit
 
 _MODULES = ("torch", "Tensor", "F", "nn", "functional", "init")
@@ -124,7 +124,7 @@ def copied_into(
         return Edit(place, write)
     if not is_alone(facts, file, statement):
         return None
-    return Edit(place, f"with {torch}.no_grad():\n{' ' * place.column}    {write}")
+    return Edit(place, f"with {torch}.no_grad():\n{indents(facts, file, place.line)[1]}{write}")
 
 
 def new_value(facts: TraceIndex, file: str, statement: ast.stmt, name: str = "") -> str | None:
