@@ -123,7 +123,8 @@ def _has_modes(trace: Trace) -> bool:
 
 def _is_measured(release: Path) -> bool:
     version = _VERSION.search(release.read_text(encoding="utf-8"))
-    return version is not None and version[1] in MEASURED.read_text(encoding="utf-8").split()
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return version is not None and f"{version[1]} {python}" in MEASURED.read_text(encoding="utf-8").splitlines()
 
 
 def _answer_file(release: Path) -> Path | None:
