@@ -16,8 +16,8 @@ from support.warm import Ran, Warm
 from tensorlens.records.error_messages import entry
 
 _QUOTED = re.search(r"^torch==(\S+)$", (Path(__file__).parents[2] / "constraints.txt").read_text(), re.MULTILINE)
-_RELEASE = version("torch").partition("+")[0]
-IS_QUOTED = _QUOTED is not None and _QUOTED[1].partition("+")[0] == _RELEASE
+RELEASE = version("torch").partition("+")[0]
+IS_QUOTED = _QUOTED is not None and _QUOTED[1].partition("+")[0] == RELEASE
 """Whether this is the release whose words the pages quote."""
 _LAST = re.compile(r"^(?:AttributeError|ImportError|ModuleNotFoundError|TypeError): .*", re.MULTILINE)
 _ABSENT = re.compile(
@@ -30,6 +30,11 @@ _OTHERWISE = {
     "saved-tensor-modified-inplace--set-underscore": "a saved tensor does not lead to the tensor that `set_` changed",
 }
 """What earlier releases do otherwise, by script or code: looked at only where a test fails."""
+
+
+def in_this_release(text: str) -> str:
+    """Returns a text of the documents with the installed release of PyTorch where it names the quoted one."""
+    return text if _QUOTED is None else re.sub(rf"(?<=torch ){re.escape(_QUOTED[1])}\b", RELEASE, text)
 
 
 def difference(script: Path, code: str, warm: Warm) -> str:
@@ -61,7 +66,7 @@ def skip_if_different(script: Path, code: str, warm: Warm) -> None:
     """Skips a test that has failed, if the script can't make its mistake in this release."""
     reason = difference(script, code, warm)
     if reason:
-        pytest.skip(f"torch {_RELEASE}: {reason}")
+        pytest.skip(f"torch {RELEASE}: {reason}")
 
 
 def is_quiet(ran: Ran, script: Path, warm: Warm) -> bool:
