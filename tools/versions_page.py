@@ -69,6 +69,7 @@ COLUMNS = ["torch", "Python", "Commit", "Recorder", "Scripts", *GROUPS, "Without
 def measure(python: Path, one_in: int) -> Result:
     """Runs the tests in an environment, and returns their counts. `one_in`: of so many scripts and pages."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    commit = _commit()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         files = [file for group in GROUPS.values() for file in group]
@@ -79,7 +80,7 @@ def measure(python: Path, one_in: int) -> Result:
     command = [str(python), "-c", _ABOUT]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/", env=environment).stdout
     torch, version, is_compiled = json.loads(printed)
-    about = {"torch": torch, "python": version, "commit": _commit(), "compiled": is_compiled, "one_in": one_in}
+    about = {"torch": torch, "python": version, "commit": commit, "compiled": is_compiled, "one_in": one_in}
     return about | _counted(cases)
 
 
