@@ -66,7 +66,7 @@ cause is found to its lines, of those that were run and were right when the scor
 COLUMNS = ["torch", "Python", "Commit", "Recorder", "Scripts", *GROUPS, "Without", "Failed", "Tier 1", "Tier 2"]
 
 
-def measure(python: Path, one_in: int) -> Result:
+def measure(python: Path, one_in: int, workers: int) -> Result:
     """Runs the tests in an environment, and returns their counts. `one_in`: of so many scripts and pages."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     commit = _commit()
@@ -74,7 +74,7 @@ def measure(python: Path, one_in: int) -> Result:
         report = Path(folder, "report.xml")
         files = [file for group in GROUPS.values() for file in group]
         options = ["-q", "-p", "no:cacheprovider", "-p", "tools.one_in", f"--one-in={one_in}", f"--junitxml={report}"]
-        command = [str(python), "-m", "pytest", *options, *files]
+        command = [str(python), "-m", "pytest", f"-n{workers}", *options, *files]
         subprocess.run(command, cwd=ROOT, env=environment, check=False)
         cases = list(ElementTree.parse(report).iter("testcase"))
     command = [str(python), "-c", _ABOUT]
@@ -85,7 +85,9 @@ def measure(python: Path, one_in: int) -> Result:
 
 
 def _commit() -> str:
-    """Returns the commit of this checkout, with a "+" if files differ from it."""
+    """Returns the commit of this checkout, with a "+" if files differ from it; "" where this is no checkout."""
+    if shutil.which("git") is None:
+        return ""
     command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
@@ -219,16 +221,17 @@ def main() -> None:
     parser.add_argument("releases", nargs="*", choices=[*known, []], help="the releases to run")
     parser.add_argument("--python", type=Path, help="run in this environment instead")
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="run one in N scripts and pages")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="run so many tests side by side")
     chosen = parser.parse_args()
     if chosen.python is not None:
-        _keep(measure(chosen.python.absolute(), chosen.sample))
+        _keep(measure(chosen.python.absolute(), chosen.sample, chosen.workers))
         return
     for release, version in RELEASES:
         if release not in (chosen.releases or known):
             continue
         folder = Path(tempfile.mkdtemp(prefix=f"torch-{release}-"))
         try:
-            _keep(measure(build(release, version, folder), chosen.sample))
+            _keep(measure(build(release, version, folder), chosen.sample, chosen.workers))
         finally:
             shutil.rmtree(folder)
 
