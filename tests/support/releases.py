@@ -7,6 +7,8 @@ the reason is a line of `docs/versions.md`. Plain Python decides that, without t
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -35,6 +37,22 @@ _OTHERWISE = {
 def in_this_release(text: str) -> str:
     """Returns a text of the documents with the installed release of PyTorch where it names the quoted one."""
     return text if _QUOTED is None else re.sub(rf"(?<=torch ){re.escape(_QUOTED[1])}\b", RELEASE, text)
+
+
+def imports_compute() -> bool:
+    """Returns whether the modules that a first optimizer imports call functions of PyTorch."""
+    program = """
+import torch
+class Counted(torch.overrides.TorchFunctionMode):
+    calls = 0
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        Counted.calls += 1
+        return func(*args, **(kwargs or {}))
+with Counted():
+    import torch._dynamo
+raise SystemExit(Counted.calls > 0)
+"""
+    return not IS_QUOTED and subprocess.run([sys.executable, "-c", program], check=False).returncode == 1
 
 
 def difference(script: Path, code: str, warm: Warm) -> str:
