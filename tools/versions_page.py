@@ -61,7 +61,7 @@ programs, lessons and README are always run whole. "Recorder" is what recorded t
 in Python. "Without" counts the tests that were skipped because the release does something otherwise than 2.13.0, whose
 words the pages quote; the reasons are below the table. "Tier 1" and "tier 2" are the scripts of the catalogue whose
 cause is found to its lines, of those that were run and were right when the score was last recorded. A test that failed
-is run again, alone: a busy machine exceeds time limits.
+is run again, alone: a busy machine exceeds time limits. "(2 at ...)": this happened to 2 tests, at a later commit.
 
 """
 COLUMNS = ["torch", "Python", "Commit", "Recorder", "Scripts", *GROUPS, "Without", "Failed", "Tier 1", "Tier 2"]
@@ -91,7 +91,7 @@ def again(python: Path, result: Result) -> Result:
         result["reasons"].setdefault(reason, []).extend(names)
     commit = _commit()
     if ids and commit not in result["commit"]:
-        result["commit"] += f", {len(ids)} tests again at {commit}"
+        result["commit"] += f" ({len(ids)} at {commit})"
     return result | {"failed": second["failed"]}
 
 
