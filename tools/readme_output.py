@@ -30,7 +30,7 @@ def output(command: str) -> str:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=600,
         check=False,
     )
     if ended.returncode not in (0, 1):

@@ -16,7 +16,7 @@ from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, stat
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Gradient, Write
-from tensorlens.records.source import column_of, line_at
+from tensorlens.records.source import block_of, column_of, line_at
 
 
 def _text(values: Any) -> str | None:
@@ -153,8 +153,8 @@ class Reader:
         self.versions = model.Versions(*row)
 
     def _read_site(self, row: rows.SiteRow) -> None:
-        line, end_line, column, end_column = row.position
         text = self._sources.get(row.file, "")
+        line, end_line, column, end_column = block_of(text, row.position) if row.of_block else row.position
         start, end = column_of(line_at(text, line), column), column_of(line_at(text, end_line), end_column)
         span = model.Span(row.file, line, start, end_line, end)
         site = model.Site(row.site, span, row.function, row.caller, row.targets, row.through)

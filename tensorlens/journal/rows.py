@@ -56,6 +56,7 @@ class SiteRow(NamedTuple):
     targets: tuple[str, ...]
     caller: int | None
     through: str
+    of_block: bool  # enters or leaves a `with` block; the position is that of its manager
 
 
 class SourceRow(NamedTuple):

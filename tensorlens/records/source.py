@@ -57,6 +57,19 @@ def tree_of(text: str) -> ast.Module | None:
         return None
 
 
+def block_of(text: str, manager: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    """Returns the position of the `with` statement that has a manager at this position: as in a `SiteRow`."""
+    for node in ast.walk(tree_of(text) or ast.Module([], [])):
+        if isinstance(node, ast.With | ast.AsyncWith):
+            if manager in [_position(item.context_expr) for item in node.items]:
+                return _position(node)
+    return manager
+
+
+def _position(node: ast.expr | ast.stmt) -> tuple[int, int, int, int]:
+    return node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0
+
+
 def text_of(text: str, span: Span) -> str:
     """Returns the text that `span` covers; parts of the span outside `text` are ignored."""
     lines = lines_of(text)[max(span.line - 1, 0) : max(span.end_line, 0)]

@@ -50,14 +50,17 @@ def unseen_in_this_torch() -> str:
             return ""
         if not answer.exists():
             answer.parent.mkdir(parents=True, exist_ok=True)
-            _keep(answer, check())
+            found = check()
+            if found is None:
+                return ""
+            _keep(answer, found)
         unseen = json.loads(answer.read_text(encoding="utf-8"))["unseen"]
         return REASON.format(", ".join(map(str, unseen))) if unseen else ""
     return ""
 
 
-def check() -> list[str]:
-    """Runs the program of the check. Returns what its trace lacks."""
+def check() -> list[str] | None:
+    """Runs the program of the check. Returns what its trace lacks; None if the program was stopped before its end."""
     with tempfile.TemporaryDirectory(prefix="tensorlens-check-") as folder:
         script = Path(folder, "self_check.py")
         script.write_bytes(PROGRAM.read_bytes())
@@ -65,7 +68,7 @@ def check() -> list[str]:
             options = RunOptions(timeout=_SECONDS, output=nowhere.fileno())
             reader, exited, follower = run_child(Target("file", str(script)), ChildRun(options))
             trace = follower.trace(exited_script(reader, exited))
-    return unseen_in(trace)
+    return None if trace.script.outcome in ("timeout", "interrupted") else unseen_in(trace)
 
 
 def unseen_in(trace: Trace) -> list[str]:
@@ -123,7 +126,8 @@ def _has_modes(trace: Trace) -> bool:
 
 def _is_measured(release: Path) -> bool:
     version = _VERSION.search(release.read_text(encoding="utf-8"))
-    return version is not None and version[1] in MEASURED.read_text(encoding="utf-8").split()
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return version is not None and f"{version[1]} {python}" in MEASURED.read_text(encoding="utf-8").splitlines()
 
 
 def _answer_file(release: Path) -> Path | None:

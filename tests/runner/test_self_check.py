@@ -56,6 +56,14 @@ def test_an_unknown_release_is_checked_once_and_reported(
     assert json.loads(answer.read_text()) == {"unseen": ["checkpoints", "optimizer steps"]}
 
 
+def test_a_check_that_ran_out_of_time_says_nothing_and_is_made_again(
+    unknown: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(self_check, "_SECONDS", 0.2)  # too few to import PyTorch
+    assert self_check.unseen_in_this_torch() == ""
+    assert list(unknown.iterdir()) == []
+
+
 def test_without_a_folder_for_the_answer_nothing_is_checked(unknown: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unknown.write_text("a file, no folder")
     monkeypatch.setattr(self_check, "check", lambda: pytest.fail("checked"))

@@ -8,6 +8,7 @@ import random
 import struct
 import subprocess
 import sys
+import time
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -253,3 +254,46 @@ def test_what_a_full_disk_has_no_room_for_is_read_from_the_pipe(
         for end in ends:
             os.close(end)
     assert found == list(range(40)) if is_read else 1 < len(found) < 40
+
+
+def test_a_program_that_forks_has_no_thread_of_the_lens_beside_it(tmp_path: Path) -> None:
+    """Python 3.12 and later warn of a fork while other threads run, and the warning may be an error."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, time, warnings\n"
+        "import torch\n"
+        "warnings.simplefilter('error')\n"
+        "def threads():\n"
+        "    return len(os.listdir('/proc/self/task'))\n"
+        "with_ours = threads()\n"
+        "for _ in range(20):\n"
+        "    torch.ones(2)\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        os._exit(threads() - 1)\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n"
+        "time.sleep(0.1)\n"
+        "assert threads() == with_ours\n"
+    )
+    trace = run_script(Target("file", str(script)))
+    assert (trace.script.outcome, [failure.message for failure in trace.failures]) == ("ok", [])
+    assert sum(isinstance(event, Call) for event in trace.events) == 20
+
+
+def test_the_thread_ends_before_a_fork_and_starts_after_it(tmp_path: Path) -> None:
+    def threads() -> set[str]:
+        return {task.name for task in Path("/proc/self/task").iterdir()}
+
+    with (tmp_path / "journal").open("w+b") as journal:
+        rows: list[Any] = [plain(GapRow("before", None))]
+        before = threads()
+        sink = JournalWriter(rows, journal.fileno())
+        sink.pause()
+        assert threads() == before
+        sink.resume()
+        for _ in range(200):
+            if len(threads()) > len(before) and not rows:
+                break
+            time.sleep(0.05)
+        assert rows == []
+        sink.close()

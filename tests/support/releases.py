@@ -7,6 +7,8 @@ the reason is a line of `docs/versions.md`. Plain Python decides that, without t
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,8 +18,8 @@ from support.warm import Ran, Warm
 from tensorlens.records.error_messages import entry
 
 _QUOTED = re.search(r"^torch==(\S+)$", (Path(__file__).parents[2] / "constraints.txt").read_text(), re.MULTILINE)
-_RELEASE = version("torch").partition("+")[0]
-IS_QUOTED = _QUOTED is not None and _QUOTED[1].partition("+")[0] == _RELEASE
+RELEASE = version("torch").partition("+")[0]
+IS_QUOTED = _QUOTED is not None and _QUOTED[1].partition("+")[0] == RELEASE
 """Whether this is the release whose words the pages quote."""
 _LAST = re.compile(r"^(?:AttributeError|ImportError|ModuleNotFoundError|TypeError): .*", re.MULTILINE)
 _ABSENT = re.compile(
@@ -30,6 +32,27 @@ _OTHERWISE = {
     "saved-tensor-modified-inplace--set-underscore": "a saved tensor does not lead to the tensor that `set_` changed",
 }
 """What earlier releases do otherwise, by script or code: looked at only where a test fails."""
+
+
+def in_this_release(text: str) -> str:
+    """Returns a text of the documents with the installed release of PyTorch where it names the quoted one."""
+    return text if _QUOTED is None else re.sub(rf"(?<=torch ){re.escape(_QUOTED[1])}\b", RELEASE, text)
+
+
+def imports_compute() -> bool:
+    """Returns whether the modules that a first optimizer imports call functions of PyTorch."""
+    program = """
+import torch
+class Counted(torch.overrides.TorchFunctionMode):
+    calls = 0
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        Counted.calls += 1
+        return func(*args, **(kwargs or {}))
+with Counted():
+    import torch._dynamo
+raise SystemExit(Counted.calls > 0)
+"""
+    return not IS_QUOTED and subprocess.run([sys.executable, "-c", program], check=False).returncode == 1
 
 
 def difference(script: Path, code: str, warm: Warm) -> str:
@@ -61,7 +84,7 @@ def skip_if_different(script: Path, code: str, warm: Warm) -> None:
     """Skips a test that has failed, if the script can't make its mistake in this release."""
     reason = difference(script, code, warm)
     if reason:
-        pytest.skip(f"torch {_RELEASE}: {reason}")
+        pytest.skip(f"torch {RELEASE}: {reason}")
 
 
 def is_quiet(ran: Ran, script: Path, warm: Warm) -> bool:

@@ -84,7 +84,9 @@ def _plain(request: dict[str, Any]) -> None:
     sys.argv = [request["script"], *request["argv"]]
     sys.path[0] = os.path.dirname(os.path.realpath(filename))
     module = types.ModuleType("__main__")
-    module.__dict__.update(__builtins__=builtins, __annotations__={}, __file__=filename, __cached__=None)
+    module.__dict__.update(__builtins__=builtins, __file__=filename, __cached__=None)
+    if "__annotations__" in vars(sys.modules["__main__"]):  # not since Python 3.14
+        module.__dict__.update(__annotations__={})
     sys.modules["__main__"] = module
     with open(filename, "rb") as file:
         code = compile(file.read(), filename, "exec", dont_inherit=True)

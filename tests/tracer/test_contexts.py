@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 import tensorlens
 from tensorlens.analysis.contexts import changes_between_runs, failed_backward, last_recomputed_checkpoint, open_region
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.records.model import Change, Region, Trace
+from tensorlens.records.model import Change, GradMode, Region, Trace
 from tensorlens.tracer.frames import bytecode
 from tensorlens.tracer.frames.captured_state import CapturedState
 
@@ -293,3 +293,22 @@ def test_outside_of_a_function() -> None:
     now = CapturedState(outer, lambda filename: True)
     found = {name: (old.text, new.text) for name, old, new in now.differences(before)}
     assert found == {"len(limit)": ("2", "3"), "scale": ("2.0", "3.0")}
+
+
+def entered_twice() -> None:
+    with torch.no_grad(), torch.set_grad_enabled(False):
+        torch.ones(2)
+
+
+def test_what_enters_and_leaves_a_block_is_at_the_whole_statement() -> None:
+    """Since Python 3.13, its instructions have the position of the manager."""
+    trace = traced(entered_twice)
+    modes = [event for event in trace.events if isinstance(event, GradMode)]
+    spans = [trace.sites[event.site].span for event in modes]
+    first = entered_twice.__code__.co_firstlineno + 1
+    whole, call = (
+        (first, 4, first + 1, 21),
+        (first, 26, first, 55),
+    )  # only `set_grad_enabled()` switches when it is called
+    found = [(span.line, span.column, span.end_line, span.end_column) for span in spans]
+    assert found == [whole, call, whole, whole, whole]

@@ -36,7 +36,9 @@ class Program:
         self._replaced = {} if config.compared is None else dict(config.compared.sources)
         self.checker: ClaimChecker | None = None
         self.module = types.ModuleType("__main__")
-        self.module.__dict__.update(__builtins__=builtins, __annotations__={})
+        self.module.__dict__["__builtins__"] = builtins
+        if "__annotations__" in vars(sys.modules["__main__"]):  # not since Python 3.14, unless the program has some
+            self.module.__dict__.update(__annotations__={})
         sys.modules["__main__"] = self.module
         sys.argv[:] = [self.name, *config.argv]
         self.filename = {"module": self.name, "stdin": "<stdin>"}.get(self.kind) or os.path.abspath(self.name)

@@ -57,9 +57,11 @@ def main(
     atexit.register(_close, stack, sink)
     recorder.leaving = lambda status: _leave(recorder, sink, status)
     os.register_at_fork(
+        before=sink.pause,
         after_in_child=lambda: _after_fork(recorder, sink),
         after_in_parent=lambda: _note_fork(recorder),
     )
+    os.register_at_fork(after_in_parent=sink.resume)
     error = None
     try:
         if interrupts is not None:

@@ -7,6 +7,7 @@ Known differences between the versions of CPython:
 
 - 3.12: the lowest bit of LOAD_ATTR's argument marks a method; LOAD_METHOD is gone. RETURN_CONST returns a constant.
 - 3.13: one instruction may load or store two local variables (LOAD_FAST_LOAD_FAST, STORE_FAST_LOAD_FAST, ...).
+- 3.13: what enters and leaves a `with` block has the position of its manager; before, that of the whole statement.
 - 3.14: `with` loads `__enter__` by LOAD_SPECIAL, not BEFORE_WITH; LOAD_SMALL_INT and LOAD_FAST_BORROW are new.
 - All: `f_lasti` may be an offset inside the caches of an instruction. The position of a store covers its target only.
 """
@@ -27,6 +28,7 @@ _ITEM_STORES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 _ITEM_AND_ATTRIBUTE_STORES = (*_ITEM_STORES, "STORE_ATTR")
 _CALLS = ("CALL", "CALL_FUNCTION_EX", "CALL_KW")
 _WITH = ("BEFORE_WITH", "LOAD_SPECIAL")
+_ENTERING = {dis.opmap.get(name, -1) for name in ("BEFORE_WITH", "BEFORE_ASYNC_WITH", "LOAD_SPECIAL")}
 _NO_EFFECT = ("CACHE", "NOP", "EXTENDED_ARG", "COPY", "SWAP")
 _MUTATORS = frozenset(
     "append extend insert pop remove clear update setdefault popitem add discard sort reverse appendleft".split()
@@ -37,6 +39,28 @@ _MUTATORS = frozenset(
 def instructions(code: CodeType) -> Instructions:
     """Returns the instructions of a code object."""
     return tuple(dis.get_instructions(code))
+
+
+def is_of_block(code: CodeType, offset: int) -> bool:
+    """Returns whether an instruction enters or leaves a `with` block, and has the position of the block's manager."""
+    if not _AT_MANAGER:
+        return False
+    entries = _block_entries(code)
+    return bool(entries) and offset >= entries.get(tuple(code.co_positions())[offset // 2], offset + 1)
+
+
+@lru_cache(maxsize=64)
+def _block_entries(code: CodeType) -> dict[object, int]:
+    """Returns the offset at which each `with` block is entered, by the position of the instruction there."""
+    found: dict[object, int] = {}
+    if not _ENTERING.isdisjoint(code.co_code[::2]):
+        for index, position in enumerate(code.co_positions()):
+            if code.co_code[2 * index] in _ENTERING:
+                found.setdefault(position, 2 * index)
+    return found
+
+
+_AT_MANAGER = any(position[2] for position in _block_entries(compile("with a: b", "", "exec")))  # type: ignore[index]
 
 
 def names_read(instruction: dis.Instruction) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, SiteRow, SourceRow, optional
 from tensorlens.records.source import lines_of
 from tensorlens.tracer.frames.assignment_targets import targets_of
+from tensorlens.tracer.frames.bytecode import is_of_block
 from tensorlens.tracer.frames.local_tensors import LocalTensors
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 
@@ -29,6 +30,7 @@ OUTSIDE = "<outside the script>"
 DECORATOR = -2  # instead of an offset: the line of a function's decorator
 DEFINITION = -3  # instead of an offset: the line of its `def`
 CLASS = -4  # instead of an offset: the line of the class around it
+_More = tuple[tuple[str, ...], int, str, bool]  # the fields of a `SiteRow` after its position
 
 
 def _library_folders() -> tuple[str, ...]:
@@ -229,18 +231,17 @@ class Sites:
             if offset == DECORATOR
             else (position_of(code, offset), targets_of(code, offset))
         )
-        site = self._write(code.co_filename, code.co_qualname, position, (targets, parent, through))
+        of_block = offset >= 0 and is_of_block(code, offset)
+        site = self._write(code.co_filename, code.co_qualname, position, (targets, parent, through, of_block))
         self._writable(code)[offset] = site
         self._stored_to = targets
         return site
 
-    def _write(
-        self, file: str, function: str, position: Position, more: tuple[tuple[str, ...], int, str] = ((), NOWHERE, "")
-    ) -> int:
+    def _write(self, file: str, function: str, position: Position, more: _More = ((), NOWHERE, "", False)) -> int:
         """Adds a site. Its row is written before any other row can name it, even if Ctrl-C interrupts."""
         site = self._count
-        targets, caller, through = more
-        self._rows.write(SiteRow, site, file, function, position, targets, optional(caller), through)
+        targets, caller, through, of_block = more
+        self._rows.write(SiteRow, site, file, function, position, targets, optional(caller), through, of_block)
         self._count = site + 1
         return site
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import _thread
+import ctypes
 import errno
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,6 +17,7 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, GapRow
 
 INTERVAL = 0.2  # seconds
+_MOST_WAITING = 1.0  # seconds for the thread to end
 _SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # makes every row of the terminal scroll again and leaves the cursor in its place
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -40,15 +43,33 @@ class JournalWriter:
         self._unwritten = memoryview(b"")
         self._written = 0  # bytes
         self._writing = _thread.RLock()
+        self._forks: int | None = 0  # being made now, each in a thread of the program; None: no thread starts again
+        self._later = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._start_later)
         self._stop = _thread.allocate_lock()
-        self._stop.acquire()
-        _thread.start_new_thread(self._run, ())
+        self._start()
 
-    def _run(self) -> None:
-        while not self._stop.acquire(timeout=INTERVAL):
+    def _start_later(self, _: object) -> int:
+        """Starts the thread unless it runs, when no fork is being made. Returns 0, as Python asks of such a call."""
+        if self._forks:
+            ctypes.pythonapi.Py_AddPendingCall(self._later, None)
+        elif self._forks is not None and not self._stop.locked():
+            self._start()
+        return 0
+
+    def _start(self) -> None:
+        self._stop, self._ended = _thread.allocate_lock(), _thread.allocate_lock()
+        self._stop.acquire()
+        self._ended.acquire()
+        _thread.start_new_thread(self._run, (self._stop, self._ended))
+
+    def _run(self, stop: _thread.LockType, ended: _thread.LockType) -> None:
+        self._number = _thread.get_native_id()
+        while not stop.acquire(timeout=INTERVAL):
             if os.getppid() != self._reader_pid:
                 self._go_on_alone()
             self.flush()
+        stop.release()
+        ended.release()
 
     def _go_on_alone(self) -> None:
         """Stops writing: the reader was killed. Repairs the terminal, at which the program goes on."""
@@ -105,13 +126,37 @@ class JournalWriter:
         self._descriptor, self._overflows = descriptor, True
         self._write()
 
+    def pause(self) -> None:
+        """Ends the thread before a fork: Python warns of a fork while other threads run."""
+        if self._forks is None:
+            return
+        self._forks += 1
+        if self._stop.locked():
+            self._stop.release()
+        if self._ended.acquire(timeout=_MOST_WAITING):
+            self._ended.release()
+            latest = time.monotonic() + _MOST_WAITING
+            while os.path.exists(f"/proc/self/task/{self._number}") and time.monotonic() < latest:
+                time.sleep(0.0001)
+
+    def resume(self) -> None:
+        """Starts the thread again after a fork. Python 3.13 counts threads after this, and before any other code runs.
+
+        So the start is a pending call of Python's: it runs as soon as the program does.
+        """
+        if self._forks is not None:
+            ctypes.pythonapi.Py_AddPendingCall(self._later, None)
+            self._forks -= 1  # the last instruction: from here on, the pending call may start it
+
     def abandon(self) -> None:
         """Writes nothing any more, in a forked child. The thread does not exist there, and its lock may be locked."""
+        self._forks = None
         self._writing = _thread.RLock()
         self._descriptor = None
         self._rows.clear()
 
     def close(self) -> None:
+        self._forks = None
         self.flush()
         if self._stop.locked():
             self._stop.release()
