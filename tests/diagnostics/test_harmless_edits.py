@@ -103,6 +103,12 @@ for step in range(4):
     for opt in opts:
         opt.step()
 """,
+    "a decorated function named as that of a module": f"""{_START}w = torch.ones(3, requires_grad=True)
+@torch.no_grad()
+def forward(x):
+    return w * x
+forward(torch.ones(3)).sum().backward()
+""",
     "layers added to a list": _class(
         "self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]",
         "        for layer in [torch.tanh] + self.layers:\n            x = layer(x)\n",

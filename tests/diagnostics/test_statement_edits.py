@@ -7,7 +7,7 @@ import functools
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.folders import PROGRAMS
 from support.traces import written_alias
@@ -59,6 +59,7 @@ def simple(source: str) -> list[str]:
 sources = st.sampled_from(FILES)
 
 
+@settings(deadline=None)
 @given(sources, st.data())
 def test_an_added_statement_changes_no_other(source: str, data: st.DataObject) -> None:
     line = data.draw(st.integers(1, source.count("\n")))
@@ -68,6 +69,7 @@ def test_an_added_statement_changes_no_other(source: str, data: st.DataObject) -
             assert simple(edited(source, [edit])) == sorted([*simple(source), ast.dump(ast.parse("added(1)").body[0])])
 
 
+@settings(deadline=None)
 @given(sources, st.data())
 def test_a_moved_statement_stays_the_same(source: str, data: st.DataObject) -> None:
     line, target = (data.draw(st.integers(1, source.count("\n"))) for _ in range(2))
@@ -77,6 +79,7 @@ def test_a_moved_statement_stays_the_same(source: str, data: st.DataObject) -> N
             assert simple(edited(source, edits)) == simple(source)
 
 
+@settings(deadline=None)
 @given(sources, st.data())
 def test_wrapped_statements_stay_the_same(source: str, data: st.DataObject) -> None:
     first = data.draw(st.integers(1, source.count("\n")))

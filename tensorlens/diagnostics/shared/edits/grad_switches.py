@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tensorlens.analysis.code_around import block_around, first_line, parent_of, statement_at
+from tensorlens.analysis.code_around import block_around, class_around, first_line, parent_of, statement_at
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.trace_index import TraceIndex
@@ -28,18 +28,18 @@ def without_decorator(facts: TraceIndex, span: Span) -> Edit | None:
     if function is None or not _is_chain([each for each in function.body if not _is_text(each)]):
         return None
     nodes = [node for _, tree in facts.trees() for node in ast.walk(tree)]
+    is_module = function.name == "forward" and class_around(facts, span.file, function.lineno) is not None
+    name = _module_name(facts, function, span.file) if is_module else function.name
     used = [n for n in nodes if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)]
-    called, name = {id(n.func) for n in nodes if isinstance(n, ast.Call)}, _called_as(facts, function, span.file)
+    called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
     places = [n for n in used if last_name(n) == name]
-    if len([n for n in places if id(n) in called or function.name != "forward"]) != 1:
+    if len([n for n in places if id(n) in called or not is_module]) != 1:
         return None
     return Edit(Span(span.file, span.line, 0, span.line + 1, 0), "")
 
 
-def _called_as(facts: TraceIndex, function: ast.FunctionDef | ast.AsyncFunctionDef, file: str) -> str:
-    """Returns the name by which lines call a function; for the `forward` of a module, the last name of the module."""
-    if function.name != "forward":
-        return function.name
+def _module_name(facts: TraceIndex, function: ast.FunctionDef | ast.AsyncFunctionDef, file: str) -> str:
+    """Returns the last name of a module by which lines call its `forward`."""
     first, last = function.lineno, function.end_lineno or function.lineno
     for site in facts.trace.sites:
         is_inside = site.function.endswith(".forward") and first <= site.span.line <= last and site.span.file == file
