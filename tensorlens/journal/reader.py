@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from tensorlens.journal import compact_calls, rows, sample_rows
+from tensorlens.journal.call_counts import CallCounts
 from tensorlens.journal.retention import WINDOW, CallRun, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
@@ -16,8 +16,6 @@ from tensorlens.records import callbacks, claim, failure_context, model, observa
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Gradient, Write
 from tensorlens.records.source import column_of, line_at
-
-_MAX_TEMPLATES = 1 << 20  # many times what the recorder makes
 
 
 def _text(values: Any) -> str | None:
@@ -35,11 +33,9 @@ class Reader:
         self._nbytes: dict[int, int] = {}  # of storages
         self._tensors: dict[int, rows.TensorRow] = {}
         self._templates: dict[int, rows.CallTemplateRow] = {}
-        self._lengths = array("q")  # template -> how many ints a call of it is; 0: there is no such template
-        self._compact_calls = array("q")  # template -> how many calls of it there were
+        self._compact_calls = CallCounts(self._templates)
         self._retention = Retention(window, self._tensors)
         self._within = ""
-        self._is_step_counted = False
         self._gaps: Counter[rows.GapRow] = Counter()
         self._count = 0
         self._started: dict[int, int] = {}  # token of a backward pass -> index of its first event
@@ -91,13 +87,8 @@ class Reader:
             raise ValueError(f"no row begins with {batch[known]!r}")
 
     def _add_compact_calls(self, calls: bytes) -> None:
-        ends = compact_calls.ends(calls, self._lengths)
-        run = CallRun(self._count, calls, ends, self._within)
-        if self._within:
-            for template in run.templates():
-                self._compact_calls[template] += self._counts(template)
-        else:
-            compact_calls.count(calls, ends, 0, run.stop, self._compact_calls)
+        run = CallRun(self._count, calls, self._compact_calls.ends(calls), self._within)
+        self._compact_calls.add(run)
         self._retention.add_run(run)
         self._count += run.stop
         if run.size < len(calls):
@@ -106,7 +97,7 @@ class Reader:
     @property
     def calls(self) -> int:
         """The number of calls so far, with those that a long run has folded."""
-        return self._totals.total() + sum(self._compact_calls)
+        return self._totals.total() + self._compact_calls.total
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
@@ -118,6 +109,7 @@ class Reader:
         builder = TraceBuilder(self._retention, self._templates, self._tensors, self._nbytes, records)
         events = builder.events()
         self.stepped = tuple(map(builder.record, self.steps))
+        totals = self._totals + self._compact_calls.by_op()
         return model.Trace(
             versions=self.versions,
             script=self.script,
@@ -130,31 +122,15 @@ class Reader:
             end=builder.record(self._end),
             claims=tuple(self._claims),
             assignments=tuple(builder.record(assignment) for assignment in self._assignments),
-            totals=tuple(model.Total(site, op, n) for (site, op), n in self._all_totals().items()),
+            totals=tuple(model.Total(site, op, n) for (site, op), n in totals.items()),
             callbacks=builder.record(called),
             inspection=builder.record(inspection),
             reference=None if self.reference is None else builder.record(compared),
         )
 
-    def _all_totals(self) -> Counter[tuple[int, str]]:
-        totals = self._totals.copy()
-        for number, calls in enumerate(self._compact_calls):
-            if calls:
-                template = self._templates[number]
-                totals[template.site, template.op] += calls
-        return totals
-
     def _add(self, content: Any) -> None:
         self._retention.add(self._count, content, self._within)
         self._count += 1
-
-    def _counts(self, template: int) -> bool:
-        """Returns whether a compact call adds to the number of calls. An optimizer step is one compact call for each
-        parameter: only the first of them counts."""
-        if not self._within or self._templates[template].op != self._within:
-            return True
-        first, self._is_step_counted = not self._is_step_counted, True
-        return first
 
     def _with_count(self, gap: model.Gap) -> model.Gap:
         return replace(gap, count=self._gaps[rows.GapRow(gap.reason, gap.site)])
@@ -184,17 +160,11 @@ class Reader:
         self._add(row)
 
     def _read_call_template(self, row: rows.CallTemplateRow) -> None:
-        if not 0 <= row.template < _MAX_TEMPLATES:
-            raise ValueError("a template has no such number")
-        missing = array("q", bytes(8 * max(row.template + 1 - len(self._lengths), 0)))
-        self._lengths += missing
-        self._compact_calls += missing
-        self._templates[row.template] = row
-        self._lengths[row.template] = 1 + 2 * max(row.inputs, 0) + compact_calls.TAIL
+        self._compact_calls.add_template(row)
 
     def _read_within(self, row: rows.WithinRow) -> None:
         self._within = row.step
-        self._is_step_counted = False
+        self._compact_calls.begin_step()
 
     def _read_alive(self, row: rows.AliveRow) -> None:
         self._retention.forget_all_but(row.tensors)

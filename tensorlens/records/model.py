@@ -305,11 +305,10 @@ class Trace:
 
     def position(self, index: int) -> int:
         """Returns the position in `events` of the first one with this index or a later one."""
-        if not self.events:
-            return 0
-        position = len(self.events) - 1 - (self.events[-1].index - index)  # if nothing after it was folded
-        if 0 <= position < len(self.events) and self.events[position].index == index:
-            return position
+        count = len(self.events)
+        likely = count - 1 - (self.events[-1].index - index) if count else 0  # nothing after it was folded
+        if 0 <= likely < count and self.events[likely].index == index:
+            return likely
         return bisect_left(self.events, index, key=_INDEX)
 
     def event(self, index: int | None) -> Event | None:
