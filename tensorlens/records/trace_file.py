@@ -20,7 +20,7 @@ from tensorlens.records.record_code import Decoder, decoder
 
 FORMAT = "tensorlens.trace"
 VERSION = 1
-MAX_BYTES = 128 * 1024 * 1024  # ten times the trace of a long run
+MAX_BYTES = 256 * 1024 * 1024  # twice the trace of a run that keeps 100,000 tensors, on as many lines
 _LARGEST = 2**64  # no number of a trace is larger: sequence numbers have 64 bits
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}
 
