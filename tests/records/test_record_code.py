@@ -12,11 +12,11 @@ from tensorlens.records.record_code import maker
 
 @pytest.mark.parametrize("kind", [Access, State, Failure])
 def test_a_made_record_is_one_of_the_class(kind: type) -> None:
-    values = [object() for _ in fields(kind)]  # type: ignore[arg-type]
+    values = [object() for _ in fields(kind)]
     made = maker(kind)(*values)
     assert type(made) is kind
     assert made == kind(*values)
     assert hash(made) == hash(kind(*values))
     assert repr(made) == repr(kind(*values))
     with pytest.raises(FrozenInstanceError):
-        setattr(made, fields(kind)[0].name, 1)  # type: ignore[arg-type]
+        setattr(made, fields(kind)[0].name, 1)
