@@ -97,7 +97,7 @@ def _processor_time() -> list[str]:
         "",
         f"Each workload {RUNS} times in a process of its own, with the start of Python and the import of torch: plain,",
         "and under `tensorlens explain`, in the program's process and in the command's own, which reads the journal",
-        "and prints the report. If the program keeps all cores busy, the last column is the ratio of the wall times too.",
+        "and prints the report. If the program keeps all cores busy, the last column is the ratio of wall times too.",
         "",
         *markdown_table(heads, rows),
         "",
