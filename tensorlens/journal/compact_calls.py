@@ -25,6 +25,11 @@ def numbers_of(call: bytes) -> tuple[int, ...]:
     return tuple(memoryview(call).cast("q"))
 
 
+def _ints(run: bytes) -> memoryview[int]:
+    """Returns the ints of a run; one that is cut short at its end is left out."""
+    return memoryview(run)[: len(run) // INT * INT].cast("q")
+
+
 def split(items: list[Any]) -> tuple[list[Row | bytes], int]:
     """Returns the rows and the runs in a batch, and how many of its items these are: all, unless one is neither."""
     found: list[Row | bytes] = []
@@ -54,7 +59,7 @@ def ends(run: bytes, lengths: array[int]) -> bytes:
 
     `lengths` holds the number of ints in a call of each template; 0 if there is no such template.
     """
-    numbers, found, position = memoryview(run)[: len(run) // INT * INT].cast("q"), array("I"), 0
+    numbers, found, position = _ints(run), array("I"), 0
     while position < len(numbers):
         template = numbers[position]
         size = lengths[template] if 0 <= template < len(lengths) else 0
@@ -67,7 +72,7 @@ def ends(run: bytes, lengths: array[int]) -> bytes:
 
 def count(run: bytes, ends: bytes, start: int, stop: int, counts: array[int]) -> None:
     """Adds the calls from number `start` to `stop` to the `counts` of their templates."""
-    numbers = memoryview(run).cast("q")
+    numbers = _ints(run)
     for first in starts(ends, start, stop):
         counts[numbers[first]] += 1
 
@@ -77,7 +82,7 @@ def by_result(run: bytes, ends: bytes, start: int, stop: int, needed: set[int] |
 
     Only tensors in `needed`, unless it is None.
     """
-    numbers, found = memoryview(run).cast("q"), dict[int, list[int]]()
+    numbers, found = _ints(run), dict[int, list[int]]()
     for number, end in enumerate(memoryview(ends).cast("I")[start:stop], start):
         tensor = numbers[end - TAIL]
         if needed is None or tensor in needed:
@@ -90,7 +95,7 @@ def by_result(run: bytes, ends: bytes, start: int, stop: int, needed: set[int] |
 
 def add_tensors(run: bytes, ends: bytes, start: int, stop: int, tensors: set[int]) -> None:
     """Adds every tensor that a call names to `tensors`, and perhaps `NONE`."""
-    numbers = memoryview(run).cast("q")
+    numbers = _ints(run)
     for first, end in zip(starts(ends, start, stop), memoryview(ends).cast("I")[start:stop], strict=True):
         tensors.update(numbers[first + 1 : end - TAIL + 1 : 2])
         tensors.add(numbers[end - TAIL + 1])

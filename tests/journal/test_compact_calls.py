@@ -96,7 +96,6 @@ def test_the_functions_in_c_do_the_same(seed: int, length: int) -> None:
 def _compare(run: bytes, lengths: array[int], chance: random.Random) -> None:
     ends = IN_C.ends(run, lengths)
     assert ends == IN_PYTHON["ends"](run, lengths)
-    run = run[: len(run) // 8 * 8]
     start, stop = sorted(chance.randrange(len(ends) // 4 + 1) for _ in range(2))
     counts = array("q", [0] * len(lengths)), array("q", [0] * len(lengths))
     IN_C.count(run, ends, start, stop, counts[0])
