@@ -13,7 +13,7 @@ import torch
 import tensorlens
 from benchmarks.observers import available
 from benchmarks.paired import FEW, SLOW, Measured, measure
-from benchmarks.scale import ROOT, long_run, sizes, start_up
+from benchmarks.scale import ROOT, cpu_times, long_run, sizes, start_up
 from benchmarks.workloads import WORKLOADS
 from tensorlens.render.markdown_text import markdown_table
 from tensorlens.tracer.recording import compiled
@@ -22,6 +22,7 @@ DOCUMENT = ROOT / "docs" / "benchmarks.md"
 COMPILED = "not compiled" if compiled.FastPath is None else "compiled"
 QUICK = "--quick" in sys.argv
 ROUNDS = {"tiny ops": 30, "MLP": 10, "mini-GPT": 8, "conv net": 15, "actor-critic": 10, "ODE solver": 10, "lists": 5}
+RUNS = 3 if QUICK else 20  # of each workload, when the time of both processes is measured
 OPS = 100_000 if QUICK else 1_000_000
 STARTS = 3 if QUICK else 9
 EXPLAIN = [sys.executable, "-m", "tensorlens", "explain"]
@@ -30,7 +31,7 @@ TENSORLENS = [sys.executable, "-m", "tensorlens"]
 
 def main() -> None:
     torch.set_num_threads(2)
-    sections = [_head(), *_overhead(), *_scale(), *_starts(), *_score()]
+    sections = [_head(), *_overhead(), *_processor_time(), *_scale(), *_starts(), *_score()]
     text = "\n".join(sections) + "\n"
     print(text)
     DOCUMENT.write_text(text)
@@ -81,6 +82,26 @@ def _row(observer: str, measured: Measured, empty: list[float]) -> tuple[str, ..
     over = sorted(added / base for added, base in zip(measured.added, empty, strict=False) if base > 0)
     times = f"{over[len(over) // 2]:.2f}" if over and observer != "plain" else ""
     return observer, f"{measured.ratio:.2f}", f"{low:.2f} to {high:.2f}", times
+
+
+def _processor_time() -> list[str]:
+    rows: list[tuple[str, ...]] = []
+    for name in WORKLOADS:
+        plain, lens = cpu_times(name, RUNS, [sys.executable]), cpu_times(name, RUNS, EXPLAIN)
+        seconds = (f"{time:.2f}" for time in (plain.program, lens.program, lens.own))
+        both = (lens.program + lens.own) / plain.program
+        rows.append((name, *seconds, f"{100 * lens.own / lens.program:.0f} %", f"{both:.2f}"))
+    heads = ("", "plain, s", "program, s", "command, s", "command / program", "both / plain")
+    return [
+        "## Processor time of both processes",
+        "",
+        f"Each workload {RUNS} times in a process of its own, with the start of Python and the import of torch: plain,",
+        "and under `tensorlens explain`, in the program's process and in the command's own, which reads the journal",
+        "and prints the report. If the program keeps all cores busy, the last column is the ratio of wall times too.",
+        "",
+        *markdown_table(heads, rows),
+        "",
+    ]
 
 
 def _scale() -> list[str]:

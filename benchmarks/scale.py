@@ -44,6 +44,26 @@ def long_run(ops: int, command: list[str], fails: bool = False) -> LongRun:
     return LongRun(result["tenths"], result["resident"], result["peak"], peak, ended - result["ended"])
 
 
+@dataclass(frozen=True)
+class CpuTimes:
+    """Seconds of processor time: of the program's process, and of the command's own."""
+
+    program: float
+    own: float
+
+
+def cpu_times(workload: str, times: int, command: list[str]) -> CpuTimes:
+    """Measures a command that runs a workload in a process of its own; plain Python has only the program's."""
+    arguments = [str(Path(__file__).with_name("workload_run.py")), workload, str(times)]
+    process = subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it keeps its times until it is waited for
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    user, system, users, systems = (int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:15])
+    process.wait()
+    own, below = user + system, users + systems
+    return CpuTimes(below, own) if below else CpuTimes(own, 0.0)
+
+
 def _peak_memory(pid: int) -> float:
     """Returns the peak resident memory of a process, in MB."""
     try:

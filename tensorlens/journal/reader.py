@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import count, repeat
 from typing import Any
 
-from tensorlens.journal import rows, sample_rows
-from tensorlens.journal.batches import rows_of
-from tensorlens.journal.retention import WINDOW, Retention
+from tensorlens.journal import compact_calls, rows, sample_rows
+from tensorlens.journal.call_counts import CallCounts
+from tensorlens.journal.retention import WINDOW, CallRun, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
@@ -34,11 +33,9 @@ class Reader:
         self._nbytes: dict[int, int] = {}  # of storages
         self._tensors: dict[int, rows.TensorRow] = {}
         self._templates: dict[int, rows.CallTemplateRow] = {}
-        self._lengths: dict[int, int] = {}  # template -> how many ints a call of it is
-        self._compact_calls: Counter[int] = Counter()  # template -> how many calls of it there were
+        self._compact_calls = CallCounts(self._templates)
         self._retention = Retention(window, self._tensors)
         self._within = ""
-        self._is_step_counted = False
         self._gaps: Counter[rows.GapRow] = Counter()
         self._count = 0
         self._started: dict[int, int] = {}  # token of a backward pass -> index of its first event
@@ -81,22 +78,27 @@ class Reader:
         self._read_gap(rows.GapRow(reason, None))
 
     def _read_batch(self, batch: list[Any]) -> None:
-        for item in rows_of(batch, self._lengths):
-            if type(item) is tuple:
-                READERS[item[0]](self, typed(item))
-            else:
+        items, known = compact_calls.split(batch)
+        for item in items:
+            if isinstance(item, bytes):
                 self._add_compact_calls(item)
+            else:
+                READERS[item[0]](self, typed(item))
+        if known < len(batch):
+            raise ValueError(f"no row begins with {batch[known]!r}")
 
-    def _add_compact_calls(self, calls: Any) -> None:
-        templates = [call[0] for call in calls]
-        self._compact_calls.update(filter(self._counts, templates) if self._within else templates)
-        self._retention.add(zip(count(self._count), calls, repeat(self._within)))
-        self._count += len(calls)
+    def _add_compact_calls(self, calls: bytes) -> None:
+        run = CallRun(self._count, calls, self._compact_calls.ends(calls), self._within)
+        self._compact_calls.add(run)
+        self._retention.add_run(run)
+        self._count += run.stop
+        if run.size < len(calls):
+            raise ValueError("a compact call is incomplete, or of no template")
 
     @property
     def calls(self) -> int:
         """The number of calls so far, with those that a long run has folded."""
-        return self._totals.total() + self._compact_calls.total()
+        return self._totals.total() + self._compact_calls.total
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
@@ -108,6 +110,7 @@ class Reader:
         builder = TraceBuilder(self._retention, self._templates, self._tensors, self._nbytes, records)
         events = builder.events()
         self.stepped = tuple(map(builder.record, self.steps))
+        totals = self._totals + self._compact_calls.by_op()
         return model.Trace(
             versions=self.versions,
             script=self.script,
@@ -120,31 +123,16 @@ class Reader:
             end=builder.record(self._end),
             claims=tuple(self._claims),
             assignments=tuple(builder.record(assignment) for assignment in self._assignments),
-            totals=tuple(model.Total(site, op, n) for (site, op), n in self._all_totals().items()),
+            totals=tuple(model.Total(site, op, n) for (site, op), n in totals.items()),
             callbacks=builder.record(called),
             inspection=builder.record(inspection),
             reference=None if self.reference is None else builder.record(compared),
             eager=None if self.eager is None else builder.record(eagerly),
         )
 
-    def _all_totals(self) -> Counter[tuple[int, str]]:
-        totals = self._totals.copy()
-        for number, calls in self._compact_calls.items():
-            template = self._templates[number]
-            totals[template.site, template.op] += calls
-        return totals
-
     def _add(self, content: Any) -> None:
-        self._retention.add([(self._count, content, self._within)])
+        self._retention.add(self._count, content, self._within)
         self._count += 1
-
-    def _counts(self, template: int) -> bool:
-        """Returns whether a compact call adds to the number of calls. An optimizer step is one compact call for each
-        parameter: only the first of them counts."""
-        if not self._within or self._templates[template].op != self._within:
-            return True
-        first, self._is_step_counted = not self._is_step_counted, True
-        return first
 
     def _with_count(self, gap: model.Gap) -> model.Gap:
         return replace(gap, count=self._gaps[rows.GapRow(gap.reason, gap.site)])
@@ -174,12 +162,11 @@ class Reader:
         self._add(row)
 
     def _read_call_template(self, row: rows.CallTemplateRow) -> None:
-        self._templates[row.template] = row
-        self._lengths[row.template] = 1 + 2 * max(row.inputs, 0) + 4
+        self._compact_calls.add_template(row)
 
     def _read_within(self, row: rows.WithinRow) -> None:
         self._within = row.step
-        self._is_step_counted = False
+        self._compact_calls.begin_step()
 
     def _read_alive(self, row: rows.AliveRow) -> None:
         self._retention.forget_all_but(row.tensors)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal
 
 from tensorlens.records.callbacks import Callbacks
@@ -203,6 +204,7 @@ class Gap:
     count: Positive = 1
 
 
+_INDEX = attrgetter("index")
 Event = Call | Backward | GradMode | Notice | Gap | Region | Change
 
 
@@ -305,7 +307,11 @@ class Trace:
 
     def position(self, index: int) -> int:
         """Returns the position in `events` of the first one with this index or a later one."""
-        return bisect_left(self.events, index, key=lambda event: event.index)
+        count = len(self.events)
+        likely = count - 1 - (self.events[-1].index - index) if count else 0  # nothing after it was folded
+        if 0 <= likely < count and self.events[likely].index == index:
+            return likely
+        return bisect_left(self.events, index, key=_INDEX)
 
     def event(self, index: int | None) -> Event | None:
         """Returns the event with this index; None if a long run has folded it."""

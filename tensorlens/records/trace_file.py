@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -19,11 +18,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from tensorlens.errors import TraceFileError
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Event, Trace
+from tensorlens.records.record_code import Decoder, decoder
 from tensorlens.records.report import Diagnostic, Tried
 
 FORMAT = "tensorlens.trace"
 VERSION = 1
-MAX_BYTES = 128 * 1024 * 1024  # ten times the trace of a long run
+MAX_BYTES = 256 * 1024 * 1024  # twice the trace of a run that keeps 100,000 tensors, on as many lines
 _LARGEST = 2**64  # no number of a trace is larger: sequence numbers have 64 bits
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}
 
@@ -130,9 +130,6 @@ def _encode(value: Any) -> Any:
     return value
 
 
-Decoder = Callable[[Any], Any]
-
-
 @cache
 def _decoder(hint: Any) -> Decoder:
     """Returns the function that turns JSON into a value of the type `hint`, or raises TypeError."""
@@ -203,19 +200,35 @@ def _record(kind: Any) -> Decoder:
     hints = get_type_hints(kind)
     decoders = {field.name: _decoder(hints[field.name]) for field in fields(kind)}
     needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
-    names, in_order = list(decoders), tuple(decoders.values())
 
     def decode(value: Any) -> Any:
+        """Reads a record of another version."""
         if not isinstance(value, dict):
             raise TypeError(f"a {kind.__name__} is missing")
-        if list(value) == names:  # as this version writes it
-            return kind(*[decode_(item) for decode_, item in zip(in_order, value.values(), strict=True)])
         missing = needed - value.keys()
         if missing:
             raise TypeError(f"a {kind.__name__} without {sorted(missing)[0]}")
         return kind(**{name: decode_(value[name]) for name, decode_ in decoders.items() if name in value})
 
-    return decode
+    checks = {name: (_check(hints[name]), decode_) for name, decode_ in decoders.items()}
+    return decoder(kind, checks, decode)
+
+
+def _check(hint: Any) -> str:
+    """Returns the source lines that check a value `{v}` of the type `hint`, where `{d}` is its decoder.
+
+    They call the decoder only for what is not plain and sound at first sight.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is int:
+        return f"if type({{v}}) is not int or not -{_LARGEST} < {{v}} < {_LARGEST}: {{d}}({{v}})"
+    if hint in (str, bool):
+        return f"if type({{v}}) is not {hint.__name__}: {{d}}({{v}})"
+    if origin in (Union, types.UnionType) and len(arguments) == 2 and arguments[1] is type(None):
+        return f"if {{v}} is not None:\n    {_check(arguments[0])}"
+    if origin is tuple and arguments[1:] == (Ellipsis,):
+        return "{v} = {d}({v}) if {v} != [] else ()"
+    return "{v} = {d}({v})"
 
 
 def _plain(kind: Any) -> Decoder:

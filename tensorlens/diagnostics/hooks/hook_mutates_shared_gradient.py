@@ -28,8 +28,9 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         backward = backward_of(facts, run.index)
         if run.registration in reported or backward is None or backward in stale:
             continue
-        write, others = _write(facts, run, backward), _changed_gradients(facts, run, backward)
-        if write is not None and others:
+        others = _changed_gradients(facts, run, backward)
+        write = _write(facts, run, backward) if others else None
+        if write is not None:
             reported.add(run.registration)
             yield _report(facts, run, backward, write, others)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 
 from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.saved_tensors import Save, shares_memory, stale_tensor
@@ -29,7 +31,9 @@ _SIGNS = {"mul_": "*", "add_": "+", "sub_": "-", "div_": "/"}
 
 def backward_of(facts: TraceIndex, index: int) -> Backward | None:
     """Finds the backward pass that contains an event."""
-    return next((b for b in facts.backwards if b.started <= index <= b.index), None)
+    passes = facts.backwards
+    later = range(bisect_left(passes, index, key=attrgetter("index")), len(passes))
+    return next((passes[n] for n in later if passes[n].started <= index), None)
 
 
 def saving_call(facts: TraceIndex, stale: StaleSavedTensor) -> Call | None:

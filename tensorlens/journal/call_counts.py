@@ -1,0 +1,72 @@
+"""Counts the compact calls of a run by their templates."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+
+from tensorlens.journal import compact_calls
+from tensorlens.journal.compact_calls import INT, TAIL
+from tensorlens.journal.retention import CallRun
+from tensorlens.journal.rows import CallTemplateRow
+
+_MAX_TEMPLATES = 1 << 20  # many times what the recorder makes
+
+
+class CallCounts:
+    """The number of calls of each template. `templates` gets the templates that are added."""
+
+    def __init__(self, templates: dict[int, CallTemplateRow]) -> None:
+        self.total = 0
+        self._templates = templates
+        self._lengths = array("q")  # template -> how many ints a call of it is; 0: there is no such template
+        self._counts = array("q")  # template -> how many calls of it there were
+        self._is_step_counted = False
+
+    def add_template(self, row: CallTemplateRow) -> None:
+        """Adds a template.
+
+        Raises:
+            ValueError: its number makes no sense.
+        """
+        if not 0 <= row.template < _MAX_TEMPLATES:
+            raise ValueError("a template has no such number")
+        missing = array("q", bytes(INT * max(row.template + 1 - len(self._lengths), 0)))
+        self._lengths += missing
+        self._counts += missing
+        self._templates[row.template] = row
+        self._lengths[row.template] = 1 + 2 * max(row.inputs, 0) + TAIL
+
+    def ends(self, calls: bytes) -> bytes:
+        """Returns where each call ends: see `compact_calls.ends`."""
+        return compact_calls.ends(calls, self._lengths)
+
+    def begin_step(self) -> None:
+        """Notes that an optimizer step begins or ends."""
+        self._is_step_counted = False
+
+    def add(self, run: CallRun) -> None:
+        """Counts the calls of a run.
+
+        An optimizer step is one compact call for each parameter: only the first of them counts.
+        """
+        if not run.within:
+            compact_calls.count(run.calls, run.ends, run.start, run.stop, self._counts)
+            self.total += run.stop - run.start
+            return
+        for template in run.templates():
+            if self._templates[template].op == run.within:
+                if self._is_step_counted:
+                    continue
+                self._is_step_counted = True
+            self._counts[template] += 1
+            self.total += 1
+
+    def by_op(self) -> Counter[tuple[int, str]]:
+        """Returns the number of calls at each site, by op."""
+        found: Counter[tuple[int, str]] = Counter()
+        for number, calls in enumerate(self._counts):
+            if calls:
+                template = self._templates[number]
+                found[template.site, template.op] += calls
+        return found
