@@ -26,6 +26,7 @@ enum { MAX_DIMENSIONS = 8 };                            /* of a result whose tem
 enum { MAX_TEMPLATES = 1 << 14 };                       /* kept here; Python keeps more */
 enum { BUCKETS = 1 << 12 };                             /* of the templates */
 enum { MAX_RUN = 1 << 13 };                             /* numbers: then they are put into the rows */
+enum { STORAGE_ROW = 10, TENSOR_ROW = 11 };             /* as in journal/row_buffer.py */
 #define NONE (-1)                                       /* as in journal/rows.py */
 
 static PyObject *s_shape, *s_dtype, *s_device, *s_sweep, *s_find_template, *s_entry, *s_finish,
@@ -46,7 +47,8 @@ static struct { /* see native.py */
     Py_ssize_t tensor_at, version_at; /* in the Python object of a tensor, in a version counter */
     void *plain;                      /* the C++ class of plain tensors: its virtual table */
     int32_t (*dimensions)(void *, int64_t *), (*sizes)(void *, int64_t **), (*dtype)(void *, int32_t *),
-        (*device)(void *, int32_t *), (*index)(void *, int32_t *), (*address)(void *, void **);
+        (*device)(void *, int32_t *), (*index)(void *, int32_t *), (*address)(void *, void **),
+        (*nbytes)(void *, int64_t *);
     bool (*grad_enabled)(void);
     uint64_t (*next_sequence)(void);
     char **(*version_counter)(void *);
@@ -479,6 +481,7 @@ typedef struct {
     Table *known, *blocks;                                                       /* those of its tensor ids */
     Numbers *numbers;
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *only_cpu;
+    PyObject *sharers, *texts; /* of `TensorIds` and tensor_ids.py */
     Template **templates; /* BUCKETS of them */
     Py_ssize_t template_count;
     int64_t *run; /* of MAX_RUN numbers: compact calls that are not in the rows yet, see `settle` */
@@ -683,6 +686,16 @@ write_row(FastPath *self, Call *call, int64_t id, int64_t version)
     return 1;
 }
 
+/* Forgets dead tensors: 1 if that is done. */
+static int
+sweep(FastPath *self, int64_t id)
+{
+    PyObject *latest = PyLong_FromLongLong(id);
+    int swept = latest == NULL ? -1 : truth(PyObject_CallMethodOneArg(self->tensor_ids, s_sweep, latest));
+    Py_XDECREF(latest);
+    return swept < 0 ? -1 : 1;
+}
+
 /* Gives the new tensor its id and writes the row of the call. Forgets dead tensors now and then. */
 static int
 write_new(FastPath *self, Call *call, int64_t version)
@@ -701,12 +714,93 @@ write_new(FastPath *self, Call *call, int64_t version)
     if (failed || write_row(self, call, id, version) < 0)
         return -1;
     self->numbers->next++;
-    if (id < self->numbers->due)
+    return id < self->numbers->due ? 1 : sweep(self, id);
+}
+
+/* --- tensors that no call returned: gradients, inputs ----------------------------------------------------------------- */
+
+static PyObject *
+find_method(FastPath *self, PyObject *tensor)
+{
+    Entry *entry = entry_of(self, tensor);
+    return entry == NULL ? Py_NewRef(Py_None) : PyLong_FromLongLong(entry->id);
+}
+
+static PyObject *
+entry_method(FastPath *self, PyObject *tensor)
+{
+    Entry *entry = entry_of(self, tensor);
+    return entry == NULL ? Py_NewRef(Py_None) : tuple_of(*entry);
+}
+
+/* Returns whether a tensor is the first that is seen on memory of its own; sets where that is. */
+static int
+is_first_there(FastPath *self, PyObject *tensor, void **address)
+{
+    if (!is_tensor(self, tensor) || !is_plain(tensor) || read_address(tensor, address) < 0 || *address == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    PyObject *base = ask(&base_of, tensor);
+    Py_XDECREF(base); /* only compared: the tensor keeps it */
+    if (base != Py_None)
+        return base == NULL ? -1 : 0;
+    Entry *there = find(self->blocks, *address);
+    if (there->ref == NULL)
         return 1;
-    PyObject *latest = PyLong_FromLongLong(id);
-    int swept = latest == NULL ? -1 : truth(PyObject_CallMethodOneArg(self->tensor_ids, s_sweep, latest));
-    Py_XDECREF(latest);
-    return swept < 0 ? -1 : 1;
+    if (tensor_of(there) != NULL)
+        return 0;
+    PyObject *storage = PyLong_FromLongLong(there->storage);
+    int shared = storage == NULL ? -1 : PyDict_Contains(self->sharers, storage);
+    Py_XDECREF(storage);
+    return shared < 0 ? -1 : !shared;
+}
+
+/* Returns the rows of a new tensor on new memory as one tuple; NULL without an exception if Python must make them. */
+static PyObject *
+rows_of(FastPath *self, PyObject *tensor, int64_t id)
+{
+    Shape shape;
+    int64_t nbytes;
+    if (read_shape(tensor, &shape) < 0 || shape.dimensions < 0 || torch.nbytes(handle_of(tensor), &nbytes))
+        return NULL;
+    PyObject *dtype = PyObject_GetAttr(tensor, s_dtype), *device = PyObject_GetAttr(tensor, s_device),
+             *dtype_text = dtype == NULL ? NULL : PyDict_GetItemWithError(self->texts, dtype),
+             *device_text = device == NULL ? NULL : PyDict_GetItemWithError(self->texts, device),
+             *sizes = PyTuple_New(shape.dimensions), *rows = NULL;
+    for (int64_t n = 0; sizes != NULL && n < shape.dimensions; n++)
+        PyTuple_SET_ITEM(sizes, n, PyLong_FromLongLong(shape.sizes[n]));
+    if (dtype_text != NULL && device_text != NULL && sizes != NULL && !PyErr_Occurred())
+        rows = Py_BuildValue("((iLL)(iLLLOOOsO))", STORAGE_ROW, (long long)id, (long long)nbytes, TENSOR_ROW,
+                             (long long)id, (long long)id, (long long)id, sizes, dtype_text, device_text,
+                             (PyObject *)Py_TYPE(tensor) == self->tensor ? "Tensor" : "Parameter", Py_None);
+    Py_XDECREF(dtype);
+    Py_XDECREF(device);
+    Py_XDECREF(sizes);
+    return rows;
+}
+
+/* Gives an id to a new tensor on memory of its own, as `TensorIds.add`. Returns its entry; None: it is for Python. */
+static PyObject *
+add_method(FastPath *self, PyObject *tensor)
+{
+    void *address;
+    int first = is_first_there(self, tensor, &address);
+    PyObject *ref = first == 1 ? PyWeakref_NewRef(tensor, NULL) : NULL;
+    int64_t id = self->numbers->next++; /* taken first: what follows may collect garbage and so run other code */
+    PyObject *rows = ref == NULL ? NULL : rows_of(self, tensor, id);
+    if (rows == NULL) {
+        self->numbers->next -= self->numbers->next == id + 1;
+        Py_XDECREF(ref);
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    }
+    Entry entry = {tensor, ref, id, id, id};
+    int failed = settle(self) < 0 || set_entry(self->known, entry) < 0;
+    entry.key = address;
+    failed = failed || set_entry(self->blocks, entry) < 0 || PyList_Append(self->rows, PyTuple_GET_ITEM(rows, 0)) < 0
+             || PyList_Append(self->rows, PyTuple_GET_ITEM(rows, 1)) < 0 || (id >= self->numbers->due && sweep(self, id) < 0);
+    Py_DECREF(rows);
+    PyObject *made = failed ? NULL : tuple_of(entry);
+    Py_DECREF(ref);
+    return made;
 }
 
 /* --- call templates -------------------------------------------------------------------------------------------------- */
@@ -1273,13 +1367,13 @@ create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"recorder", "fallback", "call_python", "tensor_ids", "call_kinds", "codes", "rows",
                             "slow_path_reasons", "watched", "guarded", "known", "blocks", "numbers", "atoms", "risks",
-                            "note_risk", "tensor", "parameter", "only_cpu", NULL};
-    PyObject *m[19];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!OOOO", names, &m[0], &m[1], &m[2], &m[3],
+                            "note_risk", "tensor", "parameter", "only_cpu", "sharers", "texts", NULL};
+    PyObject *m[21];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!OOOOO!O!", names, &m[0], &m[1], &m[2], &m[3],
                                      &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyList_Type, &m[6], &PySet_Type, &m[7],
                                      &PySet_Type, &m[8], &PyList_Type, &m[9], &TableType, &m[10], &TableType, &m[11],
                                      &NumbersType, &m[12], &PySet_Type, &m[13], &PyDict_Type, &m[14], &m[15], &m[16],
-                                     &m[17], &m[18]))
+                                     &m[17], &m[18], &PyDict_Type, &m[19], &PyDict_Type, &m[20]))
         return NULL;
     if (torch.version_counter == NULL)
         return PyErr_Format(PyExc_RuntimeError, "bind() was not called");
@@ -1309,6 +1403,9 @@ pause_method(FastPath *self, PyObject *paused)
 
 static PyMethodDef methods[] = {
     {"settle", (PyCFunction)settle_method, METH_NOARGS, "Puts the calls that wait into the rows."},
+    {"find", (PyCFunction)find_method, METH_O, "Returns the id of a known tensor, or None."},
+    {"entry", (PyCFunction)entry_method, METH_O, "Returns the entry of a known tensor, or None."},
+    {"add", (PyCFunction)add_method, METH_O, "Gives an id to a new tensor on new memory, or returns None."},
     {"pause", (PyCFunction)pause_method, METH_O, "Stops recording, or resumes it."},
     {NULL}};
 
@@ -1346,13 +1443,13 @@ static PyTypeObject FastPathType = {
 static PyObject *
 bind(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    unsigned long long f[9];
+    unsigned long long f[10];
     PyObject *plain;
-    if (!PyArg_ParseTuple(args, "O(KKKKKKKKK)nn", &plain, &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6], &f[7], &f[8],
-                          &torch.tensor_at, &torch.version_at))
+    if (!PyArg_ParseTuple(args, "O(KKKKKKKKKK)nn", &plain, &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6], &f[7], &f[8],
+                          &f[9], &torch.tensor_at, &torch.version_at))
         return NULL;
     void *places[] = {&torch.dimensions, &torch.sizes, &torch.dtype, &torch.device, &torch.index, &torch.address,
-                      &torch.grad_enabled, &torch.next_sequence, &torch.version_counter};
+                      &torch.nbytes, &torch.grad_enabled, &torch.next_sequence, &torch.version_counter};
     for (size_t n = 0; n < sizeof places / sizeof *places; n++) {
         uintptr_t function = (uintptr_t)f[n];
         memcpy(places[n], &function, sizeof function);
@@ -1365,10 +1462,12 @@ bind(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 facts(PyObject *Py_UNUSED(module), PyObject *tensor)
 {
-    int64_t version;
+    int64_t version, nbytes;
     void *address;
     Shape shape;
     Kind kind;
+    if (torch.nbytes(handle_of(tensor), &nbytes))
+        return PyErr_Format(PyExc_RuntimeError, "a tensor without memory");
     if (read_version(tensor, &version) < 0 || read_address(tensor, &address) < 0 || read_shape(tensor, &shape) < 0
         || read_kind(tensor, &kind) < 0)
         return NULL;
@@ -1380,8 +1479,8 @@ facts(PyObject *Py_UNUSED(module), PyObject *tensor)
         Py_XDECREF(size);
     }
     return sizes == NULL ? NULL
-                         : Py_BuildValue("{s:i,s:L,s:N,s:N,s:i,s:i,s:i,s:i,s:K}", "plain", is_plain(tensor), "version",
-                                         (long long)version, "address", PyLong_FromVoidPtr(address), "shape", sizes,
+                         : Py_BuildValue("{s:i,s:L,s:L,s:N,s:N,s:i,s:i,s:i,s:i,s:K}", "plain", is_plain(tensor), "version",
+                                         (long long)version, "nbytes", (long long)nbytes, "address", PyLong_FromVoidPtr(address), "shape", sizes,
                                          "dtype", (int)kind.dtype, "device", (int)kind.device, "index", (int)kind.index,
                                          "grad_enabled", (int)torch.grad_enabled(), "sequence",
                                          (unsigned long long)torch.next_sequence());

@@ -69,10 +69,13 @@ def __torch_function__(func: Function, args: Args, kwargs: Mapping[str, object] 
     return func(*args, **kwargs)
 
 
-def compiled_fast_path(recorder: FastPathMode, fallback: Callable[..., Any], atoms: set[type]) -> _fast_path.FastPath:
+def compiled_fast_path(
+    recorder: FastPathMode, fallback: Callable[..., Any], atoms: set[type], texts: dict[object, str]
+) -> _fast_path.FastPath:
     """Returns the compiled `__torch_function__` of a recorder.
 
-    `fallback` is the one in Python, for calls that do not fit. `atoms` are the types of plain values.
+    `fallback` is the one in Python, for calls that do not fit. `atoms` are the types of plain values, `texts` the names of
+    dtypes and devices.
     """
     assert FastPath is not None
     tensor_ids = recorder.tensor_ids
@@ -96,4 +99,6 @@ def compiled_fast_path(recorder: FastPathMode, fallback: Callable[..., Any], ato
         tensor=torch.Tensor,
         parameter=torch.nn.Parameter,
         only_cpu=not torch.accelerator.is_available(),
+        sharers=tensor_ids.sharers,
+        texts=texts,
     )

@@ -33,7 +33,7 @@ from tensorlens.tracer.recording.fast_path import ATOMS, Kinds, SlowPathError, f
 from tensorlens.tracer.recording.graph_nodes import UNREAD
 from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, VIEW, Args, Kwargs
 from tensorlens.tracer.recording.slow_path import SlowPath
-from tensorlens.tracer.recording.tensor_ids import Entry, text_of
+from tensorlens.tracer.recording.tensor_ids import Entry, text_of, texts
 
 Key = tuple[Any, ...]
 """What the calls of a template have in common: (function, kinds of its arguments, graph, length of `inputs`, is leaf,
@@ -64,7 +64,8 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         path: Callable[..., Any] = MethodType(fast_path(self), self)
         self.mode: object = self
         if compiled.FastPath is not None:
-            self.mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS)
+            self.mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS, texts)
+            self.tensor_ids.in_c = in_c
             self.rows.settle, self._note_pause = in_c.settle, in_c.pause
         self.__torch_function__ = path  # type: ignore[method-assign]
 
@@ -79,7 +80,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     def close(self) -> None:
         """Breaks the reference cycles through the mode's own method, after recording."""
         self.rows.settle()
-        self.rows.settle = nothing_waits
+        self.rows.settle, self.tensor_ids.in_c = nothing_waits, None
         self.__dict__.pop("__torch_function__", None)
 
     def call_kind(self, func: Function) -> int:

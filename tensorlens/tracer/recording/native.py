@@ -23,6 +23,7 @@ _FUNCTIONS = (
     "aoti_torch_get_device_type",
     "aoti_torch_get_device_index",
     "aoti_torch_get_data_ptr",
+    "aoti_torch_get_storage_size",
     "_ZN3c108GradMode10is_enabledEv",  # c10::GradMode::is_enabled
     "_ZN2at15sequence_number4peekEv",  # at::sequence_number::peek
     "_ZN5torch8autograd4impl15version_counterERKN2at6TensorE",  # torch::autograd::impl::version_counter
@@ -79,6 +80,7 @@ def _is_right(facts: dict[str, object], tensor: torch.Tensor) -> bool:
     known = {
         "plain": True,
         "version": tensor._version,
+        "nbytes": torch._C.TensorBase.untyped_storage(tensor).nbytes(),
         "address": torch._C.TensorBase.data_ptr(tensor),
         "shape": list(tensor.shape),
         "grad_enabled": torch.is_grad_enabled(),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -19,10 +19,13 @@ from tensorlens.journal.rows import NONE, AliveRow, StorageRow, TensorRow, optio
 from tensorlens.tracer.isolation.torch_originals import untyped_storage
 from tensorlens.tracer.recording import compiled
 
+if TYPE_CHECKING:
+    from tensorlens.tracer.recording import _fast_path
+
 SWEEP = 1024  # new tensors between two sweeps, at least; so few entries fit into the processor's cache
 CENSUS = 32_768  # new tensors between two rows of live tensors, at least
 PLAIN: set[type] = {torch.Tensor, torch.nn.Parameter}
-_texts: dict[object, str] = {}  # the names of dtypes and devices in a trace
+texts: dict[object, str] = {}  # the names of dtypes and devices in a trace
 
 Entry = tuple[
     "weakref.ref[torch.Tensor]", int, int, int
@@ -39,9 +42,8 @@ class TensorIds:
         self.after_census: Callable[[], object] | None = None  # called when it is a good time to read the rows
         self.known: Table = compiled.table()  # by `id(tensor)`
         self.blocks: Table = compiled.table()  # by the address of a storage: the last tensor seen there
-        self._sharers: dict[
-            int, list[weakref.ref[torch.Tensor]]
-        ] = {}  # storage -> its other tensors that are not views
+        self.sharers: dict[int, list[weakref.ref[torch.Tensor]]] = {}  # storage -> its other tensors that are not views
+        self.in_c: _fast_path.FastPath | None = None  # the compiled fast path does the same for plain tensors
         self._counter = compiled.counter()
         self.numbers: Iterator[int] = count() if self._counter is None else self._counter
         self.set_due(SWEEP)
@@ -55,6 +57,8 @@ class TensorIds:
 
     def find(self, tensor: torch.Tensor) -> int | None:
         """Returns the id of a known tensor, or None."""
+        if self.in_c is not None:
+            return self.in_c.find(tensor)
         entry = self.known.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
@@ -73,6 +77,8 @@ class TensorIds:
 
     def add(self, tensor: torch.Tensor, source: Entry | None = None) -> Entry:
         """Gives a new tensor its id. `source` is no base of it, but has the same memory and version counter."""
+        if self.in_c is not None and source is None and (made := self.in_c.add(tensor)) is not None:
+            return made
         base = tensor._base
         shared = source if base is None else self.entry(base)
         number = next(self.numbers)
@@ -98,6 +104,8 @@ class TensorIds:
 
     def entry(self, tensor: torch.Tensor) -> Entry:
         """Returns the entry of a tensor; a new one gets its id."""
+        if self.in_c is not None:
+            return self.in_c.entry(tensor) or self.add(tensor)
         entry = self.known.get(id(tensor))
         return entry if entry is not None and entry[0]() is tensor else self.add(tensor)
 
@@ -124,7 +132,7 @@ class TensorIds:
             return NONE
         entry: Entry | None = self.blocks.get(address) if address else None
         if entry is not None:
-            for ref in (entry[0], *self._sharers.get(entry[3], ())):
+            for ref in (entry[0], *self.sharers.get(entry[3], ())):
                 holder = ref()
                 if holder is not None and _memory(holder)[1] == block:
                     return entry[3]
@@ -137,14 +145,14 @@ class TensorIds:
         """Notes a tensor as the last one seen at the address of its storage, and keeps the others on the storage."""
         before = self.blocks.get(address)
         if before is not None and before[3] == entry[3]:
-            sharers = self._sharers.setdefault(entry[3], [])
+            sharers = self.sharers.setdefault(entry[3], [])
             sharers[:] = [ref for ref in (*sharers, before[0]) if ref() is not None]
         self.blocks[address] = entry
 
     def counters_at(self, address: int) -> set[int]:
         """Returns the version counters of the live tensors on the storage at an address."""
         latest = self.blocks.get(address)
-        refs = () if latest is None else (latest[0], *self._sharers.get(latest[3], ()))
+        refs = () if latest is None else (latest[0], *self.sharers.get(latest[3], ()))
         holders = [tensor for ref in refs if (tensor := ref()) is not None]
         return {self.entry(tensor)[2] for tensor in holders}
 
@@ -164,9 +172,9 @@ class TensorIds:
         if number < self._census_due:
             return
         self._census_due = number + CENSUS
-        for storage, refs in list(self._sharers.items()):
+        for storage, refs in list(self.sharers.items()):
             if not any(ref() is not None for ref in refs):
-                self._sharers.pop(storage, None)
+                self.sharers.pop(storage, None)
         self._rows.write(AliveRow, tuple(sorted(entry[1] for entry in list(self.known.values()))))
         if self.after_census is not None:
             self.after_census()
@@ -177,7 +185,7 @@ class TensorIds:
         refs = {id(entry[0]) for entry in entries if entry is not None}
         for address in [address for address, entry in self.blocks.items() if id(entry[0]) in refs]:
             del self.blocks[address]
-        for sharers in self._sharers.values():
+        for sharers in self.sharers.values():
             sharers[:] = [ref for ref in sharers if id(ref) not in refs]
         return [entry and (None, *entry[1:]) for entry in entries]
 
@@ -222,7 +230,7 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
 
 def text_of(value: torch.dtype | torch.device) -> str:
     """Returns "float32" for `torch.float32`, "cpu" for that device."""
-    text = _texts.get(value)
+    text = texts.get(value)
     if text is None:
-        text = _texts[value] = str(value).removeprefix("torch.")
+        text = texts[value] = str(value).removeprefix("torch.")
     return text

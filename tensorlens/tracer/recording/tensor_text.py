@@ -21,8 +21,10 @@ def short_text(tensor: torch.Tensor) -> str:
 
 def short_values(tensor: torch.Tensor) -> object:
     """Returns what `short_text` turns into text: nested lists of numbers, a number, or a string."""
+    if numel(tensor) > SHOWN_VALUES:
+        return _kind_text(tensor.shape, tensor.dtype)
     dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
-    if numel(tensor) > SHOWN_VALUES or not dense or has_torch_dispatch(tensor):
+    if not dense or has_torch_dispatch(tensor):
         return _kind_text(tensor.shape, tensor.dtype)
     try:
         return tolist(tensor)
