@@ -74,8 +74,8 @@ def compiled_fast_path(
 ) -> _fast_path.FastPath:
     """Returns the compiled `__torch_function__` of a recorder.
 
-    `fallback` is the one in Python, for calls that do not fit. `atoms` are the types of plain values, `texts` the names of
-    dtypes and devices.
+    `fallback` is the one in Python, for calls that do not fit. `atoms` are the types of plain values, `texts` the names
+    of dtypes and devices.
     """
     assert FastPath is not None
     tensor_ids = recorder.tensor_ids
