@@ -71,7 +71,7 @@ wheel: $(READY)
 clean:
 	rm -rf $(VENV) dist build
 
-$(READY): pyproject.toml constraints.txt hatch_build.py tensorlens/tracer/recording/_fast_path.c
+$(READY): pyproject.toml constraints.txt hatch_build.py tensorlens/tracer/recording/_fast_path.c tensorlens/journal/_compact_calls.c
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@

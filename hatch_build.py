@@ -1,7 +1,7 @@
-"""Compiles `tensorlens/tracer/recording/_fast_path.c` when the project is installed or a wheel of it is built.
+"""Compiles the C files of the project when it is installed or a wheel of it is built.
 
-If that fails, because the compiler or Python's headers are missing, the lens is installed without it and does the same
-in Python.
+If that fails, because the compiler or Python's headers are missing, the lens is installed without them and does the
+same in Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from setuptools import Distribution, Extension
 from setuptools.errors import BaseError, CCompilerError
 
-SOURCE = "tensorlens/tracer/recording/_fast_path.c"
+SOURCES = ("tensorlens/tracer/recording/_fast_path.c", "tensorlens/journal/_compact_calls.c")
 
 
 class CompiledFastPath(BuildHookInterface[Any]):
@@ -28,21 +28,23 @@ class CompiledFastPath(BuildHookInterface[Any]):
         if self.target_name != "wheel" or os.environ.get("TENSORLENS_PURE_PYTHON"):
             return
         try:
-            built = compile_in(Path(self.root))
+            built = [compile_in(Path(self.root), source) for source in SOURCES]
         except (BaseError, CCompilerError, OSError) as error:
-            self.app.display_warning(f"{SOURCE} was not compiled, the lens will do the same in Python: {error}")
+            self.app.display_warning(
+                f"{', '.join(SOURCES)} were not compiled, the lens will do the same in Python: {error}"
+            )
             return
-        build_data["artifacts"].append(built)
+        build_data["artifacts"].extend(built)
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
 
 
-def compile_in(root: Path) -> str:
-    """Compiles the source next to itself. Returns the path of the result, relative to `root`."""
-    text = (root / SOURCE).read_bytes()
+def compile_in(root: Path, source: str) -> str:
+    """Compiles a source next to itself. Returns the path of the result, relative to `root`."""
+    text = (root / source).read_bytes()
     extension = Extension(
-        "tensorlens.tracer.recording._fast_path",
-        [SOURCE],
+        source.removesuffix(".c").replace("/", "."),
+        [source],
         define_macros=[("SOURCE", f'"{hashlib.sha256(text).hexdigest()}"')],
     )
     with chdir(root), tempfile.TemporaryDirectory() as scratch:
@@ -50,8 +52,8 @@ def compile_in(root: Path) -> str:
         command.build_lib, command.build_temp = ".", scratch
         command.ensure_finalized()
         command.run()
-    return str(Path(SOURCE).with_suffix(sysconfig.get_config_var("EXT_SUFFIX")))
+    return str(Path(source).with_suffix(sysconfig.get_config_var("EXT_SUFFIX")))
 
 
 if __name__ == "__main__":
-    print(compile_in(Path(__file__).parent))
+    print(*(compile_in(Path(__file__).parent, source) for source in SOURCES), sep="\n")

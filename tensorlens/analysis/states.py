@@ -6,10 +6,12 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import itemgetter
 
 from tensorlens.analysis.per_trace import once_per_trace
 from tensorlens.records.model import Backward, Call, Event, State, Trace
 
+_INDEX = itemgetter(0)
 _SET = "set"  # the text of a gradient whose values were not recorded
 
 
@@ -19,6 +21,8 @@ class StateHistory:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._states: dict[int, list[tuple[int, State]]] = defaultdict(list)
+        self._storages: dict[int, set[int]] = {}
+        self._requiring_grad: dict[int, list[int]] = {}  # tensor -> the calls that found it requiring grad
         for event in trace.events:
             if isinstance(event, Call):
                 for state in event.states:
@@ -30,19 +34,39 @@ class StateHistory:
         states = self._states.get(tensor)
         if not states:
             return None
-        position = bisect_right(states, at, key=lambda pair: pair[0])
+        position = bisect_right(states, at, key=_INDEX)
         return states[max(position - 1, 0)][1]
 
     def state_before(self, tensor: int, index: int) -> State | None:
         """Returns the last state recorded before event `index`; None if none was."""
         states = self._states.get(tensor, [])
-        position = bisect_left(states, index, key=lambda pair: pair[0])
+        position = bisect_left(states, index, key=_INDEX)
         return states[position - 1][1] if position else None
 
-    def storages(self, tensor: int) -> list[int]:
-        """Returns every storage that the tensor used, the first one first: `.data = ...` and `set_` change it."""
-        storages = (self._trace.tensors[tensor].storage, *(state.storage for _, state in self._states.get(tensor, ())))
-        return [storage for storage in storages if storage is not None]
+    def storages(self, tensor: int) -> set[int]:
+        """Returns every storage that the tensor used: `.data = ...` and `set_` change it."""
+        found = self._storages.get(tensor)
+        if found is None:
+            used = (self._trace.tensors[tensor].storage, *(state.storage for _, state in self._states.get(tensor, ())))
+            found = self._storages[tensor] = {storage for storage in used if storage is not None}
+        return found
+
+    def last_storage(self, tensor: int) -> int | None:
+        """Returns the storage that the tensor used last."""
+        for _, state in reversed(self._states.get(tensor, ())):
+            if state.storage is not None:
+                return state.storage
+        return self._trace.tensors[tensor].storage
+
+    def last_requiring_grad(self, tensor: int, before: int) -> int | None:
+        """Returns the index of the last call before event `before` that found the tensor requiring grad and recorded
+        its state; None if there is none."""
+        found = self._requiring_grad.get(tensor)
+        if found is None:
+            pairs = ((index, self.state(tensor, index - 1)) for index, _ in self._states.get(tensor, ()))
+            found = self._requiring_grad[tensor] = [index for index, state in pairs if state and state.requires_grad]
+        position = bisect_left(found, before)
+        return found[position - 1] if position else None
 
 
 @once_per_trace

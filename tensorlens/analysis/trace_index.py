@@ -188,7 +188,7 @@ class TraceIndex:
 
     def storages_of(self, number: int) -> set[int]:
         """Returns every storage that a tensor is known to have used."""
-        return set(self.states.storages(number))
+        return self.states.storages(number)
 
     # --- nodes --------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ import marshal
 import os
 import struct
 import zlib
-from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from io import BytesIO
 from typing import IO, Any
 
@@ -23,38 +22,6 @@ def pack(rows: list[Any]) -> bytes:
     """Returns a batch of rows as bytes."""
     body = zlib.compress(marshal.dumps(rows), 1)
     return _LENGTH.pack(len(body)) + body
-
-
-def rows_of(batch: list[Any], lengths: Mapping[int, int]) -> Iterator[tuple[Any, ...] | list[tuple[int, ...]]]:
-    """Yields the rows of a batch, and, as one list, the compact calls between two rows.
-
-    `lengths` holds the number of ints in a call of each template; it may grow while the rows are read.
-
-    Raises:
-        ValueError: an item is neither a row nor the start of a compact call.
-    """
-    items: list[Any] = []
-    for item in batch:
-        items.extend(array("q", item) if type(item) is bytes else (item,))
-    calls: list[tuple[int, ...]] = []
-    position = 0
-    while position < len(items):
-        item = items[position]
-        if type(item) is tuple:
-            if calls:
-                yield calls
-                calls = []
-            yield item
-            position += 1
-        elif type(item) is int and item in lengths:
-            end = position + lengths[item]
-            calls.append(tuple(items[position:end]))
-            position = end
-        else:
-            break
-    yield calls
-    if position < len(items):
-        raise ValueError(f"no row begins with {items[position]!r}")
 
 
 def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:

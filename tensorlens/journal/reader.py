@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import count, repeat
 from typing import Any
 
-from tensorlens.journal import rows, sample_rows
-from tensorlens.journal.batches import rows_of
-from tensorlens.journal.retention import WINDOW, Retention
+from tensorlens.journal import compact_calls, rows, sample_rows
+from tensorlens.journal.retention import WINDOW, CallRun, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
 from tensorlens.records import callbacks, claim, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Gradient, Write
 from tensorlens.records.source import column_of, line_at
+
+_MAX_TEMPLATES = 1 << 20  # many times what the recorder makes
 
 
 def _text(values: Any) -> str | None:
@@ -34,8 +35,8 @@ class Reader:
         self._nbytes: dict[int, int] = {}  # of storages
         self._tensors: dict[int, rows.TensorRow] = {}
         self._templates: dict[int, rows.CallTemplateRow] = {}
-        self._lengths: dict[int, int] = {}  # template -> how many ints a call of it is
-        self._compact_calls: Counter[int] = Counter()  # template -> how many calls of it there were
+        self._lengths = array("q")  # template -> how many ints a call of it is; 0: there is no such template
+        self._compact_calls = array("q")  # template -> how many calls of it there were
         self._retention = Retention(window, self._tensors)
         self._within = ""
         self._is_step_counted = False
@@ -80,22 +81,32 @@ class Reader:
         self._read_gap(rows.GapRow(reason, None))
 
     def _read_batch(self, batch: list[Any]) -> None:
-        for item in rows_of(batch, self._lengths):
-            if type(item) is tuple:
-                READERS[item[0]](self, typed(item))
-            else:
+        items, known = compact_calls.split(batch)
+        for item in items:
+            if isinstance(item, bytes):
                 self._add_compact_calls(item)
+            else:
+                READERS[item[0]](self, typed(item))
+        if known < len(batch):
+            raise ValueError(f"no row begins with {batch[known]!r}")
 
-    def _add_compact_calls(self, calls: Any) -> None:
-        templates = [call[0] for call in calls]
-        self._compact_calls.update(filter(self._counts, templates) if self._within else templates)
-        self._retention.add(zip(count(self._count), calls, repeat(self._within)))
-        self._count += len(calls)
+    def _add_compact_calls(self, calls: bytes) -> None:
+        ends = compact_calls.ends(calls, self._lengths)
+        run = CallRun(self._count, calls, ends, self._within)
+        if self._within:
+            for template in run.templates():
+                self._compact_calls[template] += self._counts(template)
+        else:
+            compact_calls.count(calls, ends, 0, run.stop, self._compact_calls)
+        self._retention.add_run(run)
+        self._count += run.stop
+        if run.size < len(calls):
+            raise ValueError("a compact call is incomplete, or of no template")
 
     @property
     def calls(self) -> int:
         """The number of calls so far, with those that a long run has folded."""
-        return self._totals.total() + self._compact_calls.total()
+        return self._totals.total() + sum(self._compact_calls)
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
@@ -127,13 +138,14 @@ class Reader:
 
     def _all_totals(self) -> Counter[tuple[int, str]]:
         totals = self._totals.copy()
-        for number, calls in self._compact_calls.items():
-            template = self._templates[number]
-            totals[template.site, template.op] += calls
+        for number, calls in enumerate(self._compact_calls):
+            if calls:
+                template = self._templates[number]
+                totals[template.site, template.op] += calls
         return totals
 
     def _add(self, content: Any) -> None:
-        self._retention.add([(self._count, content, self._within)])
+        self._retention.add(self._count, content, self._within)
         self._count += 1
 
     def _counts(self, template: int) -> bool:
@@ -172,8 +184,13 @@ class Reader:
         self._add(row)
 
     def _read_call_template(self, row: rows.CallTemplateRow) -> None:
+        if not 0 <= row.template < _MAX_TEMPLATES:
+            raise ValueError("a template has no such number")
+        missing = array("q", bytes(8 * max(row.template + 1 - len(self._lengths), 0)))
+        self._lengths += missing
+        self._compact_calls += missing
         self._templates[row.template] = row
-        self._lengths[row.template] = 1 + 2 * max(row.inputs, 0) + 4
+        self._lengths[row.template] = 1 + 2 * max(row.inputs, 0) + compact_calls.TAIL
 
     def _read_within(self, row: rows.WithinRow) -> None:
         self._within = row.step

@@ -8,9 +8,12 @@ made a parameter is known even after a million steps.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from tensorlens.journal import compact_calls
+from tensorlens.journal.compact_calls import INT, numbers_of
 from tensorlens.journal.rows import CallRow, TensorRow
 from tensorlens.records import model
 
@@ -22,29 +25,57 @@ WINDOW = 20_000  # calls
 _OTHERS = 5_000  # events of other kinds that outlive the window
 _LATEST = 3  # calls that changed a tensor last
 _PATIENCE = 3  # windows: without a census, the older calls leave when there are so many calls
-_TAIL = 4  # ints at the end of a compact call: tensor, base, version, first sequence number
+_TAIL = compact_calls.TAIL
 
 
-def is_call(content: Any) -> bool:
-    """Returns whether an item is a call, not an event of another kind."""
-    return type(content) is tuple or type(content) is CallRow
+@dataclass(slots=True)
+class CallRun:
+    """Compact calls in a row, from number `start` of the run on."""
+
+    index: int  # of the call with number 0
+    calls: bytes
+    ends: bytes  # where each call ends: see `compact_calls`
+    within: str
+    start: int = 0
+
+    @property
+    def stop(self) -> int:
+        return len(self.ends) // 4
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole calls."""
+        ends = memoryview(self.ends).cast("I")
+        return INT * ends[-1] if ends else 0
+
+    def templates(self) -> list[int]:
+        """Returns the template of each call."""
+        numbers = memoryview(self.calls[: self.size]).cast("q")
+        return [numbers[first] for first in compact_calls.starts(self.ends, self.start, self.stop)]
+
+    def call(self, number: int) -> bytes:
+        """Returns the ints of a call."""
+        ends = memoryview(self.ends).cast("I")
+        return self.calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
+
+    def items(self) -> Iterator[Item]:
+        for number in range(self.start, self.stop):
+            yield self.index + number, numbers_of(self.call(number)), self.within
 
 
 def tensors_of(call: Call) -> tuple[int, ...]:
     """Returns every tensor that a call names; NONE may be among them."""
     if isinstance(call, CallRow):
-        return (*call.inputs[::2], *results_of(call))
+        return (*call.inputs[::2], *_results_of(call))
     return (*call[1 : 1 - _TAIL : 2], call[1 - _TAIL])
 
 
-def results_of(call: Call) -> tuple[int, ...]:
+def _results_of(call: CallRow) -> tuple[int, ...]:
     """Returns the tensors that a call made, returned or changed."""
-    if isinstance(call, CallRow):
-        return (*call.outputs[::2], *call.writes[::3], *(state[0] for state in call.states))
-    return (call[-_TAIL],)
+    return (*call.outputs[::2], *call.writes[::3], *(state[0] for state in call.states))
 
 
-def _gives_node(call: Call, tensor: int) -> bool:
+def _gives_node(call: bytes | CallRow, tensor: int) -> bool:
     """Returns whether a call gave a tensor a new node. False if the call left the node as it was."""
     if not isinstance(call, CallRow):
         return True
@@ -56,38 +87,66 @@ class Retention:
 
     Many items leave the window together. The best moment is a census of live tensors (`forget_all_but`): then only the
     calls that explain one of these are kept. A census also removes the dead tensors from `tensors`.
+
+    A compact call is kept as the bytes of its ints.
     """
 
     def __init__(self, size: int, tensors: dict[int, TensorRow]) -> None:
         self._size = size
         self._tensors = tensors
-        self._recent: list[Item] = []
+        self._recent: deque[Item | CallRun] = deque()
+        self._count = 0  # of the calls and other events in `_recent`
         self._explaining: dict[int, list[Item]] = {}  # tensor -> its first call, and the last that changed it
         self._others: deque[Item] = deque(maxlen=_OTHERS)
-        self.dropped_nodes: dict[int, tuple[int, Call]] = {}  # tensor -> the last dropped call that gave it a node
+        self._dropped: dict[int, tuple[int, bytes | CallRow]] = {}  # see `dropped_nodes`
 
-    def add(self, items: Iterable[Item]) -> None:
-        """Adds the next items of the run."""
-        self._recent += items
-        if len(self._recent) > _PATIENCE * self._size:
+    def add(self, index: int, content: Any, within: str) -> None:
+        """Adds the next call or event of the run."""
+        self._recent.append((index, content, within))
+        self._count += 1
+        self._bound()
+
+    def add_run(self, run: CallRun) -> None:
+        """Adds the next compact calls of the run."""
+        self._recent.append(run)
+        self._count += run.stop - run.start
+        self._bound()
+
+    def _bound(self) -> None:
+        if self._count > _PATIENCE * self._size:
             self._retire(self._leaving())
 
-    def _leaving(self) -> list[Item]:
+    def _leaving(self) -> list[Item | CallRun]:
         """Takes the items that are older than the window out of it."""
-        count = max(len(self._recent) - self._size, 0)
-        leaving = self._recent[:count]
-        del self._recent[:count]
+        leaving: list[Item | CallRun] = []
+        surplus = self._count - self._size
+        while surplus > 0:
+            item = self._recent.popleft()
+            count = item.stop - item.start if isinstance(item, CallRun) else 1
+            if isinstance(item, CallRun) and count > surplus:
+                cut = item.start + surplus
+                ends = item.ends[: 4 * cut]
+                self._recent.appendleft(CallRun(item.index, item.calls, item.ends, item.within, cut))
+                item = CallRun(item.index, item.calls, ends, item.within, item.start)
+                count = surplus
+            leaving.append(item)
+            self._count -= count
+            surplus -= count
         return leaving
 
-    def _retire(self, leaving: list[Item], needed: Container[int] | None = None) -> None:
+    def _retire(self, leaving: list[Item | CallRun], needed: set[int] | None = None) -> None:
         """Keeps those of the leaving calls that explain a tensor in `needed`, or any tensor if that is None."""
         for item in leaving:
-            content = item[1]
-            if is_call(content):
-                for tensor in results_of(content):
+            if isinstance(item, CallRun):
+                found = compact_calls.by_result(item.calls, item.ends, item.start, item.stop, needed)
+                for tensor, numbers in found.items():
+                    for number in numbers:
+                        self._keep(tensor, (item.index + number, item.call(number), item.within))
+            elif type(item[1]) is CallRow:
+                for tensor in _results_of(item[1]):
                     if needed is None or tensor in needed:
                         self._keep(tensor, item)
-            elif not isinstance(content, model.Backward):
+            elif not isinstance(item[1], model.Backward):
                 self._others.append(item)
 
     def _keep(self, tensor: int, item: Item) -> None:
@@ -96,32 +155,51 @@ class Retention:
         if len(items) > _LATEST + 1:
             index, call, _ = items.pop(1)
             if _gives_node(call, tensor):
-                self.dropped_nodes[tensor] = index, call
+                self._dropped[tensor] = index, call
 
     def last(self) -> Any:
-        """Returns the last call or event; None if there is none."""
-        return self._recent[-1][1] if self._recent else None
+        """Returns the last item if it is an event that was added alone; None otherwise."""
+        item = self._recent[-1] if self._recent else None
+        return item[1] if isinstance(item, tuple) else None
 
     def replace_last(self, content: Any) -> None:
         """Puts another event in the place of the last one."""
-        index, _, within = self._recent.pop()
-        self._recent.append((index, content, within))
+        last = self._recent.pop()
+        if isinstance(last, tuple):
+            self._recent.append((last[0], content, last[2]))
 
     def forget_all_but(self, alive: Iterable[int]) -> None:
         """Drops the calls that explain only dead tensors. `alive` are the ids of all others."""
         leaving, needed = self._leaving(), set(alive)
-        for _, content, _ in self._recent:
-            if is_call(content):
-                needed.update(tensors_of(content))
+        for item in self._recent:
+            if isinstance(item, CallRun):
+                compact_calls.add_tensors(item.calls, item.ends, item.start, item.stop, needed)
+            elif type(item[1]) is CallRow:
+                needed.update(tensors_of(item[1]))
         self._retire(leaving, needed)
-        tables: tuple[dict[int, Any], ...] = (self._explaining, self._tensors, self.dropped_nodes)
+        tables: tuple[dict[int, Any], ...] = (self._explaining, self._tensors, self._dropped)
         for table in tables:
             for tensor in [tensor for tensor in table if tensor not in needed]:
                 del table[tensor]
 
     def items(self) -> list[Item]:
-        """Returns all that is kept, in the order of the run."""
+        """Returns all that is kept, in the order of the run. A compact call is a tuple of ints."""
         self._retire(self._leaving())
         kept = {item[0]: item for items in self._explaining.values() for item in items}
         kept.update((item[0], item) for item in self._others)
-        return [*(kept[index] for index in sorted(kept)), *self._recent]
+        found = [_readable(kept[index]) for index in sorted(kept)]
+        for item in self._recent:
+            found += item.items() if isinstance(item, CallRun) else [item]
+        return found
+
+    def dropped_nodes(self) -> dict[int, tuple[int, Call]]:
+        """Returns for each tensor the last dropped call that gave it a node, with its index."""
+        return {
+            tensor: (index, numbers_of(call) if isinstance(call, bytes) else call)
+            for tensor, (index, call) in self._dropped.items()
+        }
+
+
+def _readable(item: Item) -> Item:
+    index, content, within = item
+    return (index, numbers_of(content), within) if type(content) is bytes else item

@@ -49,7 +49,7 @@ class TraceBuilder:
         records: Any,
     ) -> None:
         self._items = items = retention.items()
-        self._dropped = retention.dropped_nodes
+        self._dropped = retention.dropped_nodes()
         self._nodes: dict[int, tuple[int, str | None, int]] = {}  # tensor -> the event that gave it its node, the node
         self._templates = templates
         self._rows = dict(tensors)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal
 
 from tensorlens.records.callbacks import Callbacks
@@ -202,6 +203,7 @@ class Gap:
     count: Positive = 1
 
 
+_INDEX = attrgetter("index")
 Event = Call | Backward | GradMode | Notice | Gap | Region | Change
 
 
@@ -303,7 +305,12 @@ class Trace:
 
     def position(self, index: int) -> int:
         """Returns the position in `events` of the first one with this index or a later one."""
-        return bisect_left(self.events, index, key=lambda event: event.index)
+        if not self.events:
+            return 0
+        position = len(self.events) - 1 - (self.events[-1].index - index)  # if nothing after it was folded
+        if 0 <= position < len(self.events) and self.events[position].index == index:
+            return position
+        return bisect_left(self.events, index, key=_INDEX)
 
     def event(self, index: int | None) -> Event | None:
         """Returns the event with this index; None if a long run has folded it."""

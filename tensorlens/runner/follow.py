@@ -14,6 +14,7 @@ from tensorlens.journal.overflow import Overflow
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import BROKEN
 from tensorlens.records.model import Script, Trace
+from tensorlens.runner.journal_file import JournalStream
 from tensorlens.runner.progress_line import ProgressLine
 
 _PAUSE = 0.02  # seconds between two reads
@@ -77,6 +78,8 @@ class JournalFollower:
         if self._overflow is not None:
             self._journal = self._overflow.continued(self._journal)
         self._reader.read(self._noted(unpack(self._journal)))
+        if isinstance(self._journal, JournalStream):  # else it is in memory: the disk is full
+            self._journal.release()
 
     def _noted(self, batches: Iterator[list[Any]]) -> Iterator[list[Any]]:
         for batch in batches:

@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from tensorlens.errors import UsageError
 from tensorlens.journal.overflow import pipe
+
+_PORTION = 1 << 20  # bytes that are released together
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2  # of Linux
+
+
+class JournalStream(io.FileIO):
+    """Reads the journal, and gives the disk back what was read. The file keeps its size, and each batch its place.
+
+    It has no buffer: the script may overwrite its own journal, and a buffer would hide that.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "r+b")
+        self._released = 0
+        self._can_release = True
+
+    def release(self) -> None:
+        """Releases what is before the position, if that is much. Does nothing where the file system can't."""
+        size = self.tell() - self._released
+        if size >= _PORTION and self._can_release:
+            self._can_release = _punch_hole(self.fileno(), self._released, size)
+            self._released += size
+
+
+def _punch_hole(descriptor: int, offset: int, size: int) -> bool:
+    """Frees the blocks of a part of a file. Returns whether the system can."""
+    import ctypes  # only a long run needs it
+
+    try:
+        fallocate = ctypes.CDLL(None).fallocate
+    except (OSError, AttributeError):
+        return False
+    fallocate.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64
+    done: int = fallocate(descriptor, _KEEP_SIZE | _PUNCH_HOLE, offset, size)
+    return done == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +54,17 @@ class JournalFile:
     """The file of a journal: the child writes to `descriptor`, and to `pipe` when the disk is full; `stream` reads."""
 
     descriptor: int
-    stream: IO[bytes]
+    stream: JournalStream
     pipe: tuple[int, int]
 
 
 @contextmanager
 def journal_file() -> Iterator[JournalFile]:
-    """Makes a file that only the two processes can reach and that vanishes with them.
-
-    The stream has no buffer: the script may overwrite its own journal, and a buffer would hide that.
-    """
+    """Makes a file that only the two processes can reach and that vanishes with them."""
     descriptor, path = _new_file()
     with ExitStack() as stack:
         stack.enter_context(os.fdopen(descriptor, "wb"))
-        stream = stack.enter_context(open(path, "rb", buffering=0))
+        stream = stack.enter_context(JournalStream(path))
         if not path.startswith("/proc/"):
             Path(path).unlink()
         ends = pipe()

@@ -110,8 +110,8 @@ class Names:
 
     def storage_of(self, tensor: int) -> int | None:
         """Returns the storage that the tensor used last: `.data = ...` and `set_` change it."""
-        known = states_of(self._trace).storages(tensor)
-        return self._end_storages.get(tensor, known[-1] if known else None)
+        storage = self._end_storages.get(tensor)
+        return states_of(self._trace).last_storage(tensor) if storage is None else storage
 
     # --- names at an event --------------------------------------------------------------------------------------
 

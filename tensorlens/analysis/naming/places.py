@@ -9,13 +9,14 @@ from tensorlens.records.model import Site, Trace
 Scope = tuple[str, str]  # file, function
 Place = tuple[str, str, int]  # file, function, line
 _INNER = {"<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>"}
+_IN_INNER = tuple(f".{inner}" for inner in _INNER)
 
 
 def place_of(site: Site) -> Place:
     """Returns the line of a site within its function; a comprehension or lambda counts as part of the function around
     it."""
     function = site.function
-    while function.endswith(tuple(f".{inner}" for inner in _INNER)):
+    while function.endswith(_IN_INNER):
         function = function.rpartition(".")[0].removesuffix(".<locals>")
     return site.span.file, "<module>" if function in _INNER else function, site.span.line
 

@@ -79,8 +79,7 @@ def _without_gradient(training: Training, step: Step) -> list[Moved]:
 
 
 def _switched_off(facts: TraceIndex, number: int, before: int) -> Call | None:
-    calls = (c for c in reversed(facts.calls) if c.index < before and any(s.tensor == number for s in c.states))
-    return next((c for c in calls if facts.requires_grad(number, c.index - 1)), None)
+    return facts.call(facts.states.last_requiring_grad(number, before))
 
 
 def _changed_by(training: Training, step: Step, number: int) -> bool:

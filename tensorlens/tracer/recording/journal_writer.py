@@ -15,6 +15,9 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, GapRow
 
 INTERVAL = 0.2  # seconds
+FAR_BEHIND = 64 << 20  # bytes: the program is slowed down while the reader has so much left to read
+_PROGRESS = 1 << 16  # bytes that a reader releases, at least: the file system may count some blocks more or less
+LONGEST_PAUSE = 0.5  # seconds
 _SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # makes every row of the terminal scroll again and leaves the cursor in its place
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -39,6 +42,7 @@ class JournalWriter:
             os.set_inheritable(number, False)
         self._unwritten = memoryview(b"")
         self._written = 0  # bytes
+        self._released = 0  # bytes that the reader had read and released at the last look
         self._writing = _thread.RLock()
         self._stop = _thread.allocate_lock()
         self._stop.acquire()
@@ -49,6 +53,7 @@ class JournalWriter:
             if os.getppid() != self._reader_pid:
                 self._go_on_alone()
             self.flush()
+            self._wait_for_reader()
 
     def _go_on_alone(self) -> None:
         """Stops writing: the reader was killed. Repairs the terminal, at which the program goes on."""
@@ -106,6 +111,23 @@ class JournalWriter:
         self._descriptor, self._overflows = descriptor, True
         self._write()
 
+    def _wait_for_reader(self) -> None:
+        """Stops the program for a moment if the reader is far behind, so that the journal stays small.
+
+        The reader releases what it has read. One that has released nothing since the last look is not waited for: it is
+        stopped, or the file system can't release a part of a file.
+        """
+        if self._descriptor is None or self._overflows:
+            return
+        try:
+            unread = os.fstat(self._descriptor).st_blocks * 512
+        except OSError:
+            return
+        released, before = self._written - unread, self._released
+        self._released = released
+        if unread >= FAR_BEHIND and released - before >= _PROGRESS:
+            pause(min(LONGEST_PAUSE, INTERVAL * unread / FAR_BEHIND))
+
     def abandon(self) -> None:
         """Writes nothing any more, in a forked child. The thread does not exist there, and its lock may be locked."""
         self._writing = _thread.RLock()
@@ -117,6 +139,13 @@ class JournalWriter:
         self.flush()
         if self._stop.locked():
             self._stop.release()
+
+
+def pause(seconds: float) -> None:
+    """Sleeps without letting other threads run Python code."""
+    import ctypes  # torch has imported it
+
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
 
 
 def _file_behind(descriptor: int) -> tuple[int, int]:

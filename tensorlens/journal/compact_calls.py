@@ -1,0 +1,117 @@
+"""Reads runs of compact calls as native 64-bit ints, without a Python object for each number.
+
+A *run* is `bytes`: the ints of whole compact calls (see `CallTemplateRow`), one call after the other. The recorder
+writes its calls as plain ints or as such bytes. The functions below have twins in C (`_compact_calls.c`), used if a
+compiler was there when TensorLens was installed; `TENSORLENS_PURE_PYTHON=1` disables these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from array import array
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+Row = tuple[Any, ...]
+TAIL = 4  # ints at the end of a compact call: tensor, base, version, first sequence number
+KEPT = 5  # calls of one tensor that `by_result` returns
+INT = 8  # bytes
+
+
+def numbers_of(call: bytes) -> tuple[int, ...]:
+    """Returns the ints of a compact call."""
+    return tuple(memoryview(call).cast("q"))
+
+
+def split(items: list[Any]) -> tuple[list[Row | bytes], int]:
+    """Returns the rows and the runs in a batch, and how many of its items these are: all, unless one is neither."""
+    found: list[Row | bytes] = []
+    numbers = array("q")
+    known = 0
+    for item in items:
+        if type(item) is int:
+            try:
+                numbers.append(item)
+            except OverflowError:
+                break
+        elif type(item) is tuple or type(item) is bytes:
+            if numbers:
+                found.append(numbers.tobytes())
+                numbers = array("q")
+            found.append(item)
+        else:
+            break
+        known += 1
+    if numbers:
+        found.append(numbers.tobytes())
+    return found, known
+
+
+def ends(run: bytes, lengths: array[int]) -> bytes:
+    """Returns where each call of a run ends, as 32-bit ints. Stops at a call that is incomplete or of no template.
+
+    `lengths` holds the number of ints in a call of each template; 0 if there is no such template.
+    """
+    numbers, found, position = memoryview(run)[: len(run) // INT * INT].cast("q"), array("I"), 0
+    while position < len(numbers):
+        template = numbers[position]
+        size = lengths[template] if 0 <= template < len(lengths) else 0
+        if size < 1 + TAIL or size > len(numbers) - position:
+            break
+        position += size
+        found.append(position)
+    return found.tobytes()
+
+
+def count(run: bytes, ends: bytes, start: int, stop: int, counts: array[int]) -> None:
+    """Adds the calls from number `start` to `stop` to the `counts` of their templates."""
+    numbers = memoryview(run).cast("q")
+    for first in starts(ends, start, stop):
+        counts[numbers[first]] += 1
+
+
+def by_result(run: bytes, ends: bytes, start: int, stop: int, needed: set[int] | None) -> dict[int, list[int]]:
+    """Maps the tensors that calls made or changed to the numbers of these calls: the first, and at most four later.
+
+    Only tensors in `needed`, unless it is None.
+    """
+    numbers, found = memoryview(run).cast("q"), dict[int, list[int]]()
+    for number, end in enumerate(memoryview(ends).cast("I")[start:stop], start):
+        tensor = numbers[end - TAIL]
+        if needed is None or tensor in needed:
+            places = found.setdefault(tensor, [])
+            if len(places) == KEPT:
+                del places[1]
+            places.append(number)
+    return found
+
+
+def add_tensors(run: bytes, ends: bytes, start: int, stop: int, tensors: set[int]) -> None:
+    """Adds every tensor that a call names to `tensors`, and perhaps `NONE`."""
+    numbers = memoryview(run).cast("q")
+    for first, end in zip(starts(ends, start, stop), memoryview(ends).cast("I")[start:stop], strict=True):
+        tensors.update(numbers[first + 1 : end - TAIL + 1 : 2])
+        tensors.add(numbers[end - TAIL + 1])
+
+
+def starts(ends: bytes, start: int, stop: int) -> list[int]:
+    """Returns where the calls from number `start` to `stop` begin."""
+    return [0, *memoryview(ends).cast("I")][start:stop]
+
+
+def _compiled() -> Any:
+    """Returns the module with the twins in C; None if it is missing, or built from another source."""
+    with suppress(ImportError):
+        from tensorlens.journal import _compact_calls
+
+        source = Path(__file__).with_name("_compact_calls.c")
+        if not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == _compact_calls.SOURCE:
+            return _compact_calls
+    return None
+
+
+in_python = split, ends, count, by_result, add_tensors
+if not os.environ.get("TENSORLENS_PURE_PYTHON") and (_c := _compiled()) is not None:
+    split, ends, count, by_result, add_tensors = _c.split, _c.ends, _c.count, _c.by_result, _c.add_tensors
