@@ -22,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 from torch.testing._internal.common_methods_invocations import op_db
 from unchanged.operations import samples
 
+from tensorlens.journal.row_buffer import Tag
 from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.recording import compiled
 from tensorlens.tracer.recording.recorder import Recorder
@@ -383,3 +384,44 @@ def test_the_lens_does_without_it() -> None:
     run = [sys.executable, "-c", code]
     ended = subprocess.run(run, env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert ended.stdout == "None <class 'method'>\n"
+
+
+def test_packed_calls_stay_in_order_while_another_thread_takes_the_rows() -> None:
+    recorder, over = new_recorder((__file__,)), threading.Event()
+    rows, taken = recorder.rows, list[Any]()
+
+    def take() -> None:
+        while not over.is_set():
+            rows.settle()
+            count = len(rows)
+            taken.extend(rows[:count])
+            rows[:count] = ()
+
+    taking = threading.Thread(target=take)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        taking.start()
+        with recorder:
+            x = torch.ones(2)
+            for _ in range(500):
+                y = x * 2
+                y.add_(1)
+                with torch.no_grad():  # writes a row of its own
+                    pass
+    finally:
+        over.set()
+        sys.setswitchinterval(interval)
+    taking.join()
+    recorder.close()
+    taken += rows
+    between: list[int] = []  # how many numbers of compact calls precede each end of `no_grad`
+    calls = 0
+    for row in taken:
+        if type(row) is bytes:
+            calls += len(row) // 8
+        elif type(row) is tuple and row[0] == Tag.GRAD_MODE and not row[4]:
+            between.append(calls)
+            calls = 0
+    assert len(between) == 500
+    assert set(between[2:]) == {7 + 7}
