@@ -59,7 +59,7 @@ class TensorStates:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing is recorded now."""
+        """Returns whether nothing is recorded now."""
         return self._paused
 
     @paused.setter
