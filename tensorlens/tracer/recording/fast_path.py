@@ -58,10 +58,10 @@ def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
             call_kind = call_kinds.get(func) or recorder.call_kind(func)
         except Exception as error:  # a callable of the user's without a hash, or whose `__eq__` raises
             call_kind = ops.unknown(recorder, error, frame_at(1))
-        if call_kind <= SLOW or recorder.paused:
+        if call_kind <= SLOW or recorder.is_paused:
             if call_kind == ops.UNKNOWN:
                 return ops.dispatched(func, args, kwargs)
-            if recorder.paused or func in ops.QUIET:
+            if recorder.is_paused or func in ops.QUIET:
                 return func(*args, **kwargs)
             special = ops.SPECIAL.get(func)
             if special is not None:

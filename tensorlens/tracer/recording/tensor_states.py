@@ -48,7 +48,7 @@ class TensorStates:
         self.sites = Sites(self.rows, own_files)
         self.tensor_ids = TensorIds(self.rows)
         self.graph_nodes = GraphNodes()
-        self._paused = False
+        self.is_paused = False  # what `paused` returns; the fast path in Python reads it, since a property takes longer
         self._note_pause: Callable[[bool], object] = bool  # the compiled fast path knows of a pause, too
         self.leaves: dict[
             int, weakref.ref[torch.Tensor]
@@ -60,11 +60,11 @@ class TensorStates:
     @property
     def paused(self) -> bool:
         """Returns whether nothing is recorded now."""
-        return self._paused
+        return self.is_paused
 
     @paused.setter
     def paused(self, paused: bool) -> None:
-        self._paused = paused
+        self.is_paused = paused
         self._note_pause(paused)
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
