@@ -12,7 +12,7 @@ import pytest
 
 from tensorlens.journal.batches import unpack
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.row_buffer import plain
+from tensorlens.journal.row_buffer import RowBuffer, plain
 from tensorlens.journal.rows import GapRow
 from tensorlens.records.model import Script
 from tensorlens.runner import journal_file as files
@@ -43,7 +43,7 @@ def can_release() -> None:
 
 @pytest.mark.usefixtures("can_release")
 def test_what_was_read_is_released_and_the_rest_is_not() -> None:
-    rows: list[Any] = []
+    rows = RowBuffer()
     found: list[int] = []
     with files.journal_file() as journal:
         writer = JournalWriter(rows, journal.descriptor)
@@ -71,7 +71,7 @@ def test_a_followed_journal_is_read_whole_whether_it_can_be_released_or_not(
         return works and punch(descriptor, offset, size)
 
     monkeypatch.setattr(files, "_punch_hole", tried)
-    rows: list[Any] = []
+    rows = RowBuffer()
     reader = Reader(SCRIPT)
     with files.journal_file() as journal:
         writer = JournalWriter(rows, journal.descriptor)
@@ -90,7 +90,7 @@ def test_the_program_waits_for_a_reader_that_is_far_behind_and_reads(monkeypatch
     monkeypatch.setattr(journal_writer, "pause", pauses.append)
     monkeypatch.setattr(journal_writer, "FAR_BEHIND", 4 * SIZE // 2)
     monkeypatch.setattr(journal_writer, "INTERVAL", 60.0)  # the thread does not look
-    rows: list[Any] = []
+    rows = RowBuffer()
     with files.journal_file() as journal:
         writer = JournalWriter(rows, journal.descriptor)
         batches = unpack(journal.stream)
@@ -120,7 +120,7 @@ def test_a_pause_is_one() -> None:
 
 
 def test_a_program_runs_on_when_the_journal_has_gone(tmp_path: Path) -> None:
-    rows: list[Any] = []
+    rows = RowBuffer()
     with (tmp_path / "journal").open("w+b") as stream:
         writer = JournalWriter(rows, os.dup(stream.fileno()))
         assert writer._descriptor is not None

@@ -30,7 +30,7 @@ def random_rows(chance: random.Random, length: int) -> list[Piece]:
     kinds = [(inputs, result) for inputs in range(3) for result in (NEW, WRITTEN, NOTHING) if inputs or result == NEW]
     for number, (inputs, result) in enumerate(kinds, 1):
         op = STEP if number == 3 else f"torch.op{number}"
-        buffer.write(SiteRow, number - 1, "program.py", "<module>", (number, number, 0, 1), False, (), None, "")
+        buffer.write(SiteRow, number - 1, "program.py", "<module>", (number, number, 0, 1), (), None, "", False)
         node = None if number % 2 else "OpBackward0"
         fields = op, number - 1, (2,), "float32", "cpu", 8, node is not None, node, 0, int(node is not None), 0
         buffer.write(CallTemplateRow, number, *fields, inputs, result)

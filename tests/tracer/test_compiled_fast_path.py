@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -21,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 from torch.testing._internal.common_methods_invocations import op_db
 from unchanged.operations import samples
 
+from tensorlens.journal.row_buffer import Tag
 from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.recording import compiled
 from tensorlens.tracer.recording.recorder import Recorder
@@ -46,7 +48,8 @@ def rows_of(program: Callable[[], object], fast_path: Any, monkeypatch: pytest.M
         except BaseException as error:  # pytest would not see it in another thread
             raised.append(error)
         recorder.close()
-        rows.extend(recorder.rows)
+        for row in recorder.rows:
+            rows.extend(array("q", row) if type(row) is bytes else (row,))
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -312,12 +315,12 @@ class Answering(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def computed_under(mode: Answering) -> list[Any]:
+def computed_under(mode: Answering, with_templates: bool = False) -> list[Any]:
     """Returns the results of calls of every kind when `mode` answers, with and without their templates."""
     recorder, results = new_recorder((__file__,)), []
     with mode, recorder:
         x, y = torch.ones(2, requires_grad=True), torch.zeros(2)
-        for mode.active in (False, True, False, True):
+        for mode.active in (False, False, True) if with_templates else (False, True, False, True):
             results += [x * 2, y.add_(1), y.view(2, 1), (x * 1).view(2, 1), (x * 3).mul_(2), torch.cat([x, y])]
             results += [F.relu(x), torch.add(input=x, other=y), x.sum(dim=0)]
         mode.active = False
@@ -331,17 +334,18 @@ def interrupt() -> None:
 
 
 ANSWERS: list[Callable[[], object]] = [lambda: None, lambda: "x", lambda: 2**100, lambda: -1, object, lambda: int("no")]
-QUESTIONS = ["_version", "_base", "requires_grad", "is_leaf", "retains_grad", "shape", "dtype", "device"]
+ASKED = ["_base", "requires_grad", "is_leaf", "retains_grad"]
+UNASKED = ["_version", "shape", "dtype", "device"]  # C++ is asked instead, unless there is no template yet
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", [*ASKED, *UNASKED])
 def test_a_strange_answer_changes_nothing_for_the_program(question: str) -> None:
     usual = computed_under(Answering(question, object))
     for answer in ANSWERS:
         assert computed_under(Answering(question, answer)) == usual
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", ASKED)
 def test_an_interrupted_question_interrupts_the_program(question: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         computed_under(Answering(question, interrupt))
@@ -357,12 +361,17 @@ def test_a_list_may_be_emptied_while_it_is_read() -> None:
     mode, recorder = Answering("_version", empty), new_recorder((__file__,))
     with mode, recorder:
         for mode.active in (False, True) * 50:
-            items[:] = [torch.ones(1000) * n for n in range(3)]  # nothing else holds them
+            items[:] = [torch.ones(1000).to_sparse() * n for n in range(3)]  # nothing else holds them
             with suppress(ValueError):  # there is nothing to put together
                 torch.cat(items)
         mode.active = False
     recorder.close()
     assert not items
+
+
+@pytest.mark.parametrize("question", UNASKED)
+def test_a_plain_tensor_is_not_asked(question: str) -> None:
+    computed_under(Answering(question, interrupt), with_templates=True)
 
 
 def test_the_lens_does_without_it() -> None:
@@ -375,3 +384,44 @@ def test_the_lens_does_without_it() -> None:
     run = [sys.executable, "-c", code]
     ended = subprocess.run(run, env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert ended.stdout == "None <class 'method'>\n"
+
+
+def test_packed_calls_stay_in_order_while_another_thread_takes_the_rows() -> None:
+    recorder, over = new_recorder((__file__,)), threading.Event()
+    rows, taken = recorder.rows, list[Any]()
+
+    def take() -> None:
+        while not over.is_set():
+            rows.settle()
+            count = len(rows)
+            taken.extend(rows[:count])
+            rows[:count] = ()
+
+    taking = threading.Thread(target=take)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        taking.start()
+        with recorder:
+            x = torch.ones(2)
+            for _ in range(500):
+                y = x * 2
+                y.add_(1)
+                with torch.no_grad():  # writes a row of its own
+                    pass
+    finally:
+        over.set()
+        sys.setswitchinterval(interval)
+    taking.join()
+    recorder.close()
+    taken += rows
+    between: list[int] = []  # how many numbers of compact calls precede each end of `no_grad`
+    calls = 0
+    for row in taken:
+        if type(row) is bytes:
+            calls += len(row) // 8
+        elif type(row) is tuple and row[0] == Tag.GRAD_MODE and not row[4]:
+            between.append(calls)
+            calls = 0
+    assert len(between) == 500
+    assert set(between[2:]) == {7 + 7}

@@ -20,7 +20,7 @@ from tensorlens.tracer.frames.call_sites import frame_at
 from tensorlens.tracer.isolation.guard import Function, reraise_user_error
 from tensorlens.tracer.isolation.torch_features import ONLY_CPU
 from tensorlens.tracer.isolation.torch_originals import data_ptr
-from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording import compiled, ops
 from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, Args, Kwargs
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class SlowPathError(Exception):
 def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
     """Returns the `__torch_function__` of a recorder. It is long: every operation pays for each call and look-up."""
     tensor_ids, templates, call_kinds = recorder.tensor_ids, recorder.templates, recorder.call_kinds
-    known, blocks, numbers, emit = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers, recorder.rows.extend
+    known, blocks, numbers = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers
+    emit = recorder.rows.extend if compiled.FastPath is None else recorder.rows.write_call
     slow_path_reasons, watched = recorder.slow_path_reasons, recorder.watched
 
     def __torch_function__(self: Any, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Any:
@@ -57,10 +58,10 @@ def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
             call_kind = call_kinds.get(func) or recorder.call_kind(func)
         except Exception as error:  # a callable of the user's without a hash, or whose `__eq__` raises
             call_kind = ops.unknown(recorder, error, frame_at(1))
-        if call_kind <= SLOW or recorder.paused:
+        if call_kind <= SLOW or recorder.is_paused:
             if call_kind == ops.UNKNOWN:
                 return ops.dispatched(func, args, kwargs)
-            if recorder.paused or func in ops.QUIET:
+            if recorder.is_paused or func in ops.QUIET:
                 return func(*args, **kwargs)
             special = ops.SPECIAL.get(func)
             if special is not None:

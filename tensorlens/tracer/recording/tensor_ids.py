@@ -8,23 +8,30 @@ seen on it. Which storage is at an address follows from the live tensors seen th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, AliveRow, StorageRow, TensorRow, optional
 from tensorlens.tracer.isolation.torch_originals import untyped_storage
+from tensorlens.tracer.recording import compiled
+
+if TYPE_CHECKING:
+    from tensorlens.tracer.recording import _fast_path
 
 SWEEP = 1024  # new tensors between two sweeps, at least; so few entries fit into the processor's cache
 CENSUS = 32_768  # new tensors between two rows of live tensors, at least
 PLAIN: set[type] = {torch.Tensor, torch.nn.Parameter}
-_texts: dict[object, str] = {}  # the names of dtypes and devices in a trace
+texts: dict[object, str] = {}  # the names of dtypes and devices in a trace
 
 Entry = tuple[
     "weakref.ref[torch.Tensor]", int, int, int
 ]  # the tensor, and the ids of it, its version counter and its storage
+
+Table = Any  # `dict[int, Entry]`, or the same in C
 
 
 class TensorIds:
@@ -33,17 +40,25 @@ class TensorIds:
     def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
         self.after_census: Callable[[], object] | None = None  # called when it is a good time to read the rows
-        self.known: dict[int, Entry] = {}  # by `id(tensor)`
-        self.blocks: dict[int, Entry] = {}  # by the address of a storage: the last tensor seen there
-        self._sharers: dict[
-            int, list[weakref.ref[torch.Tensor]]
-        ] = {}  # storage -> its other tensors that are not views
-        self.numbers = count()
-        self.due = SWEEP  # the id at which to sweep next
+        self.known: Table = compiled.table()  # by `id(tensor)`
+        self.blocks: Table = compiled.table()  # by the address of a storage: the last tensor seen there
+        self.sharers: dict[int, list[weakref.ref[torch.Tensor]]] = {}  # storage -> its other tensors that are not views
+        self.in_c: _fast_path.FastPath | None = None  # the compiled fast path does the same for plain tensors
+        self._counter = compiled.counter()
+        self.numbers: Iterator[int] = count() if self._counter is None else self._counter
+        self.set_due(SWEEP)
         self._census_due = CENSUS
+
+    def set_due(self, number: int) -> None:
+        """Sets the id at which to sweep next."""
+        self.due = number
+        if self._counter is not None:
+            self._counter.due = number
 
     def find(self, tensor: torch.Tensor) -> int | None:
         """Returns the id of a known tensor, or None."""
+        if self.in_c is not None:
+            return self.in_c.find(tensor)
         entry = self.known.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
@@ -62,6 +77,8 @@ class TensorIds:
 
     def add(self, tensor: torch.Tensor, source: Entry | None = None) -> Entry:
         """Gives a new tensor its id. `source` is no base of it, but has the same memory and version counter."""
+        if self.in_c is not None and source is None and (made := self.in_c.add(tensor)) is not None:
+            return made
         base = tensor._base
         shared = source if base is None else self.entry(base)
         number = next(self.numbers)
@@ -87,6 +104,8 @@ class TensorIds:
 
     def entry(self, tensor: torch.Tensor) -> Entry:
         """Returns the entry of a tensor; a new one gets its id."""
+        if self.in_c is not None:
+            return self.in_c.entry(tensor) or self.add(tensor)
         entry = self.known.get(id(tensor))
         return entry if entry is not None and entry[0]() is tensor else self.add(tensor)
 
@@ -111,9 +130,9 @@ class TensorIds:
         """Returns the id of a storage, `NONE` without one. A new one gets `number`, or a new id if that is `NONE`."""
         if not block:
             return NONE
-        entry = self.blocks.get(address) if address else None
+        entry: Entry | None = self.blocks.get(address) if address else None
         if entry is not None:
-            for ref in (entry[0], *self._sharers.get(entry[3], ())):
+            for ref in (entry[0], *self.sharers.get(entry[3], ())):
                 holder = ref()
                 if holder is not None and _memory(holder)[1] == block:
                     return entry[3]
@@ -126,14 +145,14 @@ class TensorIds:
         """Notes a tensor as the last one seen at the address of its storage, and keeps the others on the storage."""
         before = self.blocks.get(address)
         if before is not None and before[3] == entry[3]:
-            sharers = self._sharers.setdefault(entry[3], [])
+            sharers = self.sharers.setdefault(entry[3], [])
             sharers[:] = [ref for ref in (*sharers, before[0]) if ref() is not None]
         self.blocks[address] = entry
 
     def counters_at(self, address: int) -> set[int]:
         """Returns the version counters of the live tensors on the storage at an address."""
         latest = self.blocks.get(address)
-        refs = () if latest is None else (latest[0], *self._sharers.get(latest[3], ()))
+        refs = () if latest is None else (latest[0], *self.sharers.get(latest[3], ()))
         holders = [tensor for ref in refs if (tensor := ref()) is not None]
         return {self.entry(tensor)[2] for tensor in holders}
 
@@ -148,19 +167,15 @@ class TensorIds:
 
         `number` is the latest id.
         """
-        dead = [address for address, entry in list(self.known.items()) if entry[0]() is None]
-        for address in dead:
-            entry = self.known.get(address)
-            if entry is not None and entry[0]() is None:
-                del self.known[address]
-        self.due = number + max(SWEEP, len(self.known))
+        compiled.drop_dead(self.known)
+        self.set_due(number + max(SWEEP, len(self.known)))
         if number < self._census_due:
             return
         self._census_due = number + CENSUS
-        for storage, refs in list(self._sharers.items()):
+        for storage, refs in list(self.sharers.items()):
             if not any(ref() is not None for ref in refs):
-                self._sharers.pop(storage, None)
-        self._rows.write(AliveRow, tuple(entry[1] for entry in list(self.known.values())))
+                self.sharers.pop(storage, None)
+        self._rows.write(AliveRow, tuple(sorted(entry[1] for entry in list(self.known.values()))))
         if self.after_census is not None:
             self.after_census()
 
@@ -170,9 +185,9 @@ class TensorIds:
         refs = {id(entry[0]) for entry in entries if entry is not None}
         for address in [address for address, entry in self.blocks.items() if id(entry[0]) in refs]:
             del self.blocks[address]
-        for sharers in self._sharers.values():
+        for sharers in self.sharers.values():
             sharers[:] = [ref for ref in sharers if id(ref) not in refs]
-        return [entry and (None, *entry[1:]) for entry in entries]  # type: ignore[misc]
+        return [entry and (None, *entry[1:]) for entry in entries]
 
     def resume(self, tensors: tuple[torch.Tensor, ...], entries: list[Entry | None]) -> None:
         """Restores the weak references that `step_aside` dropped. `entries` is what that returned."""
@@ -215,7 +230,7 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
 
 def text_of(value: torch.dtype | torch.device) -> str:
     """Returns "float32" for `torch.float32`, "cpu" for that device."""
-    text = _texts.get(value)
+    text = texts.get(value)
     if text is None:
-        text = _texts[value] = str(value).removeprefix("torch.")
+        text = texts[value] = str(value).removeprefix("torch.")
     return text
