@@ -25,7 +25,7 @@ IN_PYTHON: dict[str, Any] = dict(zip(NAMES, compact_calls.in_python, strict=True
 IN_C = compact_calls._compiled()
 compiled = pytest.mark.skipif(IN_C is None, reason="not built from this source: python hatch_build.py")
 TEMPLATE = (Tag.CALL_TEMPLATE.value, 1, "torch.sin", 0, (), "", "", 0, False, None, 0, 0, 0, 1, rows.NEW)
-SITE = (Tag.SITE.value, 0, "program.py", "<module>", (1, 1, 0, 1), (), None, "")
+SITE = (Tag.SITE.value, 0, "program.py", "<module>", (1, 1, 0, 1), (), None, "", False)
 CALL = [1, 5, 0, 6, -1, 0, 9]
 
 

@@ -286,7 +286,8 @@ def test_the_thread_ends_before_a_fork_and_starts_after_it(tmp_path: Path) -> No
         return {task.name for task in Path("/proc/self/task").iterdir()}
 
     with (tmp_path / "journal").open("w+b") as journal:
-        rows = RowBuffer([plain(GapRow("before", None))])
+        rows = RowBuffer()
+        rows.write(GapRow, "before", None)
         before = threads()
         sink = JournalWriter(rows, journal.fileno())
         sink.pause()
