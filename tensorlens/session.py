@@ -17,6 +17,7 @@ import torch
 
 from tensorlens.diagnostics import report_on
 from tensorlens.journal.reader import Reader
+from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import OutcomeRow, VersionsRow
 from tensorlens.records import model
 from tensorlens.records.report import Report
@@ -81,10 +82,11 @@ class Session:
         self._trace = self._reader.trace()
         self._active.release()
 
-    def _read(self, rows: list[Any], wait: bool = False) -> None:
+    def _read(self, rows: RowBuffer, wait: bool = False) -> None:
         """Moves the rows written so far to the reader, which keeps only a part of a long block."""
         if self._reading.acquire(blocking=wait):  # unless another thread is reading
             try:
+                rows.settle()
                 batch = rows[:]
                 del rows[: len(batch)]
                 self._reader.read([batch])

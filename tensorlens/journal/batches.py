@@ -10,6 +10,7 @@ import marshal
 import os
 import struct
 import zlib
+from array import array
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import IO, Any
@@ -32,7 +33,9 @@ def rows_of(batch: list[Any], lengths: Mapping[int, int]) -> Iterator[tuple[Any,
     Raises:
         ValueError: an item is neither a row nor the start of a compact call.
     """
-    items = tuple(batch)
+    items: list[Any] = []
+    for item in batch:
+        items.extend(array("q", item) if type(item) is bytes else (item,))
     calls: list[tuple[int, ...]] = []
     position = 0
     while position < len(items):
@@ -45,7 +48,7 @@ def rows_of(batch: list[Any], lengths: Mapping[int, int]) -> Iterator[tuple[Any,
             position += 1
         elif type(item) is int and item in lengths:
             end = position + lengths[item]
-            calls.append(items[position:end])
+            calls.append(tuple(items[position:end]))
             position = end
         else:
             break

@@ -5,7 +5,7 @@ This module imports no torch: the command's own process reads the journal of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import astuple
 from enum import IntEnum
 from typing import Any, Concatenate, ParamSpec
@@ -96,20 +96,39 @@ _TAGS: dict[Any, int] = {row_type: int(tag) for tag, row_type in ROW_TYPES.items
 _FACT = int(Tag.FACT)
 
 
-class RowBuffer(list[Any]):
-    """The rows that wait to be written to the journal: plain tuples, and the ints of compact calls."""
+def nothing_waits() -> None:
+    """Does nothing: no compact calls wait to be put into the rows."""
 
-    __slots__ = ()
+
+class RowBuffer(list[Any]):
+    """The rows that wait to be written to the journal: plain tuples, the ints of compact calls, and bytes.
+
+    Bytes are the numbers of several compact calls, 8 bytes each. The compiled fast path keeps the latest of these to
+    itself until `settle` is called. Every method here calls it, and so must whoever takes rows out.
+    """
+
+    __slots__ = ("settle",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settle: Callable[[], object] = nothing_waits
 
     def write(self, row_type: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Appends a row, given by its class and its fields. With fields by position no object is made of it."""
+        self.settle()
         fields: Any = tuple(row_type(*args, **kwargs)) if kwargs else args  # type: ignore[arg-type]
         self.append((_TAGS[row_type],) + fields)  # noqa: RUF005 - half the time of `(tag, *fields)`
 
     def write_fact(self, record: Callable[Concatenate[int, P], object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Appends a fact: a record of `records.observations`, given by its class and all its fields but `index`."""
+        self.settle()
         fields: Any = astuple(record(0, *args, **kwargs))[1:] if kwargs else args  # type: ignore[call-overload]
         self.append((_FACT, TABLES[record], fields))  # type: ignore[index]
+
+    def write_call(self, numbers: Iterable[int]) -> None:
+        """Appends the numbers of a compact call."""
+        self.settle()
+        self.extend(numbers)
 
 
 def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from support.traces import written_alias
 from tensorlens.errors import TraceFileError, UsageError
 from tensorlens.journal import overflow
 from tensorlens.journal.batches import pack, unpack
-from tensorlens.journal.row_buffer import plain
+from tensorlens.journal.row_buffer import RowBuffer, plain
 from tensorlens.journal.rows import BROKEN, LOST, GapRow
 from tensorlens.records.model import Call, Gap
 from tensorlens.records.trace_file import loads
@@ -177,7 +177,8 @@ def test_what_is_flushed_again_by_a_signal_is_written_once(tmp_path: Path) -> No
     interrupted = 0
     for moment in range(1, 60):
         path = tmp_path / f"journal{moment}"
-        rows: list[Any] = [plain(GapRow(str(number), None)) for number in range(5)]
+        rows = RowBuffer()
+        rows.extend(plain(GapRow(str(number), None)) for number in range(5))
         with path.open("w+b") as journal:
             sink = JournalWriter(rows, journal.fileno())
             steps = 0
@@ -234,7 +235,7 @@ def test_what_a_full_disk_has_no_room_for_is_read_from_the_pipe(
     is_read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(overflow, "PATIENCE", 0.01)
-    rows: list[object] = []
+    rows = RowBuffer()
     with open("/dev/full", "r+b", buffering=0) as full, (tmp_path / "journal").open("w+b") as empty:
         ends = overflow.pipe()
         sink = JournalWriter(rows, full.fileno(), spare=ends)

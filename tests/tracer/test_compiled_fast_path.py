@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -46,7 +47,8 @@ def rows_of(program: Callable[[], object], fast_path: Any, monkeypatch: pytest.M
         except BaseException as error:  # pytest would not see it in another thread
             raised.append(error)
         recorder.close()
-        rows.extend(recorder.rows)
+        for row in recorder.rows:
+            rows.extend(array("q", row) if type(row) is bytes else (row,))
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -312,12 +314,12 @@ class Answering(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def computed_under(mode: Answering) -> list[Any]:
+def computed_under(mode: Answering, with_templates: bool = False) -> list[Any]:
     """Returns the results of calls of every kind when `mode` answers, with and without their templates."""
     recorder, results = new_recorder((__file__,)), []
     with mode, recorder:
         x, y = torch.ones(2, requires_grad=True), torch.zeros(2)
-        for mode.active in (False, True, False, True):
+        for mode.active in (False, False, True) if with_templates else (False, True, False, True):
             results += [x * 2, y.add_(1), y.view(2, 1), (x * 1).view(2, 1), (x * 3).mul_(2), torch.cat([x, y])]
             results += [F.relu(x), torch.add(input=x, other=y), x.sum(dim=0)]
         mode.active = False
@@ -331,17 +333,18 @@ def interrupt() -> None:
 
 
 ANSWERS: list[Callable[[], object]] = [lambda: None, lambda: "x", lambda: 2**100, lambda: -1, object, lambda: int("no")]
-QUESTIONS = ["_version", "_base", "requires_grad", "is_leaf", "retains_grad", "shape", "dtype", "device"]
+ASKED = ["_base", "requires_grad", "is_leaf", "retains_grad"]
+UNASKED = ["_version", "shape", "dtype", "device"]  # C++ is asked instead, unless there is no template yet
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", [*ASKED, *UNASKED])
 def test_a_strange_answer_changes_nothing_for_the_program(question: str) -> None:
     usual = computed_under(Answering(question, object))
     for answer in ANSWERS:
         assert computed_under(Answering(question, answer)) == usual
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", ASKED)
 def test_an_interrupted_question_interrupts_the_program(question: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         computed_under(Answering(question, interrupt))
@@ -357,12 +360,17 @@ def test_a_list_may_be_emptied_while_it_is_read() -> None:
     mode, recorder = Answering("_version", empty), new_recorder((__file__,))
     with mode, recorder:
         for mode.active in (False, True) * 50:
-            items[:] = [torch.ones(1000) * n for n in range(3)]  # nothing else holds them
+            items[:] = [torch.ones(1000).to_sparse() * n for n in range(3)]  # nothing else holds them
             with suppress(ValueError):  # there is nothing to put together
                 torch.cat(items)
         mode.active = False
     recorder.close()
     assert not items
+
+
+@pytest.mark.parametrize("question", UNASKED)
+def test_a_plain_tensor_is_not_asked(question: str) -> None:
+    computed_under(Answering(question, interrupt), with_templates=True)
 
 
 def test_the_lens_does_without_it() -> None:

@@ -93,7 +93,7 @@ def test_a_long_block_keeps_no_more_than_its_last_calls(monkeypatch: pytest.Monk
     class Counting(Reader):
         def read(self, batches_of_rows: Iterable[list[Any]]) -> None:
             read = [list(batch) for batch in batches_of_rows]
-            batches.extend(map(len, read))
+            batches.extend(sum(len(row) if type(row) is bytes else 8 for row in batch) for batch in read)
             super().read(read)
 
     monkeypatch.setattr("tensorlens.session.Reader", Counting)

@@ -28,7 +28,7 @@ class Installation:
             self._patches.enter_context(warnings_and_tracebacks_cleaned(recorder))
             self._patches.enter_context(installed(recorder))
             _installations.append(self)
-        torch._C._push_on_torch_function_stack(recorder)
+        torch._C._push_on_torch_function_stack(recorder.mode)
 
     def take_out(self) -> None:
         """Ends the recording. If another recorder has patched the same functions since, these patches stay installed,
@@ -48,7 +48,7 @@ def _take_off_stack(recorder: Recorder) -> None:
     above = []
     while torch._C._len_torch_function_stack():
         mode = torch._C._pop_torch_function_stack()
-        if mode is recorder:
+        if mode is recorder.mode:
             break
         above.append(mode)
     for mode in reversed(above):

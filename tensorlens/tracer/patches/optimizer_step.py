@@ -76,7 +76,7 @@ class OptimizerSteps:
                 self._record_step(*running, error)
         finally:
             if not _is_observing(self._recorder):  # after Ctrl-C the mode may be on the stack still
-                torch._C._push_on_torch_function_stack(self._recorder)
+                torch._C._push_on_torch_function_stack(self._recorder.mode)
 
     def _record_step(
         self, op: str, frame: FrameType | None, parameters: list[_Before], error: BaseException | None
@@ -90,7 +90,7 @@ class OptimizerSteps:
             if version != inputs[1] and counter not in recorded:
                 recorded.add(counter)
                 template = template_of(len(inputs) // 2, parameter.requires_grad)
-                recorder.rows.extend((template, *inputs, inputs[0], NONE, version, sequence))
+                recorder.rows.write_call((template, *inputs, inputs[0], NONE, version, sequence))
         if error is not None:
             name, tensors = failing_call(recorder.sites, error.__traceback__)
             recorder.fail(error, name or op, recorder.accesses(tensors), frame)
@@ -103,7 +103,7 @@ class OptimizerSteps:
             if leaf.grad is None:
                 number, version = recorder.tensor_ids.id_of(leaf), version_of(leaf)
                 template = template_of(1, leaf.requires_grad)
-                recorder.rows.extend((template, number, version, number, NONE, version, _next_sequence()))
+                recorder.rows.write_call((template, number, version, number, NONE, version, _next_sequence()))
 
     def _template_finder(self, called: tuple[str, int, int], result: int) -> Callable[[int, bool], int]:
         """Returns a function that finds a call template by the number of inputs and whether the leaf requires grad.
@@ -151,7 +151,7 @@ def _mode_off(recorder: Recorder) -> Iterator[None]:
     try:
         yield
     finally:
-        torch._C._push_on_torch_function_stack(recorder)
+        torch._C._push_on_torch_function_stack(recorder.mode)
 
 
 @observe

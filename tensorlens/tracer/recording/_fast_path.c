@@ -1,85 +1,84 @@
-/* The fast path of `fast_path.py` and `dispatch_mode.py` in C: same tables, same rows, a fraction of the cost.
+/* The fast path of `fast_path.py` and `dispatch_mode.py` in C, with the tables that it looks tensors up in.
 
    `dispatch_mode.py` says which calls take the fast path and why each fact is read. This file follows it step by step
    and adds nothing of its own. A call that does not fit goes to Python: before the call to `fallback` (the fast path in
    Python), after the call to `FastPathMode.finish_on_slow_path`.
 
-   Only Python's C API is used, and PyTorch only through its Python attributes: a build works with any release of
-   PyTorch. TensorLens works without this file. `tests/tracer/test_compiled_fast_path.py` compares the rows of both.
-   Functions return -1, or NULL, with an exception set. */
+   Facts of a plain tensor (sizes, version, address, ...) are read by functions of PyTorch's C interface and a few of its
+   C++ ones, whose addresses `native.py` finds and tries out. So a build works with any release of PyTorch, and where a
+   function is missing or answers otherwise, the lens does everything in Python.
+   `tests/tracer/test_compiled_fast_path.py` compares the rows of both. Functions return -1, or NULL, with an exception
+   set, unless they say otherwise. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <structmember.h>
 
 #ifndef SOURCE
 #define SOURCE "" /* the SHA-256 of this file when it was built */
 #endif
 
-enum { SLOW = 1, ORDINARY, SIMPLE, VIEW };               /* the kinds of calls, as in ops.py */
+enum { SLOW = 1, ORDINARY, SIMPLE, VIEW };              /* the kinds of calls, as in ops.py */
 enum { MAX_TENSORS = 16, MAX_KINDS = 2 * MAX_TENSORS }; /* of one call: tensor arguments, items for the others */
+enum { MAX_DIMENSIONS = 8 };                            /* of a result whose template is kept here */
+enum { MAX_TEMPLATES = 1 << 14 };                       /* kept here; Python keeps more */
+enum { BUCKETS = 1 << 12 };                             /* of the templates */
+enum { MAX_RUN = 1 << 13 };                             /* numbers: then they are put into the rows */
+#define NONE (-1)                                       /* as in journal/rows.py */
 
-static PyObject *s_version, *s_base, *s_requires_grad, *s_is_leaf, *s_retains_grad, *s_shape, *s_dtype, *s_device,
-    *s_paused, *s_due, *s_sweep, *s_find_template, *s_entry, *s_finish, *s_note_exception, *s_is_watched;
-static PyObject *none, *zero; /* NONE as in journal/rows.py, and 0 */
-static PyObject *data_ptr;    /* the original `Tensor.data_ptr` */
+static PyObject *s_shape, *s_dtype, *s_device, *s_sweep, *s_find_template, *s_entry, *s_finish,
+    *s_note_exception, *s_is_watched;
+static PyObject *data_ptr; /* the original `Tensor.data_ptr` */
 
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    PyObject *recorder, *fallback, *call_python, *tensor_ids; /* the recorder; see compiled.py */
-    PyObject *call_kinds, *templates, *codes, *rows, *slow_path_reasons, *watched, *guarded; /* its tables */
-    PyObject *known, *blocks, *numbers;                                                      /* those of its tensor ids */
-    PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *next_sequence, *grad_enabled, *only_cpu;
-} FastPath;
-
-typedef struct { /* a tensor among the arguments, as it was before the call */
-    PyObject *tensor, *id, *version;
-} Input;
+/* --- what PyTorch says of a tensor --------------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject *func, *args, *kwargs; /* borrowed; `kwargs` may be NULL */
-    PyFrameObject *frame;           /* that called PyTorch */
-    Input inputs[MAX_TENSORS];
-    Py_ssize_t count;
-    int mixed;            /* whether a tensor is in a list, or there are keyword arguments */
-    PyObject *kinds[MAX_KINDS]; /* of the other arguments: their types, or the values of bools and strings */
-    Py_ssize_t kind_count;
-    PyObject *first, *result; /* the sequence number before the call; its result */
-    PyObject *version, *base, *shape, *dtype, *device, *address, *owner, *template; /* of the result, as far as read */
-    PyObject *first_shape; /* of the first tensor argument, or None */
-    long long graph, leaf, drawn;
-} Call;
+    int64_t dimensions, sizes[MAX_DIMENSIONS];
+} Shape;
 
-static void
-release(Call *call)
+typedef struct {
+    int32_t dtype, device, index;
+} Kind;
+
+static struct { /* see native.py */
+    Py_ssize_t tensor_at, version_at; /* in the Python object of a tensor, in a version counter */
+    void *plain;                      /* the C++ class of plain tensors: its virtual table */
+    int32_t (*dimensions)(void *, int64_t *), (*sizes)(void *, int64_t **), (*dtype)(void *, int32_t *),
+        (*device)(void *, int32_t *), (*index)(void *, int32_t *), (*address)(void *, void **);
+    bool (*grad_enabled)(void);
+    uint64_t (*next_sequence)(void);
+    char **(*version_counter)(void *);
+} torch;
+
+typedef struct { /* a property of tensors: PyTorch's own getter, also where the program has replaced the property */
+    const char *name;
+    getter get;
+    void *closure;
+} Property;
+
+static Property version_of = {"_version"}, base_of = {"_base"}, requires_grad_of = {"requires_grad"},
+                is_leaf_of = {"is_leaf"}, retains_grad_of = {"retains_grad"};
+
+static PyObject *
+ask(Property *property, PyObject *tensor)
 {
-    for (Py_ssize_t n = 0; n < call->count; n++) {
-        Py_DECREF(call->inputs[n].tensor);
-        Py_DECREF(call->inputs[n].id);
-        Py_XDECREF(call->inputs[n].version);
-    }
-    for (Py_ssize_t n = 0; n < call->kind_count; n++)
-        Py_DECREF(call->kinds[n]);
-    PyObject *owned[] = {(PyObject *)call->frame, call->first,  call->version, call->base,  call->shape, call->dtype,
-                        call->device,            call->first_shape,  call->address, call->owner, call->template};
-    for (size_t n = 0; n < sizeof owned / sizeof *owned; n++)
-        Py_XDECREF(owned[n]);
+    return property->get(tensor, property->closure);
 }
 
-/* --- helpers ----------------------------------------------------------------------------------------------------- */
-
-static int
-is_tensor(FastPath *self, PyObject *value)
+static void *
+handle_of(PyObject *tensor) /* an `at::Tensor *` */
 {
-    PyObject *kind = (PyObject *)Py_TYPE(value);
-    return kind == self->tensor || kind == self->parameter;
+    return (char *)tensor + torch.tensor_at;
 }
 
+/* Returns whether a tensor has plain memory and sizes: no nested, sparse, functional or batched one. */
 static int
-is_atom(FastPath *self, PyObject *value)
+is_plain(PyObject *tensor)
 {
-    return PySet_Contains(self->atoms, (PyObject *)Py_TYPE(value)) == 1;
+    void **body = *(void ***)handle_of(tensor);
+    return body != NULL && *body == torch.plain;
 }
 
 /* Returns the truth of an object and drops the reference to it. */
@@ -91,40 +90,451 @@ truth(PyObject *value)
     return answer;
 }
 
-/* Sets `result` to a number less `start`, and drops the reference to the number. */
+/* Sets `result` to a number and drops the reference to it. */
 static int
-distance(PyObject *value, PyObject *start, long long *result)
+number(PyObject *value, int64_t *result)
 {
     if (value == NULL)
         return -1;
-    *result = PyLong_AsLongLong(value) - PyLong_AsLongLong(start);
+    if (!PyLong_CheckExact(value)) {
+        Py_DECREF(value);
+        PyErr_SetString(PyExc_TypeError, "no number");
+        return -1;
+    }
+    *result = PyLong_AsLongLong(value);
+    Py_DECREF(value);
+    return *result == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* Reads the version of a tensor. An inference tensor has none: RuntimeError. */
+static int
+read_version(PyObject *tensor, int64_t *version)
+{
+    char *counter = is_plain(tensor) ? *torch.version_counter(handle_of(tensor)) : NULL;
+    if (counter == NULL)
+        return number(ask(&version_of, tensor), version);
+    *version = *(uint32_t *)(counter + torch.version_at);
+    return 0;
+}
+
+/* Reads the address of a tensor's memory; 0 if there is none. */
+static int
+read_address(PyObject *tensor, void **address)
+{
+    if (is_plain(tensor) && torch.address(handle_of(tensor), address) == 0)
+        return 0;
+    PyObject *value = PyObject_CallOneArg(data_ptr, tensor);
+    if (value == NULL)
+        return -1;
+    *address = PyLong_AsVoidPtr(value);
     Py_DECREF(value);
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Reads the sizes of a tensor. One with too many dimensions gets -1 dimensions, which equals no other. */
+static int
+read_shape(PyObject *tensor, Shape *shape)
+{
+    int64_t *sizes = NULL;
+    if (is_plain(tensor)) {
+        if (torch.dimensions(handle_of(tensor), &shape->dimensions) || torch.sizes(handle_of(tensor), &sizes)
+            || shape->dimensions > MAX_DIMENSIONS)
+            shape->dimensions = -1;
+        else
+            memcpy(shape->sizes, sizes, shape->dimensions * sizeof *sizes);
+        return 0;
+    }
+    PyObject *value = PyObject_GetAttr(tensor, s_shape); /* of a nested tensor: RuntimeError */
+    shape->dimensions = value == NULL || !PyTuple_Check(value) || PyTuple_GET_SIZE(value) > MAX_DIMENSIONS
+                            ? -1
+                            : PyTuple_GET_SIZE(value);
+    for (int64_t n = 0; n < shape->dimensions; n++)
+        shape->sizes[n] = PyLong_AsLongLong(PyTuple_GET_ITEM(value, n));
+    Py_XDECREF(value);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int
+is_same_shape(const Shape *one, const Shape *other)
+{
+    return one->dimensions == other->dimensions && one->dimensions >= 0
+           && memcmp(one->sizes, other->sizes, one->dimensions * sizeof *one->sizes) == 0;
+}
+
+static int
+read_kind(PyObject *tensor, Kind *kind)
+{
+    void *handle = handle_of(tensor);
+    if (torch.dtype(handle, &kind->dtype) == 0 && torch.device(handle, &kind->device) == 0
+        && torch.index(handle, &kind->index) == 0)
+        return 0;
+    PyErr_SetString(PyExc_RuntimeError, "a tensor without a dtype or device");
+    return -1;
+}
+
+/* --- a table of tensors by address: behaves like a dict of the tuples (reference, id, counter, storage) ---------------- */
+
+typedef struct {
+    void *key;
+    PyObject *ref; /* NULL: the place is free */
+    int64_t id, counter, storage;
+} Entry;
+
+typedef struct {
+    PyObject_HEAD
+    Entry *entries;
+    size_t used, size; /* `size` is a power of two, at least twice `used` */
+} Table;
+
+static size_t
+slot_of(const Table *table, const void *key)
+{
+    return (size_t)(((uint64_t)(uintptr_t)key * 0x9E3779B97F4A7C15u) >> 32) & (table->size - 1);
+}
+
+static Entry *
+find(const Table *table, const void *key)
+{
+    size_t n = slot_of(table, key);
+    while (table->entries[n].ref != NULL && table->entries[n].key != key)
+        n = (n + 1) & (table->size - 1);
+    return &table->entries[n];
+}
+
+static int
+grow(Table *table)
+{
+    Entry *before = table->entries, *entries = PyMem_Calloc(2 * table->size, sizeof *entries);
+    if (entries == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    size_t size = table->size;
+    table->entries = entries;
+    table->size = 2 * size;
+    for (size_t n = 0; n < size; n++)
+        if (before[n].ref != NULL)
+            *find(table, before[n].key) = before[n];
+    PyMem_Free(before);
+    return 0;
+}
+
+/* Sets the entry of an address. Freeing a weak reference runs no code: ours have no callback. */
+static int
+set_entry(Table *table, Entry entry)
+{
+    Entry *place = find(table, entry.key);
+    if (place->ref == NULL && 2 * (table->used + 1) > table->size) {
+        if (grow(table) < 0)
+            return -1;
+        place = find(table, entry.key);
+    }
+    PyObject *before = place->ref;
+    table->used += before == NULL;
+    *place = entry;
+    Py_INCREF(entry.ref);
+    Py_XDECREF(before);
+    return 0;
+}
+
+/* Frees a place, and moves those after it that it was in the way of. */
+static void
+drop_entry(Table *table, Entry *place)
+{
+    size_t mask = table->size - 1, hole = place - table->entries;
+    PyObject *ref = place->ref;
+    for (size_t n = (hole + 1) & mask; table->entries[n].ref != NULL; n = (n + 1) & mask) {
+        size_t home = slot_of(table, table->entries[n].key);
+        if (((n - home) & mask) >= ((n - hole) & mask)) {
+            table->entries[hole] = table->entries[n];
+            hole = n;
+        }
+    }
+    table->entries[hole] = (Entry){0};
+    table->used--;
+    Py_DECREF(ref);
+}
+
 /* Returns the tensor of an entry, for comparing only; NULL if it is dead. */
 static PyObject *
-tensor_of(PyObject *entry)
+tensor_of(const Entry *entry)
 {
+    if (!PyWeakref_Check(entry->ref))
+        return NULL;
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject *tensor = NULL;
-    if (PyWeakref_GetRef(PyTuple_GET_ITEM(entry, 0), &tensor) == 1)
+    if (PyWeakref_GetRef(entry->ref, &tensor) == 1)
         Py_DECREF(tensor);
     return tensor;
 #else
-    PyObject *tensor = PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(entry, 0));
+    PyObject *tensor = PyWeakref_GET_OBJECT(entry->ref);
     return tensor == Py_None ? NULL : tensor;
 #endif
 }
 
-/* Returns the entry of a tensor, borrowed; NULL if the tensor is new. */
+/* Returns an entry as a tuple. Takes a copy: a garbage collection may run here, and change the table. */
 static PyObject *
+tuple_of(Entry entry)
+{
+    return Py_BuildValue("(NLLL)", Py_NewRef(entry.ref), (long long)entry.id, (long long)entry.counter,
+                         (long long)entry.storage);
+}
+
+static Entry *
+find_number(Table *self, PyObject *key)
+{
+    void *address = PyLong_AsVoidPtr(key);
+    return address == NULL && PyErr_Occurred() ? NULL : find(self, address);
+}
+
+static PyObject *
+table_get(Table *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    PyObject *otherwise = count > 1 ? arguments[1] : Py_None;
+    Entry *entry = count < 1 ? NULL : find_number(self, arguments[0]);
+    if (entry == NULL)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "get() takes a key");
+    return entry->ref == NULL ? Py_NewRef(otherwise) : tuple_of(*entry);
+}
+
+static PyObject *
+table_pop(Table *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    PyObject *value = table_get(self, arguments, count);
+    Entry *entry = value == NULL ? NULL : find_number(self, arguments[0]);
+    if (entry != NULL && entry->ref != NULL)
+        drop_entry(self, entry);
+    return value;
+}
+
+static PyObject *
+table_item(Table *self, PyObject *key)
+{
+    Entry *entry = find_number(self, key);
+    if (entry != NULL && entry->ref == NULL)
+        PyErr_SetObject(PyExc_KeyError, key);
+    return entry == NULL || entry->ref == NULL ? NULL : tuple_of(*entry);
+}
+
+static int
+table_assign(Table *self, PyObject *key, PyObject *value)
+{
+    Entry *place = find_number(self, key), entry = {0};
+    if (place == NULL)
+        return -1;
+    if (value == NULL) {
+        if (place->ref != NULL)
+            drop_entry(self, place);
+        else
+            PyErr_SetObject(PyExc_KeyError, key);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    long long id, counter, storage;
+    if (!PyArg_ParseTuple(value, "OLLL", &entry.ref, &id, &counter, &storage))
+        return -1;
+    entry.key = PyLong_AsVoidPtr(key);
+    entry.id = id, entry.counter = counter, entry.storage = storage;
+    return set_entry(self, entry);
+}
+
+static Py_ssize_t
+table_length(Table *self)
+{
+    return (Py_ssize_t)self->used;
+}
+
+/* Returns what the table holds, as a list: tuples, or pairs of the key and the tuple. */
+static PyObject *
+list_of(Table *self, int pairs)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t n = 0; list != NULL && n < self->size; n++) {
+        if (self->entries[n].ref == NULL)
+            continue;
+        void *key = self->entries[n].key;
+        PyObject *item = tuple_of(self->entries[n]);
+        if (item != NULL && pairs)
+            item = Py_BuildValue("(NN)", PyLong_FromVoidPtr(key), item);
+        if (item == NULL || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *
+table_values(Table *self, PyObject *Py_UNUSED(nothing))
+{
+    return list_of(self, 0);
+}
+
+static PyObject *
+table_items(Table *self, PyObject *Py_UNUSED(nothing))
+{
+    return list_of(self, 1);
+}
+
+static PyObject *
+table_drop_dead(Table *self, PyObject *Py_UNUSED(nothing))
+{
+    for (size_t n = 0; n < self->size;)
+        if (self->entries[n].ref != NULL && tensor_of(&self->entries[n]) == NULL)
+            drop_entry(self, &self->entries[n]); /* another may be at `n` now */
+        else
+            n++;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+table_create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    Table *self = (Table *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->size = 64;
+    self->entries = PyMem_Calloc(self->size, sizeof *self->entries);
+    if (self->entries == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)self;
+}
+
+static void
+table_deallocate(Table *self)
+{
+    for (size_t n = 0; self->entries != NULL && n < self->size; n++)
+        Py_XDECREF(self->entries[n].ref);
+    PyMem_Free(self->entries);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMethodDef table_methods[] = {
+    {"get", (PyCFunction)(void (*)(void))table_get, METH_FASTCALL, "Returns the entry of an address, or a default."},
+    {"pop", (PyCFunction)(void (*)(void))table_pop, METH_FASTCALL, "Removes the entry of an address and returns it."},
+    {"values", (PyCFunction)table_values, METH_NOARGS, "Returns a list of the entries."},
+    {"items", (PyCFunction)table_items, METH_NOARGS, "Returns a list of (address, entry)."},
+    {"drop_dead", (PyCFunction)table_drop_dead, METH_NOARGS, "Removes the entries of dead tensors."},
+    {NULL}};
+
+static PyMappingMethods table_mapping = {(lenfunc)table_length, (binaryfunc)table_item, (objobjargproc)table_assign};
+
+static PyTypeObject TableType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorlens.tracer.recording._fast_path.Table",
+    .tp_doc = "Entries of tensors by address.",
+    .tp_basicsize = sizeof(Table),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = table_create,
+    .tp_dealloc = (destructor)table_deallocate,
+    .tp_methods = table_methods,
+    .tp_as_mapping = &table_mapping,
+};
+
+/* --- tensor ids ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    long long next, due; /* `due`: the id at which `TensorIds.sweep` is called next */
+} Numbers;
+
+static PyObject *
+numbers_next(Numbers *self)
+{
+    return PyLong_FromLongLong(self->next++);
+}
+
+static PyMemberDef numbers_members[] = {
+    {"due", T_LONGLONG, offsetof(Numbers, due), 0, "the id at which dead tensors are forgotten next"}, {NULL}};
+
+static PyTypeObject NumbersType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorlens.tracer.recording._fast_path.Numbers",
+    .tp_doc = "Counts tensors.",
+    .tp_basicsize = sizeof(Numbers),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = PyType_GenericNew,
+    .tp_iter = PyObject_SelfIter,
+    .tp_iternext = (iternextfunc)numbers_next,
+    .tp_members = numbers_members,
+};
+
+/* --- the recorder's `__torch_function__` --------------------------------------------------------------------------- */
+
+typedef struct Template { /* of calls that one instruction makes: what must be the same in each, and what Python found */
+    struct Template *next;
+    uintptr_t place, outer; /* the instruction that called PyTorch; the user's, if that is a library's */
+    PyObject *func, *kinds; /* `kinds` is a tuple */
+    int64_t graph, leaf, drawn, count;
+    int shared; /* -1 for a kernel */
+    Shape shape, first_shape;
+    Kind kind;
+    int64_t id;
+    int risky;
+} Template;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *recorder, *fallback, *call_python, *tensor_ids; /* the recorder; see compiled.py */
+    PyObject *call_kinds, *codes, *rows, *slow_path_reasons, *watched, *guarded; /* its tables */
+    Table *known, *blocks;                                                       /* those of its tensor ids */
+    Numbers *numbers;
+    PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *only_cpu;
+    Template **templates; /* BUCKETS of them */
+    Py_ssize_t template_count;
+    int64_t *run; /* of MAX_RUN numbers: compact calls that are not in the rows yet, see `settle` */
+    Py_ssize_t run_length;
+    char paused; /* whether nothing is recorded */
+} FastPath;
+
+typedef struct { /* a tensor among the arguments, as it was before the call */
+    PyObject *tensor;
+    int64_t id, version;
+} Input;
+
+typedef struct {
+    PyObject *func, *args, *kwargs; /* borrowed; `kwargs` may be NULL */
+    PyFrameObject *frame;           /* that called PyTorch */
+    Input inputs[MAX_TENSORS];
+    Py_ssize_t count;
+    int mixed;                  /* whether a tensor is in a list, or there are keyword arguments */
+    PyObject *kinds[MAX_KINDS]; /* of the other arguments: their types, or the values of bools and strings */
+    Py_ssize_t kind_count;
+    int64_t first; /* the sequence number before the call */
+    PyObject *result;
+    int64_t graph, leaf, drawn, version; /* of the result, as far as read */
+    int shared;                          /* as in a template */
+    Shape shape, first_shape;            /* `first_shape`: of the first tensor argument */
+    Kind kind;
+    void *address;
+    Entry owner;             /* of the base of a view: `ref` is NULL if there is none */
+    int64_t id, template_id; /* of the template that fits */
+    int risky;
+} Call;
+
+static void
+release(Call *call)
+{
+    for (Py_ssize_t n = 0; n < call->count; n++)
+        Py_DECREF(call->inputs[n].tensor);
+    for (Py_ssize_t n = 0; n < call->kind_count; n++)
+        Py_DECREF(call->kinds[n]);
+    Py_XDECREF((PyObject *)call->frame);
+    Py_XDECREF(call->owner.ref);
+}
+
+static int
+is_tensor(FastPath *self, PyObject *value)
+{
+    PyObject *kind = (PyObject *)Py_TYPE(value);
+    return kind == self->tensor || kind == self->parameter;
+}
+
+/* Returns the entry of a tensor; NULL if the tensor is new. Valid until something is allocated. */
+static Entry *
 entry_of(FastPath *self, PyObject *tensor)
 {
-    PyObject *address = PyLong_FromVoidPtr(tensor);
-    PyObject *entry = address == NULL ? NULL : PyDict_GetItemWithError(self->known, address);
-    Py_XDECREF(address);
-    return entry != NULL && tensor_of(entry) == tensor ? entry : NULL;
+    Entry *entry = find(self->known, tensor);
+    return entry->ref != NULL && tensor_of(entry) == tensor ? entry : NULL;
 }
 
 /* --- before the call: 0 leaves it to the fast path in Python ------------------------------------------------------ */
@@ -132,14 +542,13 @@ entry_of(FastPath *self, PyObject *tensor)
 static int
 note_tensor(FastPath *self, Call *call, PyObject *tensor)
 {
-    PyObject *entry = call->count < MAX_TENSORS ? entry_of(self, tensor) : NULL;
+    Entry *entry = call->count < MAX_TENSORS ? entry_of(self, tensor) : NULL;
     if (entry == NULL)
         return 0;
-    Input *input = &call->inputs[call->count++]; /* owned from here on: reading an attribute may run the program's mode */
+    Input *input = &call->inputs[call->count++]; /* owned from here on: reading a version may run the program's mode */
     input->tensor = Py_NewRef(tensor);
-    input->id = Py_NewRef(PyTuple_GET_ITEM(entry, 1));
-    input->version = PyObject_GetAttr(tensor, s_version); /* an inference tensor has none */
-    return input->version != NULL && PyLong_CheckExact(input->version);
+    input->id = entry->id;
+    return read_version(tensor, &input->version) == 0;
 }
 
 static int
@@ -156,11 +565,12 @@ note_kind(Call *call, PyObject *kind)
 static int
 note_atom(FastPath *self, Call *call, PyObject *value, Py_ssize_t before)
 {
+    PyObject *kind = (PyObject *)Py_TYPE(value);
     int decides = PyBool_Check(value) || PyUnicode_CheckExact(value);
-    if (!is_atom(self, value) || call->kind_count + 2 > MAX_KINDS)
+    if (PySet_Contains(self->atoms, kind) != 1 || call->kind_count + 2 > MAX_KINDS)
         return 0;
     PyObject *place = PyLong_FromSsize_t(before); /* Python has one object for each small number */
-    int noted = place != NULL && note_kind(call, place) && note_kind(call, decides ? value : (PyObject *)Py_TYPE(value));
+    int noted = place != NULL && note_kind(call, place) && note_kind(call, decides ? value : kind);
     Py_XDECREF(place);
     return noted;
 }
@@ -173,19 +583,17 @@ note_item(FastPath *self, Call *call, PyObject *value, Py_ssize_t before)
 }
 
 static int
-note_arguments(FastPath *self, Call *call)
+is_sequence(PyObject *value)
 {
-    Py_ssize_t size = PyTuple_GET_SIZE(call->args), plain, position = 0;
-    PyObject *value, *name;
-    for (Py_ssize_t n = 0; n < size; n++) {
-        value = PyTuple_GET_ITEM(call->args, n);
-        if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value) && !note_item(self, call, value, 2 * call->count + 1))
-            return 0;
-    }
-    plain = call->count;
-    for (Py_ssize_t n = 0; n < size; n++) {
-        value = PyTuple_GET_ITEM(call->args, n);
-        if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value))
+    return PyList_CheckExact(value) || PyTuple_CheckExact(value);
+}
+
+static int
+note_sequences(FastPath *self, Call *call, Py_ssize_t plain)
+{
+    for (Py_ssize_t n = 0; n < PyTuple_GET_SIZE(call->args); n++) {
+        PyObject *value = PyTuple_GET_ITEM(call->args, n);
+        if (!is_sequence(value))
             continue;
         if (!note_kind(call, (PyObject *)Py_TYPE(value)))
             return 0;
@@ -193,23 +601,229 @@ note_arguments(FastPath *self, Call *call)
             if (!note_item(self, call, PySequence_Fast_GET_ITEM(value, item), call->count - plain))
                 return 0;
     }
-    if (call->kwargs != NULL && PyDict_GET_SIZE(call->kwargs) && !note_kind(call, (PyObject *)&PyList_Type))
+    return 1;
+}
+
+static int
+note_keywords(FastPath *self, Call *call, Py_ssize_t plain)
+{
+    Py_ssize_t position = 0;
+    PyObject *value, *name;
+    if (!note_kind(call, (PyObject *)&PyList_Type))
         return 0;
-    while (call->kwargs != NULL && PyDict_Next(call->kwargs, &position, NULL, &value))
+    while (PyDict_Next(call->kwargs, &position, NULL, &value))
         if (!note_item(self, call, value, call->count - plain))
             return 0;
-    call->mixed = call->count > plain || position > 0;
     position = 0;
-    while (call->kwargs != NULL && PyDict_Next(call->kwargs, &position, &name, NULL))
+    while (PyDict_Next(call->kwargs, &position, &name, NULL))
         if (!note_kind(call, name))
             return 0;
     return 1;
 }
 
-/* --- call templates and rows --------------------------------------------------------------------------------------- */
+static int
+note_arguments(FastPath *self, Call *call)
+{
+    int sequences = 0, keywords = call->kwargs != NULL && PyDict_GET_SIZE(call->kwargs) > 0;
+    for (Py_ssize_t n = 0; n < PyTuple_GET_SIZE(call->args); n++) {
+        PyObject *value = PyTuple_GET_ITEM(call->args, n);
+        if (is_sequence(value))
+            sequences = 1;
+        else if (!note_item(self, call, value, 2 * call->count + 1))
+            return 0;
+    }
+    Py_ssize_t plain = call->count;
+    if ((sequences && !note_sequences(self, call, plain)) || (keywords && !note_keywords(self, call, plain)))
+        return 0;
+    call->mixed = keywords || call->count > plain;
+    return 1;
+}
+
+/* --- rows ------------------------------------------------------------------------------------------------------------ */
+
+/* Puts the compact calls that wait into the rows, as one object: their numbers as bytes. Whoever writes another row, or
+   takes rows out, calls it first (`RowBuffer.settle`). */
+static int
+settle(FastPath *self)
+{
+    if (self->run_length == 0)
+        return 0;
+    PyObject *bytes = PyBytes_FromStringAndSize((char *)self->run, self->run_length * sizeof *self->run);
+    if (bytes == NULL)
+        return -1;
+    self->run_length = 0;
+    int failed = PyList_Append(self->rows, bytes);
+    Py_DECREF(bytes);
+    return failed;
+}
 
 static PyObject *
-kinds_of(Call *call)
+settle_method(FastPath *self, PyObject *Py_UNUSED(nothing))
+{
+    return settle(self) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* Writes the row of a call: 1 if it is written. */
+static int
+write_row(FastPath *self, Call *call, int64_t id, int64_t version)
+{
+    if (self->run_length + 2 * MAX_TENSORS + 5 > MAX_RUN && settle(self) < 0)
+        return -1;
+    int64_t *end = self->run + self->run_length;
+    *end++ = call->template_id;
+    for (Py_ssize_t n = 0; n < call->count; n++) {
+        *end++ = call->inputs[n].id;
+        *end++ = call->inputs[n].version;
+    }
+    *end++ = id;
+    *end++ = call->owner.ref == NULL ? NONE : call->owner.id;
+    *end++ = version;
+    *end++ = call->first;
+    self->run_length = end - self->run;
+    return 1;
+}
+
+/* Gives the new tensor its id and writes the row of the call. Forgets dead tensors now and then. */
+static int
+write_new(FastPath *self, Call *call, int64_t version)
+{
+    PyObject *ref = PyWeakref_NewRef(call->result, NULL);
+    if (ref == NULL)
+        return -1;
+    int64_t id = self->numbers->next;
+    int is_view = call->owner.ref != NULL;
+    Entry entry = {call->result, ref, id, is_view ? call->owner.counter : id, is_view ? call->owner.storage : id};
+    int failed = set_entry(self->known, entry);
+    entry.key = call->address;
+    if (!failed && !is_view)
+        failed = set_entry(self->blocks, entry);
+    Py_DECREF(ref);
+    if (failed || write_row(self, call, id, version) < 0)
+        return -1;
+    self->numbers->next++;
+    if (id < self->numbers->due)
+        return 1;
+    PyObject *latest = PyLong_FromLongLong(id);
+    int swept = latest == NULL ? -1 : truth(PyObject_CallMethodOneArg(self->tensor_ids, s_sweep, latest));
+    Py_XDECREF(latest);
+    return swept < 0 ? -1 : 1;
+}
+
+/* --- call templates -------------------------------------------------------------------------------------------------- */
+
+/* Returns the address of the instruction that a frame is at. */
+static uintptr_t
+place_of(PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    Py_DECREF(code); /* the frame keeps it */
+    return (uintptr_t)code + PyFrame_GetLasti(frame);
+}
+
+/* Returns whether a frame is the user's; -1 if that is not known: `FastPathMode.find_template` finds out. */
+static int
+is_users(FastPath *self, PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    PyObject *address = PyLong_FromVoidPtr(code);
+    Py_DECREF(code);
+    PyObject *offsets = address == NULL ? NULL : PyDict_GetItemWithError(self->codes, address);
+    Py_XDECREF(address);
+    return offsets == NULL ? -1 : offsets != Py_None;
+}
+
+/* Returns the address of the user's innermost instruction; 0 if it is not known. */
+static uintptr_t
+user_place(FastPath *self, PyFrameObject *innermost)
+{
+    PyFrameObject *frame = (PyFrameObject *)Py_NewRef((PyObject *)innermost);
+    while (frame != NULL) {
+        int found = is_users(self, frame);
+        uintptr_t place = found == 1 ? place_of(frame) : 0;
+        PyFrameObject *caller = found == 0 ? PyFrame_GetBack(frame) : NULL;
+        Py_DECREF(frame);
+        if (found)
+            return place;
+        frame = caller;
+    }
+    return 0;
+}
+
+static size_t
+bucket_of(const Call *call, uintptr_t place, uintptr_t outer)
+{
+    uint64_t hash = place * 0x9E3779B97F4A7C15u ^ outer * 0xC2B2AE3D27D4EB4Fu ^ (uintptr_t)call->func;
+    for (int64_t n = 0; n < call->shape.dimensions; n++)
+        hash = (hash ^ (uint64_t)call->shape.sizes[n]) * 0x9E3779B97F4A7C15u;
+    return (hash ^ hash >> 32) & (BUCKETS - 1);
+}
+
+/* Returns whether a template fits a call. Kinds are the same objects where they are equal, except long strings. */
+static int
+fits(const Template *template, const Call *call)
+{
+    if (template->func != call->func || template->graph != call->graph || template->count != call->count
+        || template->leaf != call->leaf || template->drawn != call->drawn || template->shared != call->shared
+        || memcmp(&template->kind, &call->kind, sizeof call->kind) || !is_same_shape(&template->shape, &call->shape)
+        || PyTuple_GET_SIZE(template->kinds) != call->kind_count)
+        return 0;
+    if (call->shared >= 0 && call->count && !is_same_shape(&template->first_shape, &call->first_shape))
+        return 0;
+    for (Py_ssize_t n = 0; n < call->kind_count; n++)
+        if (PyTuple_GET_ITEM(template->kinds, n) != call->kinds[n])
+            return 0;
+    return 1;
+}
+
+static int
+take_template(FastPath *self, Call *call, uintptr_t place, uintptr_t outer)
+{
+    Template *template = self->templates[bucket_of(call, place, outer)];
+    while (template != NULL && !(template->place == place && template->outer == outer && fits(template, call)))
+        template = template->next;
+    if (template == NULL)
+        return 0;
+    call->template_id = template->id;
+    call->risky = template->risky;
+    return 1;
+}
+
+static void
+drop_templates(FastPath *self)
+{
+    for (size_t n = 0; n < BUCKETS; n++)
+        while (self->templates[n] != NULL) {
+            Template *template = self->templates[n];
+            self->templates[n] = template->next;
+            Py_DECREF(template->func);
+            Py_DECREF(template->kinds);
+            PyMem_Free(template);
+        }
+    self->template_count = 0;
+}
+
+/* Keeps what Python found for later calls of the same kind. */
+static int
+keep_template(FastPath *self, Call *call, PyObject *kinds, uintptr_t place, uintptr_t outer)
+{
+    if (self->template_count >= MAX_TEMPLATES)
+        drop_templates(self);
+    Template *template = PyMem_Malloc(sizeof *template);
+    if (template == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    size_t bucket = bucket_of(call, place, outer);
+    *template = (Template){self->templates[bucket], place, outer, Py_NewRef(call->func), Py_NewRef(kinds), call->graph,
+                           call->leaf, call->drawn, call->count, call->shared, call->shape, call->first_shape,
+                           call->kind, call->template_id, call->risky};
+    self->templates[bucket] = template;
+    self->template_count++;
+    return 0;
+}
+
+static PyObject *
+kinds_of(const Call *call)
 {
     PyObject *kinds = PyTuple_New(call->kind_count);
     for (Py_ssize_t n = 0; kinds != NULL && n < call->kind_count; n++)
@@ -217,199 +831,70 @@ kinds_of(Call *call)
     return kinds;
 }
 
-static int
-is_same(PyObject *known, PyObject *asked)
+/* Returns the key of a call, as dispatch_mode.py describes it. */
+static PyObject *
+key_of(FastPath *self, Call *call, PyObject *kinds)
 {
-    return known == asked || PyObject_RichCompareBool(known, asked, Py_EQ) == 1;
+    int is_kernel = call->shared < 0;
+    PyObject *shape = PyObject_GetAttr(call->result, s_shape), *dtype = PyObject_GetAttr(call->result, s_dtype),
+             *device = is_kernel && self->only_cpu == Py_True ? Py_NewRef(Py_None)
+                                                              : PyObject_GetAttr(call->result, s_device),
+             *first_shape = call->count && !is_kernel ? PyObject_GetAttr(call->inputs[0].tensor, s_shape)
+                                                      : Py_NewRef(Py_None),
+             *key = NULL;
+    if (shape != NULL && dtype != NULL && device != NULL && first_shape != NULL)
+        key = Py_BuildValue(is_kernel ? "(OOLLOLOOO)" : "(OOLLOLOOOOO)", call->func, kinds, (long long)call->graph,
+                            (long long)(2 * call->count + 1), call->leaf ? Py_True : Py_False, (long long)call->drawn,
+                            shape, dtype, device, call->shared > 0 ? Py_True : Py_False, first_shape);
+    Py_XDECREF(shape);
+    Py_XDECREF(dtype);
+    Py_XDECREF(device);
+    Py_XDECREF(first_shape);
+    return key;
 }
 
-/* Returns whether a template's key is the key of this call. `shared` is NULL for a kernel, as in dispatch_mode.py. */
+/* Asks `FastPathMode.find_template`. */
 static int
-fits(PyObject *template, Call *call, PyObject *shared)
+find_template(FastPath *self, Call *call, PyObject *kinds, int written)
 {
-    PyObject *key = PyTuple_GET_ITEM(template, 0);
-    if (PyTuple_GET_ITEM(key, 0) != call->func || PyTuple_GET_SIZE(key) != (shared ? 11 : 9))
+    PyObject *key = key_of(self, call, kinds), *template = NULL;
+    if (key != NULL) {
+        PyObject *arguments[] = {self->recorder, (PyObject *)call->frame, key, call->result, written ? Py_True : Py_False};
+        template = PyObject_VectorcallMethod(s_find_template, arguments, 5, NULL);
+    }
+    Py_XDECREF(key);
+    if (template == NULL)
+        return -1;
+    call->template_id = PyLong_AsLongLong(PyTuple_GET_ITEM(template, 1));
+    call->risky = PyTuple_GET_ITEM(template, 2) == Py_True;
+    Py_DECREF(template);
+    return 0;
+}
+
+/* Sets the template of a call. */
+static int
+set_template(FastPath *self, Call *call, int written)
+{
+    uintptr_t place = place_of(call->frame), outer = 0;
+    if (take_template(self, call, place, 0))
         return 0;
-    if (shared && (PyTuple_GET_ITEM(key, 9) != shared || !is_same(PyTuple_GET_ITEM(key, 10), call->first_shape)))
-        return 0;
-    PyObject *kinds = PyTuple_GET_ITEM(key, 1);
-    if (PyTuple_GET_SIZE(kinds) != call->kind_count)
-        return 0;
-    for (Py_ssize_t n = 0; n < call->kind_count; n++)
-        if (PyTuple_GET_ITEM(kinds, n) != call->kinds[n])
+    int users = is_users(self, call->frame);
+    if (users == 0) {
+        outer = user_place(self, call->frame);
+        if (outer && take_template(self, call, place, outer))
             return 0;
-    return PyLong_AsLongLong(PyTuple_GET_ITEM(key, 2)) == call->graph
-           && PyLong_AsLongLong(PyTuple_GET_ITEM(key, 3)) == 2 * call->count + 1
-           && (PyTuple_GET_ITEM(key, 4) == Py_True) == call->leaf
-           && PyLong_AsLongLong(PyTuple_GET_ITEM(key, 5)) == call->drawn && is_same(PyTuple_GET_ITEM(key, 6), call->shape)
-           && is_same(PyTuple_GET_ITEM(key, 7), call->dtype) && is_same(PyTuple_GET_ITEM(key, 8), call->device);
-}
-
-/* Returns the address of an instruction. */
-static PyObject *
-place_of(PyFrameObject *frame)
-{
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    Py_DECREF(code); /* the frame keeps it */
-    return PyLong_FromLongLong((long long)(Py_uintptr_t)code + PyFrame_GetLasti(frame));
-}
-
-/* Returns the user's innermost frame, a new reference. NULL without an error: `FastPathMode.find_template` looks for it. */
-static PyFrameObject *
-user_frame(FastPath *self, PyFrameObject *innermost)
-{
-    PyFrameObject *frame = (PyFrameObject *)Py_NewRef((PyObject *)innermost);
-    while (frame != NULL) {
-        PyCodeObject *code = PyFrame_GetCode(frame);
-        PyObject *address = PyLong_FromVoidPtr(code);
-        Py_DECREF(code);
-        PyObject *offsets = address == NULL ? NULL : PyDict_GetItemWithError(self->codes, address);
-        Py_XDECREF(address);
-        if (offsets != NULL && offsets != Py_None)
-            return frame;
-        PyFrameObject *caller = offsets == NULL ? NULL : PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = caller;
     }
-    return NULL;
-}
-
-/* Returns the key of a call that a library made: (the user's instruction, the library's). */
-static PyObject *
-outer_place_of(FastPath *self, PyFrameObject *frame, PyObject *inner)
-{
-    PyFrameObject *outermost = user_frame(self, frame);
-    PyObject *outer = outermost == NULL || outermost == frame ? NULL : place_of(outermost);
-    Py_XDECREF((PyObject *)outermost);
-    PyObject *both = outer == NULL ? NULL : PyTuple_Pack(2, outer, inner);
-    Py_XDECREF(outer);
-    return both;
-}
-
-/* Takes the template of a place: 1 if it fits the call. */
-static int
-take_template(FastPath *self, Call *call, PyObject *place, PyObject *shared)
-{
-    /* owned, since a comparison may run code that replaces it */
-    call->template = Py_XNewRef(PyDict_GetItemWithError(self->templates, place));
-    if (call->template != NULL && fits(call->template, call, shared))
-        return 1;
-    Py_CLEAR(call->template);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-static PyObject *
-key_of(Call *call, PyObject *shared)
-{
-    PyObject *kinds = kinds_of(call), *leaf = call->leaf ? Py_True : Py_False;
-    if (kinds == NULL)
-        return NULL;
-    return Py_BuildValue(shared == NULL ? "(ONLLOLOOO)" : "(ONLLOLOOOOO)", call->func, kinds, call->graph,
-                         (long long)(2 * call->count + 1), leaf, call->drawn, call->shape, call->dtype, call->device,
-                         shared, call->first_shape);
-}
-
-static int
-find_template(FastPath *self, Call *call, PyObject *shared, int written)
-{
-    PyObject *key = key_of(call, shared);
-    if (key == NULL)
+    if (PyErr_Occurred())
         return -1;
-    PyObject *arguments[] = {self->recorder, (PyObject *)call->frame, key, call->result, written ? Py_True : Py_False};
-    call->template = PyObject_VectorcallMethod(s_find_template, arguments, 5, NULL);
-    Py_DECREF(key);
-    return call->template == NULL ? -1 : 1;
-}
-
-/* Sets the template of a call: the last one that fitted at its line, or what `FastPathMode.find_template` finds. */
-static int
-set_template(FastPath *self, Call *call, PyObject *shared, int written)
-{
-    PyObject *place = place_of(call->frame), *outer = NULL;
-    int found = place == NULL ? -1 : take_template(self, call, place, shared);
-    if (found == 0) {
-        outer = outer_place_of(self, call->frame, place);
-        found = outer != NULL ? take_template(self, call, outer, shared) : PyErr_Occurred() ? -1 : 0;
-    }
-    if (found == 0) {
-        found = find_template(self, call, shared, written);
-        if (found == 1 && outer != NULL && PyDict_SetItem(self->templates, outer, call->template) < 0)
-            found = -1;
-    }
-    Py_XDECREF(outer);
-    Py_XDECREF(place);
-    return found < 0 ? -1 : 0;
-}
-
-/* Gives the new tensor its id, a new reference. */
-static PyObject *
-add(FastPath *self, Call *call)
-{
-    PyObject *entry = NULL, *owner = call->owner, *id = PyIter_Next(self->numbers);
-    PyObject *ref = PyWeakref_NewRef(call->result, NULL), *place = PyLong_FromVoidPtr(call->result);
-    if (id != NULL && ref != NULL && place != NULL)
-        entry = owner == NULL ? PyTuple_Pack(4, ref, id, id, id)
-                              : PyTuple_Pack(4, ref, id, PyTuple_GET_ITEM(owner, 2), PyTuple_GET_ITEM(owner, 3));
-    if (entry == NULL || PyDict_SetItem(self->known, place, entry) < 0
-        || (owner == NULL && PyDict_SetItem(self->blocks, call->address, entry) < 0))
-        Py_CLEAR(id);
-    Py_XDECREF(entry);
-    Py_XDECREF(place);
-    Py_XDECREF(ref);
-    return id;
-}
-
-/* Writes the row of a call: 1 if it is written. */
-static int
-write_row(FastPath *self, Call *call, PyObject *id, PyObject *version)
-{
-    PyObject *rows = self->rows, *owner = call->owner == NULL ? none : PyTuple_GET_ITEM(call->owner, 1);
-    Py_ssize_t start = PyList_GET_SIZE(rows);
-    int failed = PyList_Append(rows, PyTuple_GET_ITEM(call->template, 1));
-    for (Py_ssize_t n = 0; n < call->count; n++)
-        failed |= PyList_Append(rows, call->inputs[n].id) | PyList_Append(rows, call->inputs[n].version);
-    failed |= PyList_Append(rows, id) | PyList_Append(rows, owner);
-    failed |= PyList_Append(rows, version) | PyList_Append(rows, call->first);
-    if (failed) /* out of memory: remove the half row */
-        PyList_SetSlice(rows, start, PyList_GET_SIZE(rows), NULL);
-    return failed ? -1 : 1;
-}
-
-/* Forgets dead tensors now and then. */
-static int
-sweep(FastPath *self, PyObject *id)
-{
-    PyObject *due = PyObject_GetAttr(self->tensor_ids, s_due);
-    if (due == NULL)
-        return -1;
-    int early = PyLong_AsLongLong(id) < PyLong_AsLongLong(due);
-    Py_DECREF(due);
-    return early || truth(PyObject_CallMethodOneArg(self->tensor_ids, s_sweep, id)) >= 0 ? 0 : -1;
-}
-
-static int
-write_new(FastPath *self, Call *call, PyObject *version)
-{
-    PyObject *id = add(self, call);
-    int outcome = id == NULL ? -1 : write_row(self, call, id, version);
-    if (outcome == 1 && sweep(self, id) < 0)
-        outcome = -1;
-    Py_XDECREF(id);
-    return outcome;
+    PyObject *kinds = kinds_of(call);
+    int failed = kinds == NULL || find_template(self, call, kinds, written) < 0;
+    if (!failed && (users == 1 || outer) && call->shape.dimensions >= 0)
+        failed = keep_template(self, call, kinds, place, outer) < 0;
+    Py_XDECREF(kinds);
+    return failed ? -1 : 0;
 }
 
 /* --- after the call: 1 if its row is written, 0 for the slow path ---------------------------------------------------- */
-
-static int
-read_metadata(FastPath *self, Call *call, int always_device)
-{
-    call->shape = PyObject_GetAttr(call->result, s_shape);
-    call->dtype = call->shape == NULL ? NULL : PyObject_GetAttr(call->result, s_dtype);
-    if (call->dtype != NULL)
-        call->device = !always_device && self->only_cpu == Py_True ? Py_NewRef(Py_None)
-                                                                   : PyObject_GetAttr(call->result, s_device);
-    return call->device == NULL ? -1 : 0;
-}
 
 static int
 note_risk(FastPath *self, Call *call)
@@ -426,38 +911,34 @@ note_risk(FastPath *self, Call *call)
 static int
 record_kernel(FastPath *self, Call *call, int call_kind)
 {
-    if (distance(PyObject_CallNoArgs(self->next_sequence), call->first, &call->drawn) < 0)
+    call->drawn = (int64_t)torch.next_sequence() - call->first;
+    call->graph = call->drawn ? 2 : !torch.grad_enabled(); /* 2: its derivative was recorded: the result requires grad */
+    call->shared = -1;
+    if (call->graph == 1 && read_version(call->result, &call->version) < 0) /* an inference tensor has none */
         return -1;
-    call->graph = 2; /* its derivative was recorded, hence the result requires grad */
-    if (!call->drawn) {
-        int enabled = truth(PyObject_CallNoArgs(self->grad_enabled));
-        if (enabled < 0)
-            return -1;
-        call->graph = !enabled;
-        if (call->graph && truth(PyObject_GetAttr(call->result, s_version)) < 0) /* an inference tensor has none */
-            return -1;
-    }
-    else if (call->drawn != 1)
+    if (call->drawn > 1)
         return 0;
-    if (read_metadata(self, call, 0) < 0 || set_template(self, call, NULL, 0) < 0)
+    if (read_shape(call->result, &call->shape) < 0 || read_kind(call->result, &call->kind) < 0
+        || set_template(self, call, 0) < 0)
         return -1;
-    if (call->graph == 2 && PyTuple_GET_ITEM(call->template, 2) == Py_True && note_risk(self, call) < 0)
+    if (call->graph == 2 && call->risky && note_risk(self, call) < 0)
         return -1;
     if (call_kind == SIMPLE) {
-        call->address = PyObject_CallOneArg(data_ptr, call->result);
-        if (call->address == NULL)
+        if (read_address(call->result, &call->address) < 0)
             return -1;
-        int has_memory = PyObject_IsTrue(call->address);
-        return has_memory == 1 ? write_new(self, call, zero) : has_memory;
+        return call->address == NULL ? 0 : write_new(self, call, 0);
     }
-    if (call->count == 0)
-        return 0;
-    call->base = PyObject_GetAttr(call->result, s_base);
-    if (call->base == NULL)
+    PyObject *base = call->count == 0 ? NULL : ask(&base_of, call->result);
+    Entry *owner = base == NULL ? NULL : entry_of(self, base);
+    if (owner != NULL) {
+        call->owner = *owner;
+        Py_INCREF(call->owner.ref);
+    }
+    Py_XDECREF(base);
+    if (PyErr_Occurred())
         return -1;
-    call->owner = Py_XNewRef(entry_of(self, call->base));
     /* a view has the version of its base */
-    return call->owner == NULL ? 0 : write_new(self, call, call->inputs[0].version);
+    return owner == NULL ? 0 : write_new(self, call, call->inputs[0].version);
 }
 
 /* Returns whose versions have moved: 0 for none, 1 for the first input alone, else 2 or 3. */
@@ -466,27 +947,26 @@ moved(Call *call)
 {
     int found = 0;
     for (Py_ssize_t n = 0; n < call->count; n++) {
-        long long steps;
-        if (distance(PyObject_GetAttr(call->inputs[n].tensor, s_version), call->inputs[n].version, &steps) < 0)
+        int64_t version;
+        if (read_version(call->inputs[n].tensor, &version) < 0)
             return -1;
-        if (steps)
+        if (version != call->inputs[n].version)
             found |= n == 0 ? 1 : 2;
     }
     return found;
 }
 
-/* Reads what the graph says of an ordinary call's result. */
+/* Reads what the graph says of an ordinary call's result: 1 if that is as usual. */
 static int
-read_graph(FastPath *self, Call *call, int written)
+read_graph(Call *call, int written)
 {
-    int requires_grad = truth(PyObject_GetAttr(call->result, s_requires_grad));
-    int enabled = requires_grad < 0 ? -1 : truth(PyObject_CallNoArgs(self->grad_enabled));
-    if (enabled < 0)
+    int requires_grad = truth(ask(&requires_grad_of, call->result)), enabled = torch.grad_enabled();
+    if (requires_grad < 0)
         return -1;
     call->graph = requires_grad ? (enabled ? 2 : 3) : !enabled;
     if (!requires_grad)
         return 1;
-    int leaf = truth(PyObject_GetAttr(call->result, s_is_leaf));
+    int leaf = truth(ask(&is_leaf_of, call->result));
     if (leaf < 0)
         return -1;
     call->leaf = leaf;
@@ -494,8 +974,27 @@ read_graph(FastPath *self, Call *call, int written)
         return leaf && written;
     if (!written)
         return 1;
-    int retains_grad = truth(PyObject_GetAttr(call->result, s_retains_grad));
+    int retains_grad = truth(ask(&retains_grad_of, call->result));
     return retains_grad < 0 ? -1 : !retains_grad;
+}
+
+/* Reads whose memory a new tensor has: 1 if its base's, or memory of its own. */
+static int
+read_owner(FastPath *self, Call *call, PyObject *base)
+{
+    if (base == Py_None) {
+        if (read_address(call->result, &call->address) < 0)
+            return -1;
+        Entry *there = find(self->blocks, call->address);
+        return there->ref == NULL || tensor_of(there) == NULL;
+    }
+    PyObject *entry = PyObject_CallMethodOneArg(self->tensor_ids, s_entry, base), *ref;
+    long long id, counter, storage;
+    int read = entry != NULL && PyArg_ParseTuple(entry, "OLLL", &ref, &id, &counter, &storage);
+    if (read)
+        call->owner = (Entry){base, Py_NewRef(ref), id, counter, storage};
+    Py_XDECREF(entry);
+    return read ? 1 : -1;
 }
 
 /* Records a call that returned one plain tensor: a new one, or its first argument after a write. See
@@ -506,39 +1005,26 @@ record_ordinary(FastPath *self, Call *call)
     int risky = PyDict_Contains(self->risks, call->func);
     if (risky < 0 || (risky && note_risk(self, call) < 0))
         return -1;
-    if (distance(PyObject_CallNoArgs(self->next_sequence), call->first, &call->drawn) < 0)
+    call->drawn = (int64_t)torch.next_sequence() - call->first;
+    if (read_version(call->result, &call->version) < 0)
         return -1;
-    call->version = PyObject_GetAttr(call->result, s_version);
-    if (call->version == NULL)
-        return -1;
-    int written = entry_of(self, call->result) != NULL;
-    int changed = moved(call);
+    int written = entry_of(self, call->result) != NULL, changed = moved(call);
     if (changed < 0)
         return -1;
     if (changed != written || (written && call->inputs[0].tensor != call->result))
         return 0;
-    int usual = read_graph(self, call, written);
+    int usual = read_graph(call, written);
     if (usual != 1)
         return usual;
-    call->base = PyObject_GetAttr(call->result, s_base);
-    if (call->base == NULL)
-        return -1;
-    if (call->base != Py_None) {
-        if (written)
-            return 0;
-        call->owner = PyObject_CallMethodOneArg(self->tensor_ids, s_entry, call->base);
-        if (call->owner == NULL)
-            return -1;
-    }
-    else if (!written) {
-        call->address = PyObject_CallOneArg(data_ptr, call->result);
-        PyObject *tensor_there = call->address == NULL ? NULL : PyDict_GetItemWithError(self->blocks, call->address);
-        if (call->address == NULL || (tensor_there != NULL && tensor_of(tensor_there) != NULL))
-            return call->address == NULL ? -1 : 0;
-    }
-    PyObject *shared = written || call->owner != NULL ? Py_True : Py_False;
-    call->first_shape = call->count ? PyObject_GetAttr(call->inputs[0].tensor, s_shape) : Py_NewRef(Py_None);
-    if (call->first_shape == NULL || read_metadata(self, call, 1) < 0 || set_template(self, call, shared, written) < 0)
+    PyObject *base = ask(&base_of, call->result);
+    int owned = base == NULL ? -1 : written ? base == Py_None : read_owner(self, call, base);
+    Py_XDECREF(base);
+    if (owned != 1)
+        return owned;
+    call->shared = written || call->owner.ref != NULL;
+    if ((call->count && read_shape(call->inputs[0].tensor, &call->first_shape) < 0)
+        || read_shape(call->result, &call->shape) < 0 || read_kind(call->result, &call->kind) < 0
+        || set_template(self, call, written) < 0)
         return -1;
     return written ? write_row(self, call, call->inputs[0].id, call->version) : write_new(self, call, call->version);
 }
@@ -558,9 +1044,13 @@ static PyObject *
 accesses_of(Call *call)
 {
     PyObject *accesses = PyList_New(2 * call->count);
-    for (Py_ssize_t n = 0; accesses != NULL && n < call->count; n++) {
-        PyList_SET_ITEM(accesses, 2 * n, Py_NewRef(call->inputs[n].id));
-        PyList_SET_ITEM(accesses, 2 * n + 1, Py_NewRef(call->inputs[n].version));
+    for (Py_ssize_t n = 0; accesses != NULL && n < 2 * call->count; n++) {
+        Input *input = &call->inputs[n / 2];
+        PyObject *item = PyLong_FromLongLong(n % 2 ? input->version : input->id);
+        if (item == NULL)
+            Py_CLEAR(accesses);
+        else
+            PyList_SET_ITEM(accesses, n, item);
     }
     return accesses;
 }
@@ -571,11 +1061,13 @@ touches_watched(FastPath *self, Call *call)
 {
     int found = 0;
     for (Py_ssize_t n = 0; n < call->count && found == 0; n++) {
-        PyObject *entry = entry_of(self, call->inputs[n].tensor);
-        if (entry != NULL)
-            found = PySet_Contains(self->watched, PyTuple_GET_ITEM(entry, 3));
+        Entry *entry = entry_of(self, call->inputs[n].tensor);
+        PyObject *storage = entry == NULL ? NULL : PyLong_FromLongLong(entry->storage);
+        if (storage != NULL)
+            found = PySet_Contains(self->watched, storage);
+        Py_XDECREF(storage);
     }
-    return found;
+    return PyErr_Occurred() ? -1 : found;
 }
 
 /* Returns whether a call concerns memory that can be written past a version counter. */
@@ -589,27 +1081,30 @@ is_watched(FastPath *self, Call *call)
         if (touches != 1)
             return touches;
     }
-    PyObject *tensors = tensors_of(call), *answer = NULL;
-    if (tensors != NULL) {
-        PyObject *arguments[] = {self->recorder, tensors, call->first, (PyObject *)call->frame};
+    PyObject *tensors = tensors_of(call), *first = PyLong_FromLongLong(call->first), *answer = NULL;
+    if (tensors != NULL && first != NULL) {
+        PyObject *arguments[] = {self->recorder, tensors, first, (PyObject *)call->frame};
         answer = PyObject_VectorcallMethod(s_is_watched, arguments, 4, NULL);
     }
     Py_XDECREF(tensors);
+    Py_XDECREF(first);
     return truth(answer);
 }
 
 static int
 finish(FastPath *self, Call *call)
 {
-    PyObject *tensors = tensors_of(call), *accesses = accesses_of(call), *done = NULL;
+    PyObject *tensors = tensors_of(call), *accesses = accesses_of(call), *first = PyLong_FromLongLong(call->first);
     PyObject *called = Py_BuildValue("(OOOO)", call->func, call->args, call->kwargs ? call->kwargs : Py_None, call->frame);
-    if (tensors != NULL && accesses != NULL && called != NULL) {
-        PyObject *arguments[] = {self->recorder, called, call->result, tensors, accesses, call->first};
+    PyObject *done = NULL;
+    if (tensors != NULL && accesses != NULL && called != NULL && first != NULL) {
+        PyObject *arguments[] = {self->recorder, called, call->result, tensors, accesses, first};
         done = PyObject_VectorcallMethod(s_finish, arguments, 6, NULL);
     }
     Py_XDECREF(tensors);
     Py_XDECREF(accesses);
     Py_XDECREF(called);
+    Py_XDECREF(first);
     return truth(done) < 0 ? -1 : 0;
 }
 
@@ -686,6 +1181,31 @@ make_call(FastPath *self, Call *call)
     return PyObject_CallFunctionObjArgs(self->call_python, call->func, call->args, call->kwargs, NULL);
 }
 
+/* Makes a call and records it. Sets `made` to 0 if the call is for Python. */
+static PyObject *
+call_and_record(FastPath *self, PyObject *const *arguments, Py_ssize_t count, int call_kind, int *made)
+{
+    Call call; /* not all of it is set to 0, for speed */
+    call.func = arguments[0], call.args = arguments[2];
+    call.kwargs = count == 4 && arguments[3] != Py_None ? arguments[3] : NULL;
+    call.frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
+    call.count = call.kind_count = 0;
+    call.leaf = 0;
+    call.owner.ref = NULL;
+    PyObject *result = NULL;
+    *made = call.frame != NULL && (call.kwargs == NULL || PyDict_CheckExact(call.kwargs)) && note_arguments(self, &call);
+    if (*made) {
+        call.first = (int64_t)torch.next_sequence();
+        result = call.result = make_call(self, &call);
+        if (result == NULL)
+            note_exception(self, &call);
+        else if (record(self, &call, call_kind) < 0)
+            Py_CLEAR(result);
+    }
+    release(&call);
+    return result;
+}
+
 static PyObject *
 fast_path_call(PyObject *callable, PyObject *const *arguments, size_t flags, PyObject *names)
 {
@@ -695,24 +1215,11 @@ fast_path_call(PyObject *callable, PyObject *const *arguments, size_t flags, PyO
     if (names == NULL && (count == 3 || count == 4) && PyTuple_CheckExact(arguments[2]))
         found = PyDict_GetItemWithError(self->call_kinds, arguments[0]);
     long call_kind = found == NULL ? SLOW : PyLong_AsLong(found);
-    if (call_kind != SLOW && truth(PyObject_GetAttr(self->recorder, s_paused)) == 0) {
-        Call call = {.func = arguments[0], .args = arguments[2]};
-        if (count == 4 && arguments[3] != Py_None)
-            call.kwargs = arguments[3];
-        call.frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
-        int ready = call.frame != NULL && (call.kwargs == NULL || PyDict_CheckExact(call.kwargs))
-                    && note_arguments(self, &call);
-        call.first = ready ? PyObject_CallNoArgs(self->next_sequence) : NULL;
-        if (call.first != NULL) {
-            call.result = make_call(self, &call);
-            if (call.result == NULL)
-                note_exception(self, &call);
-            else if (record(self, &call, (int)call_kind) < 0)
-                Py_CLEAR(call.result);
-            release(&call);
-            return call.result;
-        }
-        release(&call);
+    if (call_kind != SLOW && !self->paused) {
+        int made = 0;
+        PyObject *result = call_and_record(self, arguments, count, (int)call_kind, &made);
+        if (made)
+            return result;
     }
     if (is_user_error())
         return NULL;
@@ -725,45 +1232,57 @@ fast_path_call(PyObject *callable, PyObject *const *arguments, size_t flags, PyO
 static PyObject **
 members_of(FastPath *self, Py_ssize_t *count)
 {
-    *count = (PyObject **)(self + 1) - &self->recorder;
+    *count = (PyObject **)&self->templates - &self->recorder;
     return &self->recorder;
 }
 
 static int
-traverse(PyObject *self, visitproc visit, void *arg)
+traverse(PyObject *object, visitproc visit, void *arg)
 {
+    FastPath *self = (FastPath *)object;
     Py_ssize_t count;
-    PyObject **members = members_of((FastPath *)self, &count);
+    PyObject **members = members_of(self, &count);
     for (Py_ssize_t n = 0; n < count; n++)
         Py_VISIT(members[n]);
+    for (size_t n = 0; self->templates != NULL && n < BUCKETS; n++)
+        for (Template *template = self->templates[n]; template != NULL; template = template->next) {
+            Py_VISIT(template->func);
+            Py_VISIT(template->kinds);
+        }
     return 0;
 }
 
 static void
-deallocate(PyObject *self)
+deallocate(PyObject *object)
 {
+    FastPath *self = (FastPath *)object;
     Py_ssize_t count;
-    PyObject **members = members_of((FastPath *)self, &count);
+    PyObject **members = members_of(self, &count);
     PyObject_GC_UnTrack(self);
     for (Py_ssize_t n = 0; n < count; n++)
         Py_XDECREF(members[n]);
+    if (self->templates != NULL)
+        drop_templates(self);
+    PyMem_Free(self->templates);
+    PyMem_Free(self->run);
     Py_TYPE(self)->tp_free(self);
 }
 
 static PyObject *
 create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"recorder",  "fallback", "call_python", "tensor_ids",        "call_kinds", "templates",
-                            "codes",     "rows",     "slow_path_reasons", "watched",     "guarded",    "known",
-                            "blocks",    "numbers",  "atoms",       "risks",             "note_risk",  "tensor",
-                            "parameter", "next_sequence", "grad_enabled", "only_cpu", NULL};
-    PyObject *m[22];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!OO!O!OOOOOO", names, &m[0], &m[1], &m[2], &m[3],
-                                     &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyDict_Type, &m[6], &PyList_Type, &m[7],
-                                     &PySet_Type, &m[8], &PySet_Type, &m[9], &PyList_Type, &m[10], &PyDict_Type, &m[11],
-                                     &PyDict_Type, &m[12], &m[13], &PySet_Type, &m[14], &PyDict_Type, &m[15], &m[16],
-                                     &m[17], &m[18], &m[19], &m[20], &m[21]))
+    static char *names[] = {"recorder", "fallback", "call_python", "tensor_ids", "call_kinds", "codes", "rows",
+                            "slow_path_reasons", "watched", "guarded", "known", "blocks", "numbers", "atoms", "risks",
+                            "note_risk", "tensor", "parameter", "only_cpu", NULL};
+    PyObject *m[19];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!OOOO", names, &m[0], &m[1], &m[2], &m[3],
+                                     &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyList_Type, &m[6], &PySet_Type, &m[7],
+                                     &PySet_Type, &m[8], &PyList_Type, &m[9], &TableType, &m[10], &TableType, &m[11],
+                                     &NumbersType, &m[12], &PySet_Type, &m[13], &PyDict_Type, &m[14], &m[15], &m[16],
+                                     &m[17], &m[18]))
         return NULL;
+    if (torch.version_counter == NULL)
+        return PyErr_Format(PyExc_RuntimeError, "bind() was not called");
     FastPath *self = (FastPath *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
@@ -772,12 +1291,38 @@ create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     for (Py_ssize_t n = 0; n < count; n++)
         members[n] = Py_NewRef(m[n]);
     self->vectorcall = fast_path_call;
+    self->templates = PyMem_Calloc(BUCKETS, sizeof *self->templates);
+    self->run = PyMem_Malloc(MAX_RUN * sizeof *self->run);
+    if (self->templates == NULL || self->run == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
     return (PyObject *)self;
 }
 
-static PyMemberDef visible[] = {
-    {"__self__", T_OBJECT_EX, offsetof(FastPath, recorder), READONLY, "the mode; PyTorch reads it as of any bound method"},
+static PyObject *
+pause_method(FastPath *self, PyObject *paused)
+{
+    self->paused = paused == Py_True;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"settle", (PyCFunction)settle_method, METH_NOARGS, "Puts the calls that wait into the rows."},
+    {"pause", (PyCFunction)pause_method, METH_O, "Stops recording, or resumes it."},
     {NULL}};
+
+
+/* Answers PyTorch, which asks for these two names before each call: the object is a mode, and the mode's method. */
+static PyObject *
+get_attribute(PyObject *self, char *name)
+{
+    if (strcmp(name, "__torch_function__") == 0 || strcmp(name, "__self__") == 0)
+        return Py_NewRef(self);
+    PyObject *text = PyUnicode_FromString(name), *value = text == NULL ? NULL : PyObject_GenericGetAttr(self, text);
+    Py_XDECREF(text);
+    return value;
+}
 
 static PyTypeObject FastPathType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorlens.tracer.recording._fast_path.FastPath",
@@ -786,13 +1331,99 @@ static PyTypeObject FastPathType = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_vectorcall_offset = offsetof(FastPath, vectorcall),
     .tp_call = PyVectorcall_Call,
-    .tp_members = visible,
+    .tp_getattr = get_attribute,
+    .tp_setattro = PyObject_GenericSetAttr,
+    .tp_methods = methods,
     .tp_new = create,
     .tp_dealloc = deallocate,
     .tp_traverse = traverse, /* no tp_clear: the recorder's dict breaks the cycle */
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_fast_path", .m_size = -1};
+/* --- the module ----------------------------------------------------------------------------------------------------- */
+
+/* Takes the addresses of PyTorch's functions, the place of a tensor in its Python object and that of the version in a
+   version counter. Of a plain tensor it notes the C++ class. */
+static PyObject *
+bind(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long f[9];
+    PyObject *plain;
+    if (!PyArg_ParseTuple(args, "O(KKKKKKKKK)nn", &plain, &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6], &f[7], &f[8],
+                          &torch.tensor_at, &torch.version_at))
+        return NULL;
+    void *places[] = {&torch.dimensions, &torch.sizes, &torch.dtype, &torch.device, &torch.index, &torch.address,
+                      &torch.grad_enabled, &torch.next_sequence, &torch.version_counter};
+    for (size_t n = 0; n < sizeof places / sizeof *places; n++) {
+        uintptr_t function = (uintptr_t)f[n];
+        memcpy(places[n], &function, sizeof function);
+    }
+    torch.plain = **(void ***)handle_of(plain);
+    Py_RETURN_NONE;
+}
+
+/* Returns what `native.py` compares with PyTorch's own answers. */
+static PyObject *
+facts(PyObject *Py_UNUSED(module), PyObject *tensor)
+{
+    int64_t version;
+    void *address;
+    Shape shape;
+    Kind kind;
+    if (read_version(tensor, &version) < 0 || read_address(tensor, &address) < 0 || read_shape(tensor, &shape) < 0
+        || read_kind(tensor, &kind) < 0)
+        return NULL;
+    PyObject *sizes = PyList_New(0);
+    for (int64_t n = 0; sizes != NULL && n < shape.dimensions; n++) {
+        PyObject *size = PyLong_FromLongLong(shape.sizes[n]);
+        if (size == NULL || PyList_Append(sizes, size) < 0)
+            Py_CLEAR(sizes);
+        Py_XDECREF(size);
+    }
+    return sizes == NULL ? NULL
+                         : Py_BuildValue("{s:i,s:L,s:N,s:N,s:i,s:i,s:i,s:i,s:K}", "plain", is_plain(tensor), "version",
+                                         (long long)version, "address", PyLong_FromVoidPtr(address), "shape", sizes,
+                                         "dtype", (int)kind.dtype, "device", (int)kind.device, "index", (int)kind.index,
+                                         "grad_enabled", (int)torch.grad_enabled(), "sequence",
+                                         (unsigned long long)torch.next_sequence());
+}
+
+static PyMethodDef functions[] = {
+    {"bind", bind, METH_VARARGS, "Takes the addresses of PyTorch's functions."},
+    {"facts", facts, METH_O, "Returns what is read of a tensor."},
+    {NULL}};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_fast_path", .m_size = -1, .m_methods = functions};
+
+/* Finds the getters of tensors' properties. */
+static int
+find_getters(PyObject *base)
+{
+    Property *properties[] = {&version_of, &base_of, &requires_grad_of, &is_leaf_of, &retains_grad_of};
+    for (size_t n = 0; n < sizeof properties / sizeof *properties; n++) {
+        PyObject *found = PyObject_GetAttrString(base, properties[n]->name);
+        if (found == NULL || !Py_IS_TYPE(found, &PyGetSetDescr_Type)) {
+            Py_XDECREF(found);
+            PyErr_Format(PyExc_ImportError, "%s is no property of tensors", properties[n]->name);
+            return -1;
+        }
+        properties[n]->get = ((PyGetSetDescrObject *)found)->d_getset->get;
+        properties[n]->closure = ((PyGetSetDescrObject *)found)->d_getset->closure;
+        Py_DECREF(found); /* the class keeps it; a replacement is set on a subclass of it */
+    }
+    return 0;
+}
+
+static int
+find_originals(void)
+{
+    PyObject *module = PyImport_ImportModule("torch._C");
+    PyObject *base = module == NULL ? NULL : PyObject_GetAttrString(module, "TensorBase");
+    data_ptr = base == NULL ? NULL : PyObject_GetAttrString(base, "data_ptr"); /* the program may have replaced it */
+    int found = data_ptr == NULL ? -1 : find_getters(base);
+    Py_XDECREF(base);
+    Py_XDECREF(module);
+    return found;
+}
 
 PyMODINIT_FUNC
 PyInit__fast_path(void)
@@ -800,38 +1431,19 @@ PyInit__fast_path(void)
     struct {
         PyObject **place;
         const char *text;
-    } texts[] = {{&s_version, "_version"},
-                 {&s_base, "_base"},
-                 {&s_requires_grad, "requires_grad"},
-                 {&s_is_leaf, "is_leaf"},
-                 {&s_retains_grad, "retains_grad"},
-                 {&s_shape, "shape"},
-                 {&s_dtype, "dtype"},
-                 {&s_device, "device"},
-                 {&s_paused, "paused"},
-                 {&s_due, "due"},
-                 {&s_sweep, "sweep"},
-                 {&s_find_template, "find_template"},
-                 {&s_entry, "entry"},
-                 {&s_finish, "finish_on_slow_path"},
-                 {&s_note_exception, "note_exception"},
-                 {&s_is_watched, "is_watched"}};
+    } texts[] = {{&s_shape, "shape"},     {&s_dtype, "dtype"},   {&s_device, "device"},
+                 {&s_sweep, "sweep"},   {&s_find_template, "find_template"},
+                 {&s_entry, "entry"},     {&s_finish, "finish_on_slow_path"},
+                 {&s_note_exception, "note_exception"},          {&s_is_watched, "is_watched"}};
     for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
         if ((*texts[n].place = PyUnicode_InternFromString(texts[n].text)) == NULL)
             return NULL;
-    PyObject *torch = PyImport_ImportModule("torch._C");
-    PyObject *base = torch == NULL ? NULL : PyObject_GetAttrString(torch, "TensorBase");
-    data_ptr = base == NULL ? NULL : PyObject_GetAttrString(base, "data_ptr"); /* the program may have replaced it */
-    Py_XDECREF(base);
-    Py_XDECREF(torch);
-    if (data_ptr == NULL)
-        return NULL;
-    none = PyLong_FromLong(-1);
-    zero = PyLong_FromLong(0);
-    PyObject *made = none == NULL || zero == NULL || PyType_Ready(&FastPathType) < 0 ? NULL : PyModule_Create(&module);
-    if (made != NULL
-        && (PyModule_AddObjectRef(made, "FastPath", (PyObject *)&FastPathType) < 0
-            || PyModule_AddStringConstant(made, "SOURCE", SOURCE) < 0))
+    PyTypeObject *types[] = {&FastPathType, &TableType, &NumbersType};
+    PyObject *made = find_originals() < 0 ? NULL : PyModule_Create(&module);
+    for (size_t n = 0; made != NULL && n < sizeof types / sizeof *types; n++)
+        if (PyModule_AddType(made, types[n]) < 0)
+            Py_CLEAR(made);
+    if (made != NULL && PyModule_AddStringConstant(made, "SOURCE", SOURCE) < 0)
         Py_CLEAR(made);
     return made;
 }

@@ -1,5 +1,7 @@
 """Loads the compiled fast path (`_fast_path.c`), if a compiler was there when TensorLens was installed.
 
+It needs some functions of PyTorch, too: see `native`.
+
 `TENSORLENS_PURE_PYTHON=1` disables it.
 """
 
@@ -16,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tensorlens.tracer.isolation.guard import Function
-from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording import native, ops
 from tensorlens.tracer.recording.ops import Args
 
 if TYPE_CHECKING:
     from tensorlens.tracer.recording import _fast_path
     from tensorlens.tracer.recording.dispatch_mode import FastPathMode
 
-FastPath: type[_fast_path.FastPath] | None = None  # None: not compiled
+FastPath: type[_fast_path.FastPath] | None = None  # None: not compiled, or not for this PyTorch
 
 
 def _is_current(built_from: str) -> bool:
@@ -36,8 +38,30 @@ if not os.environ.get("TENSORLENS_PURE_PYTHON"):
     with suppress(ImportError):
         from tensorlens.tracer.recording import _fast_path
 
-        if _is_current(_fast_path.SOURCE):
+        if _is_current(_fast_path.SOURCE) and native.bind(_fast_path):
             FastPath = _fast_path.FastPath
+
+
+def table() -> dict[int, Any] | _fast_path.Table:
+    """Makes a table of tensors by address."""
+    return {} if FastPath is None else _fast_path.Table()
+
+
+def drop_dead(table: dict[int, Any] | _fast_path.Table) -> None:
+    """Removes the entries of dead tensors, whose weak references come first."""
+    if not isinstance(table, dict):
+        table.drop_dead()
+        return
+    dead = [address for address, entry in list(table.items()) if entry[0]() is None]
+    for address in dead:
+        entry = table.get(address)
+        if entry is not None and entry[0]() is None:
+            del table[address]
+
+
+def counter() -> _fast_path.Numbers | None:
+    """Makes the counter of tensors that the compiled fast path uses."""
+    return None if FastPath is None else _fast_path.Numbers()
 
 
 def __torch_function__(func: Function, args: Args, kwargs: Mapping[str, object] = MappingProxyType({})) -> Any:
@@ -58,7 +82,6 @@ def compiled_fast_path(recorder: FastPathMode, fallback: Callable[..., Any], ato
         call_python=__torch_function__,
         tensor_ids=tensor_ids,
         call_kinds=recorder.call_kinds,
-        templates=recorder.templates,
         codes=recorder.sites.by_id,
         rows=recorder.rows,
         slow_path_reasons=recorder.slow_path_reasons,
@@ -72,7 +95,5 @@ def compiled_fast_path(recorder: FastPathMode, fallback: Callable[..., Any], ato
         note_risk=ops.note_risk,
         tensor=torch.Tensor,
         parameter=torch.nn.Parameter,
-        next_sequence=torch._C._autograd._get_sequence_nr,
-        grad_enabled=torch.is_grad_enabled,
         only_cpu=not torch.accelerator.is_available(),
     )

@@ -19,11 +19,12 @@ import weakref
 from collections.abc import Callable
 from itertools import count
 from types import FrameType, MethodType
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from tensorlens.journal.row_buffer import nothing_waits
 from tensorlens.journal.rows import NEW, NONE, WRITTEN, CallTemplateRow
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
@@ -48,7 +49,11 @@ MAX_TEMPLATES = 50_000  # the calls of a loop with other shapes in each round th
 
 
 class FastPathMode(SlowPath, TorchFunctionMode):
-    """The mode that PyTorch calls, and the tables of the fast path."""
+    """The mode that PyTorch calls, and the tables of the fast path.
+
+    `mode` is what is on PyTorch's stack: the recorder, or in its place the compiled fast path, whose attributes PyTorch
+    reads faster.
+    """
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__(own_files)
@@ -57,16 +62,24 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         self.template_ids = count(1)
         self.call_kinds: dict[Any, int] = {}
         path: Callable[..., Any] = MethodType(fast_path(self), self)
+        self.mode: object = self
         if compiled.FastPath is not None:
-            path = compiled.compiled_fast_path(self, path, ATOMS)
+            self.mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS)
+            self.rows.settle, self._note_pause = in_c.settle, in_c.pause
         self.__torch_function__ = path  # type: ignore[method-assign]
+
+    def __enter__(self) -> Self:
+        torch._C._push_on_torch_function_stack(self.mode)
+        return self
 
     def __torch_function__(self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None) -> Any:
         """Makes the call. Each recorder has its own; this one is for threads that have the mode after recording."""
         return func(*args, **(kwargs or {}))
 
     def close(self) -> None:
-        """Breaks the reference cycle through the mode's own method, after recording."""
+        """Breaks the reference cycles through the mode's own method, after recording."""
+        self.rows.settle()
+        self.rows.settle = nothing_waits
         self.__dict__.pop("__torch_function__", None)
 
     def call_kind(self, func: Function) -> int:
@@ -191,7 +204,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
             inputs += (entry[1], NONE, version, first)
         else:
             inputs += (self._add(result, owner), NONE if owner is None else owner[1], version, first)
-        self.rows.extend(inputs)
+        self.rows.write_call(inputs)
 
     def _add(self, result: torch.Tensor, owner: Entry | None) -> int:
         """Gives a new tensor its id; `owner` is its base."""

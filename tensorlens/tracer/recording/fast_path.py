@@ -19,7 +19,7 @@ from tensorlens.journal.rows import NONE
 from tensorlens.tracer.frames.call_sites import frame_at
 from tensorlens.tracer.isolation.guard import Function, reraise_user_error
 from tensorlens.tracer.isolation.torch_originals import data_ptr
-from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording import compiled, ops
 from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, Args, Kwargs
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class SlowPathError(Exception):
 def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
     """Returns the `__torch_function__` of a recorder. It is long: every operation pays for each call and look-up."""
     tensor_ids, templates, call_kinds = recorder.tensor_ids, recorder.templates, recorder.call_kinds
-    known, blocks, numbers, emit = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers, recorder.rows.extend
+    known, blocks, numbers = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers
+    emit = recorder.rows.extend if compiled.FastPath is None else recorder.rows.write_call
     slow_path_reasons, watched = recorder.slow_path_reasons, recorder.watched
     only_cpu = not torch.accelerator.is_available()
 

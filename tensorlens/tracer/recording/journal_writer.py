@@ -26,7 +26,7 @@ class JournalWriter:
     """
 
     def __init__(
-        self, rows: list[Any], descriptor: int, live: bool = False, spare: Sequence[int] | None = None
+        self, rows: RowBuffer, descriptor: int, live: bool = False, spare: Sequence[int] | None = None
     ) -> None:
         self._rows = rows
         self._reader_pid = os.getppid()
@@ -63,6 +63,7 @@ class JournalWriter:
         """Writes out what has been recorded so far."""
         with self._writing:
             self._write()
+            self._rows.settle()
             count = len(self._rows)
             if self._descriptor is None:
                 self._rows[:count] = ()  # in one step, here and below: no signal handler in between
@@ -109,6 +110,7 @@ class JournalWriter:
         """Writes nothing any more, in a forked child. The thread does not exist there, and its lock may be locked."""
         self._writing = _thread.RLock()
         self._descriptor = None
+        self._rows.settle()
         self._rows.clear()
 
     def close(self) -> None:

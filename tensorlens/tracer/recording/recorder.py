@@ -51,7 +51,7 @@ class Recorder(FastPathMode):
     def is_on_top(self) -> bool:
         """Returns whether the recorder is the innermost mode, so that it sees the next call of torch."""
         depth = torch._C._len_torch_function_stack()
-        return depth > 0 and torch._C._get_function_stack_at(depth - 1) is self
+        return depth > 0 and torch._C._get_function_stack_at(depth - 1) is self.mode
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -74,4 +74,4 @@ class Recorder(FastPathMode):
             try:
                 yield
             finally:
-                torch._C._push_on_torch_function_stack(self)
+                torch._C._push_on_torch_function_stack(self.mode)

@@ -8,14 +8,16 @@ seen on it. Which storage is at an address follows from the live tensors seen th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
+from typing import Any
 
 import torch
 
 from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, AliveRow, StorageRow, TensorRow, optional
 from tensorlens.tracer.isolation.torch_originals import untyped_storage
+from tensorlens.tracer.recording import compiled
 
 SWEEP = 1024  # new tensors between two sweeps, at least; so few entries fit into the processor's cache
 CENSUS = 32_768  # new tensors between two rows of live tensors, at least
@@ -26,6 +28,8 @@ Entry = tuple[
     "weakref.ref[torch.Tensor]", int, int, int
 ]  # the tensor, and the ids of it, its version counter and its storage
 
+Table = Any  # `dict[int, Entry]`, or the same in C
+
 
 class TensorIds:
     """Gives tensors their ids. `rows` receives a TENSOR or STORAGE row for each new one."""
@@ -33,14 +37,21 @@ class TensorIds:
     def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
         self.after_census: Callable[[], object] | None = None  # called when it is a good time to read the rows
-        self.known: dict[int, Entry] = {}  # by `id(tensor)`
-        self.blocks: dict[int, Entry] = {}  # by the address of a storage: the last tensor seen there
+        self.known: Table = compiled.table()  # by `id(tensor)`
+        self.blocks: Table = compiled.table()  # by the address of a storage: the last tensor seen there
         self._sharers: dict[
             int, list[weakref.ref[torch.Tensor]]
         ] = {}  # storage -> its other tensors that are not views
-        self.numbers = count()
-        self.due = SWEEP  # the id at which to sweep next
+        self._counter = compiled.counter()
+        self.numbers: Iterator[int] = count() if self._counter is None else self._counter
+        self.set_due(SWEEP)
         self._census_due = CENSUS
+
+    def set_due(self, number: int) -> None:
+        """Sets the id at which to sweep next."""
+        self.due = number
+        if self._counter is not None:
+            self._counter.due = number
 
     def find(self, tensor: torch.Tensor) -> int | None:
         """Returns the id of a known tensor, or None."""
@@ -111,7 +122,7 @@ class TensorIds:
         """Returns the id of a storage, `NONE` without one. A new one gets `number`, or a new id if that is `NONE`."""
         if not block:
             return NONE
-        entry = self.blocks.get(address) if address else None
+        entry: Entry | None = self.blocks.get(address) if address else None
         if entry is not None:
             for ref in (entry[0], *self._sharers.get(entry[3], ())):
                 holder = ref()
@@ -148,19 +159,15 @@ class TensorIds:
 
         `number` is the latest id.
         """
-        dead = [address for address, entry in list(self.known.items()) if entry[0]() is None]
-        for address in dead:
-            entry = self.known.get(address)
-            if entry is not None and entry[0]() is None:
-                del self.known[address]
-        self.due = number + max(SWEEP, len(self.known))
+        compiled.drop_dead(self.known)
+        self.set_due(number + max(SWEEP, len(self.known)))
         if number < self._census_due:
             return
         self._census_due = number + CENSUS
         for storage, refs in list(self._sharers.items()):
             if not any(ref() is not None for ref in refs):
                 self._sharers.pop(storage, None)
-        self._rows.write(AliveRow, tuple(entry[1] for entry in list(self.known.values())))
+        self._rows.write(AliveRow, tuple(sorted(entry[1] for entry in list(self.known.values()))))
         if self.after_census is not None:
             self.after_census()
 
@@ -172,7 +179,7 @@ class TensorIds:
             del self.blocks[address]
         for sharers in self._sharers.values():
             sharers[:] = [ref for ref in sharers if id(ref) not in refs]
-        return [entry and (None, *entry[1:]) for entry in entries]  # type: ignore[misc]
+        return [entry and (None, *entry[1:]) for entry in entries]
 
     def resume(self, tensors: tuple[torch.Tensor, ...], entries: list[Entry | None]) -> None:
         """Restores the weak references that `step_aside` dropped. `entries` is what that returned."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
@@ -47,13 +48,24 @@ class TensorStates:
         self.sites = Sites(self.rows, own_files)
         self.tensor_ids = TensorIds(self.rows)
         self.graph_nodes = GraphNodes()
-        self.paused = False
+        self._paused = False
+        self._note_pause: Callable[[bool], object] = bool  # the compiled fast path knows of a pause, too
         self.leaves: dict[
             int, weakref.ref[torch.Tensor]
         ] = {}  # by tensor id: those that a backward pass may give a gradient
         self.unwritten: list[State] = []  # states of new inputs, for the next CALL row
         self.slow_path_reasons: set[str] = set()  # why every call takes the slow path now
         self.sites.local_tensors.number_of = self.tensor_ids.find
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing is recorded now."""
+        return self._paused
+
+    @paused.setter
+    def paused(self, paused: bool) -> None:
+        self._paused = paused
+        self._note_pause(paused)
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
         """Returns (tensor id, version) of each tensor, flat. New tensors get their id."""
