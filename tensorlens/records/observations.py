@@ -179,6 +179,14 @@ class WrittenLine:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedSite:
+    """A site at which several threads made calls, or ran backward passes, at the same time."""
+
+    index: int
+    site: SiteId
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """All facts of a run beside the events."""
 
@@ -197,6 +205,7 @@ class Observations:
     flags: tuple[FlagOnModule, ...] = ()
     intervened: tuple[Intervened, ...] = ()
     written: tuple[WrittenLine, ...] = ()
+    threads: tuple[SharedSite, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

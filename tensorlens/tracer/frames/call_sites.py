@@ -22,6 +22,7 @@ from tensorlens.journal.rows import NONE, SiteRow, SourceRow, optional
 from tensorlens.records.source import lines_of
 from tensorlens.tracer.frames.assignment_targets import targets_of
 from tensorlens.tracer.frames.local_tensors import LocalTensors
+from tensorlens.tracer.frames.shared_sites import SharedSites
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 
 NOWHERE = NONE
@@ -62,6 +63,7 @@ class Sites:
         self.by_id: dict[int, Offsets] = {}  # by the code's `id`, since its hash is slow
         self._kept: list[CodeType] = []  # so that no other code object gets one of these ids
         self.local_tensors = LocalTensors(rows)
+        self.shared = SharedSites(rows)
         self._is_user: dict[str, bool] = {}  # by file name
         self._sources: dict[str, str] = {}
         self._count = 0
@@ -108,6 +110,7 @@ class Sites:
             if self._outside == NOWHERE:
                 self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
             return self._outside
+        self.shared.note(site)
         return site
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:

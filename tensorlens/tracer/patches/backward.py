@@ -81,6 +81,7 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
                 nonfinite = nonfinite_nodes(recorder, roots, frame)
             end_sample = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.write(BackwardStartRow, token)
+        recorder.sites.shared.pass_begins(token, recorder.sites.site_or_outside(frame))
         begun = _Pass(token, frame, roots, accesses, before, _EngineArguments.of(args))
         failed, result = True, None
         try:
@@ -96,6 +97,7 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
                 _note_failure(recorder, error, begun, ended.freed_below())
             raise
         finally:
+            recorder.sites.shared.pass_ends(token)
             requested = _note_pass(recorder, begun, failed)
             ended.note(reached, bool(begun.args.retain_graph))
             if end_sample is not None:
@@ -167,7 +169,7 @@ def _gradients(recorder: Recorder, before: _Gradients) -> _Gradients:
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
         if tensor is None:
-            del recorder.leaves[number]
+            recorder.leaves.pop(number, None)  # another thread may have removed it
         elif (tensor.is_leaf or tensor.retains_grad) and (gradient := tensor.grad) is not None:
             known = before.get(number)
             mark = recorder.tensor_ids.id_of(gradient), version_of(gradient)

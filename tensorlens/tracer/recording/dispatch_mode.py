@@ -15,8 +15,10 @@ Every other call takes the slow path, `SlowPath.call` and `SlowPath.finish`, whi
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from types import FrameType, MethodType
 from typing import Any, Self
@@ -52,7 +54,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     """The mode that PyTorch calls, and the tables of the fast path.
 
     `mode` is what is on PyTorch's stack: the recorder, or in its place the compiled fast path, whose attributes PyTorch
-    reads faster.
+    reads faster. In the program's threads it is a `_ThreadMode`.
     """
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
@@ -62,11 +64,29 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         self.template_ids = count(1)
         self.call_kinds: dict[Any, int] = {}
         path: Callable[..., Any] = MethodType(fast_path(self), self)
-        self.mode: object = self
+        self._mode: object = self
+        self._thread = threading.local()  # `mode`: that of one of the program's threads
         if compiled.FastPath is not None:
-            self.mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS)
+            self._mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS)
             self.rows.settle, self._note_pause = in_c.settle, in_c.pause
         self.__torch_function__ = path  # type: ignore[method-assign]
+
+    @property
+    def mode(self) -> object:
+        """What is on the stack of this thread."""
+        return getattr(self._thread, "mode", self._mode)
+
+    @contextmanager
+    def in_thread(self) -> Iterator[None]:
+        """Records one of the program's threads."""
+        self._thread.mode = mode = _ThreadMode(self)
+        self.sites.shared.thread_begins()
+        try:
+            with self:
+                yield
+        finally:
+            self.sites.shared.thread_ends()
+            mode.__dict__.pop("__torch_function__", None)  # a reference cycle
 
     def __enter__(self) -> Self:
         torch._C._push_on_torch_function_stack(self.mode)
@@ -106,6 +126,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         site = offsets.get(frame.f_lasti)
         if site is None:
             site = self.sites.site_of(frame)
+        self.sites.shared.note(site)
         template = self._all_templates.get((site, key))
         if template is None and (site, key) not in self._all_templates:
             if len(self._all_templates) >= MAX_TEMPLATES or torch._is_functional_tensor(
@@ -238,6 +259,15 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     def note_exception(self, error: BaseException, func: Function, inputs: list[int], frame: FrameType) -> None:
         """Records the exception of a call that the compiled fast path has made."""
         self.fail(error, func, inputs, frame)
+
+
+class _ThreadMode(TorchFunctionMode):
+    """The mode of one of the program's threads."""
+
+    def __init__(self, recorder: FastPathMode) -> None:
+        super().__init__()
+        path: Callable[..., Any] = MethodType(fast_path(recorder, in_threads=True), self)
+        self.__torch_function__ = path  # type: ignore[method-assign]
 
 
 def _graph_kind(site: int, key: Key) -> tuple[Any, ...]:

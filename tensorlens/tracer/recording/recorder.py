@@ -6,6 +6,7 @@ It is built in layers, each of which uses only those before it: `TensorStates`, 
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -55,12 +56,21 @@ class Recorder(FastPathMode):
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Records nothing inside."""
-        before, self.paused = self.paused, True
+        """Records nothing of this thread inside."""
+        thread = get_ident()
+        if thread in self._quiet:
+            yield
+            return
+        self._quiet.add(thread)
+        compiled = self.mode is self._mode  # which has one thread only
+        if compiled:
+            self._note_pause(True)
         try:
             yield
         finally:
-            self.paused = before
+            self._quiet.discard(thread)
+            if compiled:
+                self._note_pause(self._paused)
 
     @contextmanager
     def aside(self) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from _thread import get_ident
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -50,6 +51,7 @@ class TensorStates:
         self.graph_nodes = GraphNodes()
         self._paused = False
         self._note_pause: Callable[[bool], object] = bool  # the compiled fast path knows of a pause, too
+        self._quiet: set[int] = set()  # threads in which nothing is recorded now
         self.leaves: dict[
             int, weakref.ref[torch.Tensor]
         ] = {}  # by tensor id: those that a backward pass may give a gradient
@@ -59,8 +61,8 @@ class TensorStates:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing is recorded now."""
-        return self._paused
+        """Whether nothing is recorded now, in this thread."""
+        return self._paused or (bool(self._quiet) and get_ident() in self._quiet)
 
     @paused.setter
     def paused(self, paused: bool) -> None:
