@@ -16,7 +16,12 @@ class SharedSites:
         self._threads: dict[int, int] = {}  # site -> the last thread that was seen there
         self._shared: set[int] = set()
         self._ended: set[int] = set()  # threads
+        self._others = 0  # threads of the program that run now
         self._passes: dict[int, tuple[int, int]] = {}  # token of a backward pass -> its thread and its site
+
+    @property
+    def has_several_threads(self) -> bool:
+        return self._others > 0
 
     def note(self, site: int) -> None:
         """Notes that this thread makes a call at a site. A thread that has ended leaves its sites to the next one."""
@@ -42,9 +47,11 @@ class SharedSites:
         self._passes.pop(token, None)
 
     def thread_begins(self) -> None:
+        self._others += 1
         self._ended.discard(get_ident())  # the operating system gives the number of an ended thread to a new one
 
     def thread_ends(self) -> None:
+        self._others -= 1
         self._ended.add(get_ident())
 
     def _share(self, site: int) -> None:
