@@ -8,6 +8,8 @@ from collections.abc import Callable
 import torch
 from support.recording import traced
 
+from tensorlens.analysis.naming.names import names_of
+from tensorlens.analysis.story.line_runs import LineRuns
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.model import Backward, Call, Gap, Trace
 from tensorlens.tracer.frames import shared_sites
@@ -20,6 +22,12 @@ def in_threads(*works: Callable[[], object]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def pass_by(sites: shared_sites.SharedSites, site: int) -> None:
+    sites.thread_begins()
+    sites.note(site)
+    sites.thread_ends()
 
 
 def shared_lines(trace: Trace) -> set[str]:
@@ -138,8 +146,34 @@ def test_a_thread_that_ended_leaves_its_sites() -> None:
     rows = type("Rows", (), {"facts": [], "write_fact": lambda self, *fact: self.facts.append(fact)})()
     sites = shared_sites.SharedSites(rows)
     sites.note(1)
-    in_threads(lambda: (sites.thread_begins(), sites.note(2), sites.thread_ends()))
+    in_threads(lambda: pass_by(sites, 2))
     sites.note(2)
     assert rows.facts == []
-    in_threads(lambda: (sites.thread_begins(), sites.note(1), sites.thread_ends()))
+    in_threads(lambda: pass_by(sites, 1))
     assert [site for _, site in rows.facts] == [1]
+
+
+def test_the_runs_of_a_line_are_not_counted_from_the_order_of_threads() -> None:
+    def program() -> None:
+        turn = threading.Barrier(2)
+
+        def work() -> None:
+            x = torch.ones(3)
+            for _ in range(3):
+                turn.wait(10)
+                torch.nn.functional.normalize(x * 2, dim=0)
+                turn.wait(10)
+                x.sin()
+
+        in_threads(work, work)
+
+    trace = traced(program)
+    runs = LineRuns(trace, names_of(trace))
+    text = {"normalize": "", ".sin()": ""}
+    for part in text:
+        sites = [
+            site.id for site in trace.sites if part in trace.sources[site.span.file].splitlines()[site.span.line - 1]
+        ]
+        text[part] = runs.count(sites).text
+    assert text[".sin()"] == "x6"
+    assert text["normalize"] in ("x6", "x1+")
