@@ -67,16 +67,19 @@ def test_the_main_thread_and_another_share_a_line() -> None:
     def program() -> None:
         started, done = threading.Event(), threading.Event()
 
-        def work() -> None:
+        def compute() -> None:
             torch.ones(3).cos()
+
+        def work() -> None:
+            compute()
             started.set()
             done.wait(10)
 
         thread = threading.Thread(target=work)
         thread.start()
         started.wait(10)
+        compute()
         done.set()
-        work()
         thread.join()
 
     assert shared_lines(traced(program)) == {"torch.ones(3).cos()"}

@@ -15,6 +15,7 @@ Every other call takes the slow path, `SlowPath.call` and `SlowPath.finish`, whi
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -73,7 +74,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
 
     @property
     def mode(self) -> object:
-        """What is on the stack of this thread."""
+        """The mode on the stack of this thread."""
         return getattr(self._thread, "mode", self._mode)
 
     @contextmanager
@@ -266,7 +267,13 @@ class _ThreadMode(TorchFunctionMode):
 
     def __init__(self, recorder: FastPathMode) -> None:
         super().__init__()
-        path: Callable[..., Any] = MethodType(fast_path(recorder, in_threads=True), self)
+
+        def frame_of_call(depth: int) -> FrameType:
+            frame = sys._getframe(depth + 1)
+            recorder.sites.site_or_outside(frame)  # notes that this thread runs it
+            return frame
+
+        path: Callable[..., Any] = MethodType(fast_path(recorder, frame_of_call), self)
         self.__torch_function__ = path  # type: ignore[method-assign]
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
-_getframe = sys._getframe
 _ref = weakref.ref
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
@@ -43,11 +42,8 @@ class SlowPathError(Exception):
     """The call does not fit the fast path."""
 
 
-def fast_path(recorder: FastPathMode, in_threads: bool = False) -> Callable[..., Any]:
-    """Returns the `__torch_function__` of a recorder. It is long: every operation pays for each call and look-up.
-
-    With `in_threads` it is the one of the program's own threads, which notes what threads share.
-    """
+def fast_path(recorder: FastPathMode, getframe: Callable[[int], FrameType] = sys._getframe) -> Callable[..., Any]:
+    """Returns the `__torch_function__` of a recorder. It is long: every operation pays for each call and look-up."""
     tensor_ids, templates, call_kinds = recorder.tensor_ids, recorder.templates, recorder.call_kinds
     known, blocks, numbers = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers
     emit = recorder.rows.extend if compiled.FastPath is None else recorder.rows.write_call
@@ -112,11 +108,9 @@ def fast_path(recorder: FastPathMode, in_threads: bool = False) -> Callable[...,
             raise
         frame: FrameType | None = None
         try:
-            frame = _getframe(1)
+            frame = getframe(1)
             if type(result) is not _Tensor or slow_path_reasons:
                 raise SlowPathError
-            if in_threads:
-                recorder.sites.site_or_outside(frame)
             if watched and recorder.is_watched(_tensors(args, more), first, frame):
                 raise SlowPathError
             if call_kind == ORDINARY or kwargs or more:

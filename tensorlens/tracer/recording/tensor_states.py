@@ -61,7 +61,7 @@ class TensorStates:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing is recorded now, in this thread."""
+        """True while nothing of this thread is recorded."""
         return self._paused or (bool(self._quiet) and get_ident() in self._quiet)
 
     @paused.setter
