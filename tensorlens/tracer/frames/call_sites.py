@@ -11,6 +11,7 @@ import re
 import sys
 import sysconfig
 import tokenize
+from _thread import RLock
 from contextlib import suppress
 from importlib.util import decode_source
 from pathlib import Path
@@ -67,6 +68,7 @@ class Sites:
         self._is_user: dict[str, bool] = {}  # by file name
         self._sources: dict[str, str] = {}
         self._count = 0
+        self._adding = RLock()  # two threads must not give one number to two sites
         self._stored_to: tuple[str, ...] = ()  # the targets of the newest site
         self._outside = NOWHERE
 
@@ -227,24 +229,24 @@ class Sites:
     def _new(self, code: CodeType, offset: int, caller: FrameType | None, through: str = "") -> int:
         parent = self.site_of(caller)
         self.remember(code.co_filename)
-        position, targets = (
-            (self.first_line(code), ())
-            if offset == DECORATOR
-            else (position_of(code, offset), targets_of(code, offset))
-        )
-        site = self._write(code.co_filename, code.co_qualname, position, (targets, parent, through))
-        self._writable(code)[offset] = site
+        is_line = offset == DECORATOR
+        position = self.first_line(code) if is_line else position_of(code, offset)
+        targets = () if is_line else targets_of(code, offset)
+        with self._adding:
+            offsets = self._writable(code)
+            if offset not in offsets:  # else another thread has added it
+                offsets[offset] = self._write(code.co_filename, code.co_qualname, position, (targets, parent, through))
         self._stored_to = targets
-        return site
+        return offsets[offset]
 
     def _write(
         self, file: str, function: str, position: Position, more: tuple[tuple[str, ...], int, str] = ((), NOWHERE, "")
     ) -> int:
         """Adds a site. Its row is written before any other row can name it, even if Ctrl-C interrupts."""
-        site = self._count
-        targets, caller, through = more
-        self._rows.write(SiteRow, site, file, function, position, targets, optional(caller), through)
-        self._count = site + 1
+        with self._adding:
+            site = self._count
+            self._rows.write(SiteRow, site, file, function, position, more[0], optional(more[1]), more[2])
+            self._count = site + 1
         return site
 
     def remember(self, filename: str, text: str | None = None) -> None:

@@ -137,7 +137,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
             template = self._all_templates[site, key] = self._new_template(site, key, result, written)
         if template is None:
             raise SlowPathError
-        if id(code) in by_id:
+        if id(code) in by_id and self.mode is self._mode:  # else the main thread has to come here, too, to be noted
             self.templates[id(code) + frame.f_lasti] = template
         return template
 
