@@ -78,7 +78,9 @@ class Clocks:
                 yield number, events
 
     def _find_unsteady(self) -> Iterator[Scope]:
-        """Yields the functions of which several runs may mix: those that call themselves, and generators."""
+        """Yields the functions of which several runs may mix: those that call themselves, generators, and those that
+        several threads run."""
+        yield from (self.scope(fact.site) for fact in self._trace.inspection.threads)
         for site in self._trace.sites:
             scope, statement = self.scope(site.id), self.statement(site.id)
             is_inner = site.function.endswith(">") and site.function != "<module>"

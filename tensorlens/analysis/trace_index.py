@@ -208,10 +208,15 @@ class TraceIndex:
 
     def writes(self, counter: int) -> Iterator[tuple[Call | Backward, Write]]:
         """Yields the in-place changes that moved a version counter, in order."""
+        yield from self._writes.get(counter, ())
+
+    @cached_property
+    def _writes(self) -> dict[int, list[tuple[Call | Backward, Write]]]:
+        writes: dict[int, list[tuple[Call | Backward, Write]]] = defaultdict(list)
         for event in self.events:
             for write in _writes_of(event):
-                if self.tensor(write.tensor).counter == counter:
-                    yield event, write  # type: ignore[misc]
+                writes[self.tensor(write.tensor).counter].append((event, write))  # type: ignore[arg-type]
+        return writes
 
     def storage_of(self, number: int, at: int) -> int | None:
         """Returns the storage of a tensor after event `at`: `.data = ...` can change it."""

@@ -31,8 +31,9 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     facts = TraceIndex(trace)
     codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
     codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))
-    codes.update(dict.fromkeys(_silent_codes()))
+    silent = [code for code in _silent_codes() if code not in codes]
     diagnostics = [diagnostic for code in codes for diagnostic in _findings(code, facts)]
+    diagnostics += [each for code in silent for each in _findings(code, facts) if _ran_in_one_thread(facts, each)]
     diagnostics.extend(_unexplained_failure(facts, diagnostics))
     diagnostics.extend(_unreported_differences(facts, diagnostics))
     downgraded = map(_downgrade_unconfirmed, diagnostics)
@@ -59,7 +60,7 @@ def load() -> None:
     """Imports the finders that every run needs."""
     from tensorlens.analysis import trace_index  # noqa: F401
     from tensorlens.diagnostics.numerics import gradient_differs_from_reference  # noqa: F401
-    from tensorlens.diagnostics.shared import callers, related, unexplained  # noqa: F401
+    from tensorlens.diagnostics.shared import callers, one_thread, related, unexplained  # noqa: F401
 
     for code in _silent_codes():
         finder(code)
@@ -117,6 +118,12 @@ def _unreported_differences(facts: TraceIndex, diagnostics: list[Diagnostic]) ->
 
     if not any(note.startswith(DIFFERS) for diagnostic in diagnostics for note in diagnostic.notes):
         yield from find_unreported(facts)
+
+
+def _ran_in_one_thread(facts: TraceIndex, diagnostic: Diagnostic) -> bool:
+    from tensorlens.diagnostics.shared.one_thread import ran_in_one_thread
+
+    return ran_in_one_thread(facts, diagnostic)
 
 
 def _downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:

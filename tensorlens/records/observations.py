@@ -203,6 +203,14 @@ class LateHook:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedSite:
+    """A site at which several threads made calls, or ran backward passes, at the same time."""
+
+    index: int
+    site: SiteId
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """All facts of a run beside the events."""
 
@@ -223,6 +231,7 @@ class Observations:
     written: tuple[WrittenLine, ...] = ()
     compiled: tuple[Compiled, ...] = ()
     late: tuple[LateHook, ...] = ()
+    threads: tuple[SharedSite, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

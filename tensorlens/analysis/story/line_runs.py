@@ -45,6 +45,7 @@ class LineRuns:
         self._scope = cache(self._scope_of)
         self._outer = cache(self._outer_of)
         self._recursive = self._recursive_functions()
+        self._mixed = {self._scope(fact.site) for fact in trace.inspection.threads}
         self._computed = self._computations()
         self._begun = self._beginnings()
         failed = [number for failure in trace.failures for number in failure.stack]
@@ -101,7 +102,7 @@ class LineRuns:
             if not isinstance(event, Call | Backward | GradMode):
                 continue
             statement, scope = self._statement(event.site), self._scope(event.site)
-            if statement is None:
+            if statement is None or scope in self._mixed:  # another thread may have run the line before
                 continue
             when, before = last.get(scope, (-1, None))
             left = any(last[outer][0] > when for outer in self._outer(event.site) if outer in last)

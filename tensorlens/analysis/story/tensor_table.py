@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.states import last_states
 from tensorlens.analysis.story.line_events import count_text
-from tensorlens.records.model import State, Trace
+from tensorlens.records.model import LISTED_ITEMS, LISTED_STATES, State, Trace
 
 MAX_ROWS = 24
 MAX_SHARES = 3
@@ -57,7 +57,7 @@ def tensor_table(trace: Trace, names: Names, only: Container[int] | None = None)
     groups = _groups(names, named)
     rows: list[TensorRow] = []
     for group in groups[:MAX_ROWS]:
-        rows.append(_row(trace, names, group[0]) if len(group) == 1 else _group_row(names, group))
+        rows.append(_row(trace, names, group[0]) if len(group) == 1 else _group_row(trace, names, group))
     return TensorTable(
         tuple(rows),
         more=max(len(groups) - MAX_ROWS, 0),
@@ -125,13 +125,15 @@ def _groups(names: Names, states: list[State]) -> list[list[State]]:
     return list(groups.values())
 
 
-def _group_row(names: Names, states: list[State]) -> TensorRow:
+def _group_row(trace: Trace, names: Names, states: list[State]) -> TensorRow:
     root = _root(names.display_name(states[0].tensor))
     graphs = {state.grad_fn for state in states if state.grad_fn}
     storages = {names.mark(state.tensor) for state in states}
     with_grad = sum(state.grad is not None for state in states)
     return TensorRow(
-        name=f"{root} ({len(states)} tensors)",
+        name=f"{len(states)} tensors of {root}"
+        if _may_lack(trace, names, states)
+        else f"{root} ({len(states)} tensors)",
         storage=count_text(len(storages), "storage"),
         requires_grad="yes" if states[0].requires_grad else "no",
         grad_fn=graphs.pop() if len(graphs) == 1 else f"{len(graphs)} kinds" if graphs else "",
@@ -139,6 +141,12 @@ def _group_row(names: Names, states: list[State]) -> TensorRow:
         version=_range([state.version for state in states if state.version is not None]),
         grad=f"{with_grad} of {len(states)} set" if with_grad else _common(map(_grad, states)),
     )
+
+
+def _may_lack(trace: Trace, names: Names, states: list[State]) -> bool:
+    """Returns whether the object may hold more tensors: the trace has only the first items of a list."""
+    items = sum(names.display_name(state.tensor).endswith("]") for state in states)
+    return items >= LISTED_ITEMS or len(trace.end.states) >= LISTED_STATES
 
 
 def _root(name: str) -> str:

@@ -6,7 +6,7 @@ A number is None if the trace does not establish it.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from tensorlens.analysis.states import states_after
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.run_summary import OptimizerChanges, had_gradient, is_complete
 from tensorlens.analysis.training.timeline import training_of
-from tensorlens.records.model import State, Trace
+from tensorlens.records.model import LISTED_ITEMS, State, Trace
 
 MAX_ROWS = 12
 FEW = 12  # parameters of one row
@@ -38,7 +38,9 @@ class ModuleRow:
 def module_rows(trace: Trace, names: Names) -> tuple[ModuleRow, ...]:
     """Returns one row for each object that holds parameters, and for the parts of one that holds many."""
     facts = _ParameterFacts(trace)
-    owners = {number: _owner(name) for number, name in _names_of_parameters(trace, names).items()}
+    named = _names_of_parameters(trace, names)
+    cut = _cut_lists(named.values())
+    owners = {number: _owner(name) for number, name in named.items() if _list_of(name) not in cut}
     return tuple(facts.row("".join(owner), numbers) for owner, numbers in _groups(owners))
 
 
@@ -60,6 +62,17 @@ def _names_of_parameters(trace: Trace, names: Names) -> dict[int, str]:
                 by_name[name].append(tensor.id)
     chosen = {numbers[-1]: name for name, numbers in by_name.items() if len(numbers) == 1 or _is_lasting(name, names)}
     return dict(sorted(chosen.items()))
+
+
+def _cut_lists(names: Iterable[str]) -> set[str]:
+    """Returns the lists that may hold more parameters: only the first items of a list have names."""
+    items = Counter(filter(None, map(_list_of, names)))
+    return {name for name, count in items.items() if count >= LISTED_ITEMS}
+
+
+def _list_of(name: str) -> str:
+    """Returns the list that holds a parameter itself: `ps` of `ps[3]`; "" if a module or a variable does."""
+    return name.rpartition("[")[0] if name.endswith("]") else ""
 
 
 def _is_lasting(name: str, names: Names) -> bool:

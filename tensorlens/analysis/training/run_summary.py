@@ -78,6 +78,8 @@ class _Counts:
     def backward_passes(self) -> int | None:
         passes = self._facts.backwards
         outer = _outer(passes)
+        if len(outer) < len(passes) and self._trace.inspection.threads:
+            return None  # a pass of another thread may have begun and ended during one
         if is_complete(self._trace):
             return len(outer)
         if len(outer) < len(passes) or any(failure.op == "autograd.grad" for failure in self._trace.failures):

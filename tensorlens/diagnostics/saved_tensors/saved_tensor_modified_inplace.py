@@ -57,7 +57,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         _title(facts, change),
         _explanation(facts, change.save),
         _labels(facts, change, failure),
-        notes=() if change.changes else ("the call that overwrote it was not seen (see the gaps below)",),
+        notes=() if change.changes else ("which call overwrote it is not known (see the gaps below)",),
         fixes=fixes_of(facts, change, failure),
         evidence=_evidence(change),
         detail=("; ".join(filter(None, (_versions(facts, change), *_more(facts, change.others, change.save)))),),

@@ -8,11 +8,11 @@ from types import TracebackType
 import torch
 
 from tensorlens.journal.rows import EndRow
+from tensorlens.records.model import LISTED_STATES
 from tensorlens.tracer.isolation.module_tree import Limit, Parts, module_tensors, own_attributes, reachable_tensors
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.tensor_text import short_text
 
-MAX_STATES = 2_000
 _DEPTH = 3
 
 
@@ -23,7 +23,7 @@ def write_end(recorder: Recorder, namespace: dict[str, object], traceback: Trace
         named = {tensor for _, tensor, _ in bindings}
         live = recorder.tensor_ids.live()
         live.sort(key=lambda pair: (pair[0] not in named, pair[0]))
-        states = tuple((*recorder.state_at_end(t), _grad_text(t)) for _, t in live[:MAX_STATES])
+        states = tuple((*recorder.state_at_end(t), _grad_text(t)) for _, t in live[:LISTED_STATES])
         recorder.rows.write(EndRow, states, tuple(bindings))
 
 

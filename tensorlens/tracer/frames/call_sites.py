@@ -11,6 +11,7 @@ import re
 import sys
 import sysconfig
 import tokenize
+from _thread import RLock
 from contextlib import suppress
 from importlib.util import decode_source
 from pathlib import Path
@@ -23,6 +24,7 @@ from tensorlens.records.source import lines_of
 from tensorlens.tracer.frames.assignment_targets import targets_of
 from tensorlens.tracer.frames.bytecode import is_of_block
 from tensorlens.tracer.frames.local_tensors import LocalTensors
+from tensorlens.tracer.frames.shared_sites import SharedSites
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 
 NOWHERE = NONE
@@ -64,9 +66,11 @@ class Sites:
         self.by_id: dict[int, Offsets] = {}  # by the code's `id`, since its hash is slow
         self._kept: list[CodeType] = []  # so that no other code object gets one of these ids
         self.local_tensors = LocalTensors(rows)
+        self.shared = SharedSites(rows)
         self._is_user: dict[str, bool] = {}  # by file name
         self._sources: dict[str, str] = {}
         self._count = 0
+        self._adding = RLock()  # two threads must not give one number to two sites
         self._stored_to: tuple[str, ...] = ()  # the targets of the newest site
         self._outside = NOWHERE
 
@@ -110,6 +114,7 @@ class Sites:
             if self._outside == NOWHERE:
                 self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
             return self._outside
+        self.shared.note(site)
         return site
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
@@ -226,23 +231,24 @@ class Sites:
     def _new(self, code: CodeType, offset: int, caller: FrameType | None, through: str = "") -> int:
         parent = self.site_of(caller)
         self.remember(code.co_filename)
-        position, targets = (
-            (self.first_line(code), ())
-            if offset == DECORATOR
-            else (position_of(code, offset), targets_of(code, offset))
-        )
-        of_block = offset >= 0 and is_of_block(code, offset)
-        site = self._write(code.co_filename, code.co_qualname, position, (targets, parent, through, of_block))
-        self._writable(code)[offset] = site
+        is_line = offset == DECORATOR
+        position = self.first_line(code) if is_line else position_of(code, offset)
+        targets = () if is_line else targets_of(code, offset)
+        more = targets, parent, through, offset >= 0 and is_of_block(code, offset)
+        with self._adding:
+            offsets = self._writable(code)
+            if offset not in offsets:  # else another thread has added it
+                offsets[offset] = self._write(code.co_filename, code.co_qualname, position, more)
         self._stored_to = targets
-        return site
+        return offsets[offset]
 
     def _write(self, file: str, function: str, position: Position, more: _More = ((), NOWHERE, "", False)) -> int:
         """Adds a site. Its row is written before any other row can name it, even if Ctrl-C interrupts."""
-        site = self._count
         targets, caller, through, of_block = more
-        self._rows.write(SiteRow, site, file, function, position, targets, optional(caller), through, of_block)
-        self._count = site + 1
+        with self._adding:
+            site = self._count
+            self._rows.write(SiteRow, site, file, function, position, targets, optional(caller), through, of_block)
+            self._count = site + 1
         return site
 
     def remember(self, filename: str, text: str | None = None) -> None:

@@ -14,7 +14,9 @@ from typing import Any
 
 import torch
 
-MAX_ITEMS = 16  # of a container or an object
+from tensorlens.records.model import LISTED_ITEMS
+
+MAX_ITEMS = LISTED_ITEMS  # of a container or an object
 MAX_SEARCHED = 50_000  # items of one search
 Parts = Iterable[tuple[str, Any]]  # (step of a path: "[0]" or ".weight", the value that it leads to)
 _PLAIN = frozenset((NoneType, bool, int, float, complex, str, bytes))
@@ -181,13 +183,27 @@ def _is_users_class(is_user: Callable[[str], bool], kind: type) -> bool:
     return not isinstance(file, str) or is_user(file)
 
 
-def module_tensors(
-    path: str, module: object, limit: Limit, above: tuple[object, ...] = ()
-) -> Iterator[tuple[str, torch.Tensor]]:
+def module_tensors(path: str, module: object, limit: Limit) -> Iterator[tuple[str, torch.Tensor]]:
     """Returns the parameters, buffers and other tensors of a module and of the modules in it, with their paths.
 
-    Other tensors are attributes, also those in lists, tuples and dicts, as far as the `limit` goes.
+    Other tensors are attributes, also those in lists, tuples and dicts, as far as the `limit` goes. A module that is in
+    itself is read once.
     """
+    around: set[int] = set()
+    waiting: list[tuple[str, object, bool]] = [(path, module, True)]
+    while waiting:
+        path, module, enters = waiting.pop()
+        if not enters:
+            around.discard(id(module))
+        elif id(module) not in around:
+            around.add(id(module))
+            yield from _own_tensors(path, module, limit)
+            waiting.append((path, module, False))
+            children = list((state_of(module).get("_modules") or {}).items())
+            waiting += [(_step(path, name), child, True) for name, child in reversed(children) if child is not None]
+
+
+def _own_tensors(path: str, module: object, limit: Limit) -> Iterator[tuple[str, torch.Tensor]]:
     state = state_of(module)
     for table in (state.get("_parameters") or {}, state.get("_buffers") or {}):
         for name, tensor in table.items():
@@ -201,7 +217,7 @@ def module_tensors(
             yield f"{path}.{name}", value
         elif kind in (list, tuple, dict) and not name.startswith("_"):
             yield from reachable_tensors(value, 2, limit, path=f"{path}.{name}")
-    for name, child in (state.get("_modules") or {}).items():
-        if child is not None and all(child is not outer for outer in (module, *above)):
-            dotted = f"{path}[{name}]" if name.isdigit() else f"{path}.{name}"
-            yield from module_tensors(dotted, child, limit, (module, *above))
+
+
+def _step(path: str, name: str) -> str:
+    return f"{path}[{name}]" if name.isdigit() else f"{path}.{name}"

@@ -8,7 +8,7 @@ that hooks, custom backward functions and recomputed checkpoints are seen. If it
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from itertools import count
+from itertools import count, islice
 from threading import get_ident
 from types import FrameType
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.isolation.stack_room import StackRoom
+from tensorlens.tracer.recording.graph_nodes import MAX_READS
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, version_of
 from tensorlens.tracer.recording.tensor_text import short_values
 from tensorlens.tracer.saved_tensors.failed_backward import (
@@ -27,7 +28,7 @@ from tensorlens.tracer.saved_tensors.failed_backward import (
     last_executed_node,
     nondifferentiable_nodes,
 )
-from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE
+from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, nodes_of
 from tensorlens.tracer.saved_tensors.nonfinite_derivatives import nonfinite_nodes, note_nonfinite
 
 _Gradients = dict[int, tuple[object, int, int]]  # leaf -> values, id and version of its gradient
@@ -59,6 +60,7 @@ class _Pass(NamedTuple):
     accesses: list[int]  # (id, version) of each root, flat
     before: _Gradients
     args: _EngineArguments
+    reached: set[int] | None  # the leaves below the roots, while the program has several threads
 
 
 @observe
@@ -73,6 +75,7 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
         with torch._C.DisableTorchFunction(), MutedDispatch():
             accesses = recorder.accesses(roots)
             before = _gradients(recorder, {})
+            reached_leaves = _reached(recorder, roots) if recorder.sites.shared.has_several_threads else None
             for root in roots:
                 recorder.training.call_backward(root)
             recorder.training.reached.look(frame)
@@ -81,7 +84,8 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
                 nonfinite = nonfinite_nodes(recorder, roots, frame)
             end_sample = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.write(BackwardStartRow, token)
-        begun = _Pass(token, frame, roots, accesses, before, _EngineArguments.of(args))
+        recorder.sites.shared.pass_begins(token, recorder.sites.site_or_outside(frame))
+        begun = _Pass(token, frame, roots, accesses, before, _EngineArguments.of(args), reached_leaves)
         failed, result = True, None
         try:
             with room, recorder:
@@ -96,6 +100,7 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
                 _note_failure(recorder, error, begun, ended.freed_below())
             raise
         finally:
+            recorder.sites.shared.pass_ends(token)
             requested = _note_pass(recorder, begun, failed)
             ended.note(reached, bool(begun.args.retain_graph))
             if end_sample is not None:
@@ -110,6 +115,8 @@ def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Ten
     _, retain, create, inputs = begun.args
     with torch._C.DisableTorchFunction(), MutedDispatch():
         changes = _changes(begun.before, _gradients(recorder, begun.before), recorder.leaves)
+        if begun.reached is not None:  # another thread may have changed the other gradients
+            changes = tuple(change for change in changes if change[0] in begun.reached)
         requested: list[torch.Tensor] = []
         collect_tensors(inputs, requested)
         numbers = tuple(recorder.tensor_ids.id_of(tensor) for tensor in requested)
@@ -167,12 +174,27 @@ def _gradients(recorder: Recorder, before: _Gradients) -> _Gradients:
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
         if tensor is None:
-            del recorder.leaves[number]
+            recorder.leaves.pop(number, None)  # another thread may have removed it
         elif (tensor.is_leaf or tensor.retains_grad) and (gradient := tensor.grad) is not None:
             known = before.get(number)
             mark = recorder.tensor_ids.id_of(gradient), version_of(gradient)
             gradients[number] = known if known is not None and known[1:] == mark else (short_values(gradient), *mark)
     return gradients
+
+
+def _reached(recorder: Recorder, roots: list[torch.Tensor]) -> set[int] | None:
+    """Returns the tensors that a pass from `roots` gives a gradient; None if the graph is too large to be read."""
+    reached = {recorder.tensor_ids.id_of(root) for root in roots}
+    nodes = list(islice(nodes_of(roots), MAX_READS + 1))
+    for node in nodes:
+        leaf = getattr(node, "variable", None)
+        if isinstance(leaf, torch.Tensor):
+            reached.add(recorder.tensor_ids.id_of(leaf))
+    for number, ref in list(recorder.leaves.items()):
+        tensor = ref()
+        if tensor is not None and not tensor.is_leaf:  # `retain_grad`
+            reached.add(number)
+    return None if len(nodes) > MAX_READS else reached
 
 
 def _changes(before: _Gradients, after: _Gradients, leaves: Container[int]) -> tuple[_Change, ...]:

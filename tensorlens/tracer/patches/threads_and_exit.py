@@ -20,7 +20,7 @@ def _thread(recorder: Recorder, original: Function) -> Function:
     """Makes a thread of the program push the mode, which is thread-local, before its own work begins."""
 
     def _bootstrap_inner(_: FrameType, self: threading.Thread) -> None:
-        with recorder, _thread_error_stripped(self):
+        with recorder.in_thread(), _thread_error_stripped(self):
             original(self)
 
     return _bootstrap_inner

@@ -15,8 +15,11 @@ Every other call takes the slow path, `SlowPath.call` and `SlowPath.finish`, whi
 
 from __future__ import annotations
 
+import sys
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from types import FrameType, MethodType
 from typing import Any, Self
@@ -52,7 +55,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     """The mode that PyTorch calls, and the tables of the fast path.
 
     `mode` is what is on PyTorch's stack: the recorder, or in its place the compiled fast path, whose attributes PyTorch
-    reads faster.
+    reads faster. In the program's threads it is a `_ThreadMode`.
     """
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
@@ -62,12 +65,42 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         self.template_ids = count(1)
         self.call_kinds: dict[Any, int] = {}
         path: Callable[..., Any] = MethodType(fast_path(self), self)
-        self.mode: object = self
+        self._mode: object = self
+        self._thread = threading.local()  # `mode`: that of one of the program's threads
         if compiled.FastPath is not None:
-            self.mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS, texts)
+            self._mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS, texts)
             self.tensor_ids.in_c = in_c
             self.rows.settle, self._note_pause = in_c.settle, in_c.pause
         self.__torch_function__ = path  # type: ignore[method-assign]
+
+    @property
+    def mode(self) -> object:
+        """The mode on the stack of this thread."""
+        return getattr(self._thread, "mode", self._mode)
+
+    def begin_quiet(self, thread: int) -> None:
+        """Records nothing of this thread, whose identifier is `thread`."""
+        self.quiet_threads.add(thread)
+        if self.mode is self._mode:  # the compiled fast path, which has one thread only
+            self._note_pause(True)
+
+    def end_quiet(self, thread: int) -> None:
+        """Records this thread again."""
+        self.quiet_threads.discard(thread)
+        if self.mode is self._mode:
+            self._note_pause(self.is_paused)
+
+    @contextmanager
+    def in_thread(self) -> Iterator[None]:
+        """Records one of the program's threads."""
+        self._thread.mode = mode = _ThreadMode(self)
+        self.sites.shared.thread_begins()
+        try:
+            with self:
+                yield
+        finally:
+            self.sites.shared.thread_ends()
+            mode.__dict__.pop("__torch_function__", None)  # a reference cycle
 
     def __enter__(self) -> Self:
         torch._C._push_on_torch_function_stack(self.mode)
@@ -107,6 +140,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         site = offsets.get(frame.f_lasti)
         if site is None:
             site = self.sites.site_of(frame)
+        self.sites.shared.note(site)
         template = self._all_templates.get((site, key))
         if template is None and (site, key) not in self._all_templates:
             if len(self._all_templates) >= MAX_TEMPLATES or torch._is_functional_tensor(
@@ -116,7 +150,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
             template = self._all_templates[site, key] = self._new_template(site, key, result, written)
         if template is None:
             raise SlowPathError
-        if id(code) in by_id:
+        if id(code) in by_id and self.mode is self._mode:  # else the main thread has to come here, too, to be noted
             self.templates[id(code) + frame.f_lasti] = template
         return template
 
@@ -239,6 +273,21 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     def note_exception(self, error: BaseException, func: Function, inputs: list[int], frame: FrameType) -> None:
         """Records the exception of a call that the compiled fast path has made."""
         self.fail(error, func, inputs, frame)
+
+
+class _ThreadMode(TorchFunctionMode):
+    """The mode of one of the program's threads."""
+
+    def __init__(self, recorder: FastPathMode) -> None:
+        super().__init__()
+
+        def frame_of_call(depth: int) -> FrameType:
+            frame = sys._getframe(depth + 1)
+            recorder.sites.site_or_outside(frame)  # notes that this thread runs it
+            return frame
+
+        path: Callable[..., Any] = MethodType(fast_path(recorder, frame_of_call), self)
+        self.__torch_function__ = path  # type: ignore[method-assign]
 
 
 def _graph_kind(site: int, key: Key) -> tuple[Any, ...]:

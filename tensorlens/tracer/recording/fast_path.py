@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
-_getframe = sys._getframe
 _ref = weakref.ref
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
@@ -44,12 +43,12 @@ class SlowPathError(Exception):
     """The call does not fit the fast path."""
 
 
-def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
+def fast_path(recorder: FastPathMode, getframe: Callable[[int], FrameType] = sys._getframe) -> Callable[..., Any]:
     """Returns the `__torch_function__` of a recorder. It is long: every operation pays for each call and look-up."""
     tensor_ids, templates, call_kinds = recorder.tensor_ids, recorder.templates, recorder.call_kinds
     known, blocks, numbers = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers
     emit = recorder.rows.extend if compiled.FastPath is None else recorder.rows.write_call
-    slow_path_reasons, watched = recorder.slow_path_reasons, recorder.watched
+    slow_path_reasons, watched, quiet_threads = recorder.slow_path_reasons, recorder.watched, recorder.quiet_threads
 
     def __torch_function__(self: Any, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Any:
         if kwargs is None:
@@ -58,10 +57,10 @@ def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
             call_kind = call_kinds.get(func) or recorder.call_kind(func)
         except Exception as error:  # a callable of the user's without a hash, or whose `__eq__` raises
             call_kind = ops.unknown(recorder, error, frame_at(1))
-        if call_kind <= SLOW or recorder.is_paused:
+        if call_kind <= SLOW or recorder.is_paused or (quiet_threads and recorder.paused):
             if call_kind == ops.UNKNOWN:
                 return ops.dispatched(func, args, kwargs)
-            if recorder.is_paused or func in ops.QUIET:
+            if recorder.paused or func in ops.QUIET:
                 return func(*args, **kwargs)
             special = ops.SPECIAL.get(func)
             if special is not None:
@@ -109,7 +108,7 @@ def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
             raise
         frame: FrameType | None = None
         try:
-            frame = _getframe(1)
+            frame = getframe(1)
             if type(result) is not _Tensor or slow_path_reasons:
                 raise SlowPathError
             if watched and recorder.is_watched(_tensors(args, more), first, frame):

@@ -6,6 +6,7 @@ It is built in layers, each of which uses only those before it: `TensorStates`, 
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -23,18 +24,23 @@ __all__ = ["Recorder", "collect_tensors", "current_mode", "version_of"]
 
 
 class Quiet:
-    """Pauses a recorder in a `with` block. It is no generator, which would take three times as long."""
+    """Pauses a recorder for this thread, in a `with` block. A generator would take three times as long."""
 
-    __slots__ = ("_before", "_recorder")
+    __slots__ = ("_recorder", "_thread")
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._thread: int | None = None  # None: a block around this one has paused it
 
     def __enter__(self) -> None:
-        self._before, self._recorder.paused = self._recorder.paused, True
+        thread = get_ident()
+        if thread not in self._recorder.quiet_threads:
+            self._thread = thread
+            self._recorder.begin_quiet(thread)
 
     def __exit__(self, *_: object) -> None:
-        self._recorder.paused = self._before
+        if self._thread is not None:
+            self._recorder.end_quiet(self._thread)
 
 
 class Recorder(FastPathMode):
@@ -73,7 +79,7 @@ class Recorder(FastPathMode):
         return depth > 0 and torch._C._get_function_stack_at(depth - 1) is self.mode
 
     def quiet(self) -> Quiet:
-        """Records nothing inside a `with` block."""
+        """Records nothing of this thread inside a `with` block."""
         return Quiet(self)
 
     @contextmanager

@@ -116,8 +116,8 @@ class SlowPath(ExceptionRows):
         elif func in ops.STATEFUL and tensors:
             states.append(self.state(tensors[0], node=UNCHANGED))
         if self.unwritten:
-            states = self.unwritten + states
-            self.unwritten.clear()
+            taken, self.unwritten = self.unwritten, []  # in one step: other threads add to it
+            states = taken + states
             self.slow_path_reasons.discard(UNWRITTEN)
         op = name or ops.name_of(func)
         first, end = nodes

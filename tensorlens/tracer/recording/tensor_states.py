@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from _thread import get_ident
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -48,8 +49,9 @@ class TensorStates:
         self.sites = Sites(self.rows, own_files)
         self.tensor_ids = TensorIds(self.rows)
         self.graph_nodes = GraphNodes()
-        self.is_paused = False  # what `paused` returns; the fast path in Python reads it, since a property takes longer
+        self.is_paused = False  # in all threads; the fast path in Python reads it, since a property takes longer
         self._note_pause: Callable[[bool], object] = bool  # the compiled fast path knows of a pause, too
+        self.quiet_threads: set[int] = set()  # threads in which nothing is recorded now
         self.leaves: dict[
             int, weakref.ref[torch.Tensor]
         ] = {}  # by tensor id: those that a backward pass may give a gradient
@@ -59,8 +61,8 @@ class TensorStates:
 
     @property
     def paused(self) -> bool:
-        """Returns whether nothing is recorded now."""
-        return self.is_paused
+        """Returns whether nothing of this thread is recorded now."""
+        return self.is_paused or (bool(self.quiet_threads) and get_ident() in self.quiet_threads)
 
     @paused.setter
     def paused(self, paused: bool) -> None:

@@ -18,10 +18,12 @@ from tensorlens.tracer.isolation.torch_originals import isinf, isnan, numel, tot
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.graph import (
     LEAF_SEQUENCE,
+    MAX_NODES,
     Node,
     check_of,
     data_of,
     in_order_of_execution,
+    is_cut,
     nodes_of,
     packed_or_tensor,
     raw_saved_of,
@@ -61,6 +63,8 @@ def failed_backward_nodes(
         if (nan := _NAN.search(message)) is not None:
             return _nan_rows(recorder, roots, nan, message)
         rows.extend(_failing(recorder, in_order_of_execution(roots, inputs), older if FREED in message else 0))
+        if not any(row[-1] == message for row in rows) and is_cut(roots):
+            recorder.gap(f"the failed graph has more than {MAX_NODES} nodes: those further from its root were not read")
     except Exception as error:  # ours: it must not replace the user's exception
         reraise_user_error(error)
         recorder.gap(f"the failed graph could not be read to its end ({type(error).__name__}: {error})")

@@ -49,6 +49,14 @@ def nodes_of(roots: Sequence[torch.Tensor]) -> Iterator[Node]:
                 queue.append(following)
 
 
+def is_cut(roots: Sequence[torch.Tensor]) -> bool:
+    """Returns whether the graph has more nodes than `nodes_of` reads."""
+    nodes = set(nodes_of(roots))
+    return any(
+        following is not None and following not in nodes for node in nodes for following, _ in node.next_functions
+    )
+
+
 def in_order_of_execution(roots: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor] = ()) -> list[Node]:
     """Returns the nodes below `roots` in the order in which the engine runs them.
 
