@@ -62,6 +62,7 @@ CONDITIONS: dict[str, Callable[[RejectedCall], bool]] = {
     "callback_not_callable": hooks.not_callable,
     "forward_not_callable": custom_functions.forward_not_callable,
     "function_not_called": custom_functions.not_called,
+    "own_code": RejectedCall.is_of_own_code,
 }
 """Tests that confirm a code if other mistakes share its message, by the `when` of the page's front matter."""
 

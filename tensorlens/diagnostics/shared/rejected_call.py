@@ -28,6 +28,10 @@ class RejectedCall:
     failure: Failure | None = None  # None: a warning
     values: tuple[Value, ...] = ()  # the plain values that the rejected expression reads
 
+    def is_of_own_code(self) -> bool:
+        """Returns whether the line itself made the call, not a library's function that it called."""
+        return self.site is None or not self.facts.trace.sites[self.site].through
+
     def first(self, wanted: Callable[[int], bool]) -> int | None:
         """Finds the first of the call's tensors for which `wanted` holds."""
         return next((a.tensor for a in self.inputs if wanted(a.tensor)), None)
