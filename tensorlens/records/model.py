@@ -228,10 +228,6 @@ class Failure:
     stopped_at: Node | None = None  # the node that ran last
 
 
-LISTED_ITEMS = 16  # of a list, tuple or dict: how many get names
-LISTED_STATES = 2_000  # live tensors whose states are kept when the run ends
-
-
 @dataclass(frozen=True, slots=True)
 class Binding:
     """A name that referred to a tensor when the run ended: `out`, `model.fc.weight`, `batch[0]`."""

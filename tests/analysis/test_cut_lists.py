@@ -10,7 +10,7 @@ from support.warm import Warm
 from tensorlens.analysis.naming.names import names_of
 from tensorlens.analysis.story.tensor_table import tensor_table
 from tensorlens.analysis.training.module_rows import module_rows
-from tensorlens.records.model import LISTED_ITEMS
+from tensorlens.records.limits import LISTED_ITEMS
 
 TRAINING = """import torch
 ps = [torch.nn.Parameter(torch.ones(1)) for _ in range({})]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.states import last_states
 from tensorlens.analysis.story.line_events import count_text
-from tensorlens.records.model import LISTED_ITEMS, LISTED_STATES, State, Trace
+from tensorlens.records.limits import LISTED_ITEMS, LISTED_STATES
+from tensorlens.records.model import State, Trace
 
 MAX_ROWS = 24
 MAX_SHARES = 3

@@ -15,7 +15,8 @@ from tensorlens.analysis.states import states_after
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.run_summary import OptimizerChanges, had_gradient, is_complete
 from tensorlens.analysis.training.timeline import training_of
-from tensorlens.records.model import LISTED_ITEMS, State, Trace
+from tensorlens.records.limits import LISTED_ITEMS
+from tensorlens.records.model import State, Trace
 
 MAX_ROWS = 12
 FEW = 12  # parameters of one row

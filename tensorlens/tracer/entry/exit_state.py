@@ -8,7 +8,7 @@ from types import TracebackType
 import torch
 
 from tensorlens.journal.rows import EndRow
-from tensorlens.records.model import LISTED_STATES
+from tensorlens.records.limits import LISTED_STATES
 from tensorlens.tracer.isolation.module_tree import Limit, Parts, module_tensors, own_attributes, reachable_tensors
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.tensor_text import short_text

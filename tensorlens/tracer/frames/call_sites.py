@@ -10,13 +10,9 @@ import os
 import re
 import sys
 import sysconfig
-import tokenize
 from _thread import RLock
-from contextlib import suppress
-from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from zipimport import zipimporter
 
 from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, SiteRow, SourceRow, optional
@@ -25,6 +21,7 @@ from tensorlens.tracer.frames.assignment_targets import targets_of
 from tensorlens.tracer.frames.bytecode import is_of_block
 from tensorlens.tracer.frames.local_tensors import LocalTensors
 from tensorlens.tracer.frames.shared_sites import SharedSites
+from tensorlens.tracer.frames.source_text import source_text
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 
 NOWHERE = NONE
@@ -76,7 +73,7 @@ class Sites:
 
     def site_of(self, frame: FrameType | None) -> int:
         """Returns the site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
-        codes = self.by_id
+        codes, new, site = self.by_id, [], NOWHERE
         while frame is not None:
             code = frame.f_code
             try:
@@ -84,14 +81,27 @@ class Sites:
             except KeyError:
                 offsets = self.offsets(code)
             if offsets is not None:
-                site = offsets.get(frame.f_lasti)
-                if site is None:
-                    inner = _called(frame)
-                    site = self._new(code, frame.f_lasti, frame.f_back, self._through(inner))
-                    self.local_tensors.reach(frame, inner, site, self._stored_to)
-                return site
+                known = offsets.get(frame.f_lasti)
+                if known is not None:
+                    site = known
+                    break
+                new.append(frame)
             frame = frame.f_back
-        return NOWHERE
+        return self._added(new, site) if new else site
+
+    def _added(self, frames: list[FrameType], caller: int) -> int:
+        """Adds the sites of frames, the innermost first, that run inside the site `caller`. Returns that of the first.
+
+        It is no recursion: a program may be as deep as the stack allows.
+        """
+        for frame in reversed(frames):
+            known = (self.offsets(frame.f_code) or {}).get(frame.f_lasti)  # the function may have called itself
+            if known is None:
+                inner = _called(frame)
+                known = self._new(frame.f_code, frame.f_lasti, caller, self._through(inner))
+                self.local_tensors.reach(frame, inner, known, self._stored_to)
+            caller = known
+        return caller
 
     def offsets(self, code: CodeType) -> Offsets:
         """Returns the sites in the user's code object, `{offset: site}`; None for a library's. Adds it to `by_id`."""
@@ -140,19 +150,19 @@ class Sites:
             if offsets is not None:
                 site = offsets.get(traceback.tb_lasti)
                 caller = traceback.tb_frame.f_back
-                sites.append(self._new(code, traceback.tb_lasti, caller) if site is None else site)
+                sites.append(self._new(code, traceback.tb_lasti, self.site_of(caller)) if site is None else site)
             traceback = traceback.tb_next
         return tuple(sites)
 
     def decorator(self, code: CodeType, caller: FrameType | None) -> int:
         """Returns the site of the decorator line above a user function."""
         site = (self.offsets(code) or {}).get(DECORATOR)
-        return self._new(code, DECORATOR, caller) if site is None else site
+        return self._new(code, DECORATOR, self.site_of(caller)) if site is None else site
 
     def at(self, code: CodeType, offset: int, caller: FrameType | None) -> int:
         """Returns the site of any instruction of a user's code object."""
         site = (self.offsets(code) or {}).get(offset)
-        return self._new(code, offset, caller) if site is None else site
+        return self._new(code, offset, self.site_of(caller)) if site is None else site
 
     def definition(self, code: CodeType) -> int:
         """Returns the site of the `def` line of a user function, or of the body of a lambda."""
@@ -228,13 +238,12 @@ class Sites:
         is_torchs = f"{os.sep}torch{os.sep}" in inner.co_filename and not self.is_user(inner.co_filename)
         return "" if is_torchs and "." not in name.replace(".<locals>.", "") else name
 
-    def _new(self, code: CodeType, offset: int, caller: FrameType | None, through: str = "") -> int:
-        parent = self.site_of(caller)
+    def _new(self, code: CodeType, offset: int, caller: int, through: str = "") -> int:
         self.remember(code.co_filename)
         is_line = offset == DECORATOR
         position = self.first_line(code) if is_line else position_of(code, offset)
         targets = () if is_line else targets_of(code, offset)
-        more = targets, parent, through, offset >= 0 and is_of_block(code, offset)
+        more = targets, caller, through, offset >= 0 and is_of_block(code, offset)
         with self._adding:
             offsets = self._writable(code)
             if offset not in offsets:  # else another thread has added it
@@ -255,11 +264,7 @@ class Sites:
         """Keeps the source text of a file as it is now: it may change while the program runs."""
         if filename not in self._sources:
             if text is None:
-                try:
-                    with tokenize.open(filename) as file:
-                        text = file.read()
-                except (OSError, SyntaxError, UnicodeDecodeError):
-                    text = _archived(filename)
+                text = source_text(filename)
             self._rows.write(SourceRow, filename, text)
             self._sources[filename] = text
 
@@ -279,15 +284,6 @@ def _called(frame: FrameType) -> CodeType | None:
     while inner is not None and inner.f_back is not frame:
         inner = inner.f_back
     return None if inner is None or is_ours(inner.f_code.co_filename) else inner.f_code
-
-
-def _archived(filename: str) -> str:
-    """Returns the source text of a module in a zip file that the program imports from; "" if there is none."""
-    for folder, importer in list(sys.path_importer_cache.items()):
-        if filename.startswith(f"{folder}{os.sep}") and isinstance(importer, zipimporter):
-            with suppress(OSError, SyntaxError, UnicodeDecodeError):
-                return decode_source(importer.get_data(filename))
-    return ""
 
 
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")

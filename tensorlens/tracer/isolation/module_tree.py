@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.records.model import LISTED_ITEMS
+from tensorlens.records.limits import LISTED_ITEMS
 
 MAX_ITEMS = LISTED_ITEMS  # of a container or an object
 MAX_SEARCHED = 50_000  # items of one search

@@ -93,4 +93,4 @@ def _is_right(facts: dict[str, object], tensor: torch.Tensor) -> bool:
 def _kind_of(tensor: torch.Tensor) -> tuple[int, int]:
     """Returns PyTorch's numbers of a tensor's dtype and device."""
     dtype: int = {torch.int64: 4, torch.float32: 6}[tensor.dtype]
-    return dtype, {"cpu": 0, "meta": 14}[tensor.device.type]
+    return dtype, 14 if tensor.is_meta else 0

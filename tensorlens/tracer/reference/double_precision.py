@@ -149,7 +149,7 @@ class DoublePrecision(TorchDispatchMode):
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    return tensor.layout is torch.strided and not has_torch_dispatch(tensor) and tensor.device.type != "meta"
+    return tensor.layout is torch.strided and not has_torch_dispatch(tensor) and not tensor.is_meta
 
 
 def _has_twin(value: Any) -> bool:

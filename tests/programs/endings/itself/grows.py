@@ -1,4 +1,3 @@
-#
 # ended with RuntimeError, exit code 1
 text = open(__file__).read()
 open(__file__, 'w').write('#\n' + text)
