@@ -16,6 +16,7 @@ from tensorlens.cli.exit_codes import FAILED, OK, safe_line
 from tensorlens.cli.output import Output, print_out
 from tensorlens.cli.waiting import working
 from tensorlens.errors import UsageError
+from tensorlens.records.sampling import StepChoice, choice_of
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
@@ -33,13 +34,31 @@ def show_version() -> None:
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """Holds the options of the runs: a time limit, the run with copies, runs that confirm causes or try fixes, writing
-    the best fix."""
+    the best fix, the training steps to record."""
 
     timeout: float | None = None
     reference: bool = False
     attempt: bool = False
     fix: bool = False
     write: bool = False
+    every: object = None
+    steps: object = None
+
+    def chosen_steps(self) -> StepChoice | None:
+        """Returns the training steps to record; None: all.
+
+        Raises:
+            UsageError: a value is wrong, or the options do not go together.
+        """
+        if self.every is not None and self.steps is not None:
+            raise UsageError("--every and --steps do not go together")
+        try:
+            chosen = choice_of(self.every, self.steps)
+        except ValueError as error:
+            raise UsageError(f"--{error}") from None
+        if chosen is not None and (self.reference or self.attempt or self.fix or self.write):
+            raise UsageError("--every and --steps do not go with --reference, --try and --fix: these compare whole runs")
+        return chosen
 
 
 def explain(module: str | None, arguments: Sequence[str], output: Output, settings: RunSettings) -> int:
@@ -71,12 +90,15 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
         trailing.attempt or settings.attempt,
         trailing.fix or settings.fix,
         trailing.write or settings.write,
+        settings.every if trailing.every is None else trailing.every,
+        settings.steps if trailing.steps is None else trailing.steps,
     )
     options = RunOptions(
         timeout=settings.timeout,
         stdout_to_stderr=output.keeps_stdout,
         show_progress=_is_watched(),
         reference=settings.reference,
+        steps=settings.chosen_steps(),
     )
     if settings.fix or settings.write:
         from tensorlens.cli.tried_fixes import check_use, explain_with_fixes

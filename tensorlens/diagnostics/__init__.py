@@ -29,11 +29,14 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     from tensorlens.analysis.trace_index import TraceIndex  # not above: `errors` needs this package, and no analysis
 
     facts = TraceIndex(trace)
-    codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
-    codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))
-    codes.update(dict.fromkeys(_silent_codes()))
-    diagnostics = [diagnostic for code in codes for diagnostic in _findings(code, facts)]
-    diagnostics.extend(_unexplained_failure(facts, diagnostics))
+    if trace.inspection.switches and any(not switch.recording for switch in trace.inspection.switches):
+        diagnostics = _findings_of_sample(facts)
+    else:
+        codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
+        codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))
+        codes.update(dict.fromkeys(_silent_codes()))
+        diagnostics = [diagnostic for code in codes for diagnostic in _findings(code, facts)]
+        diagnostics.extend(_unexplained_failure(facts, diagnostics))
     diagnostics.extend(_unreported_differences(facts, diagnostics))
     downgraded = map(_downgrade_unconfirmed, diagnostics)
     merged = [_with_callers(facts, each) for each in _merge_related(facts, _deduplicate(downgraded))]
@@ -92,6 +95,30 @@ def _findings(code: str, facts: TraceIndex) -> list[Diagnostic]:
         if os.environ.get("TENSORLENS_DEBUG"):
             raise
         return []
+
+
+def _findings_of_sample(facts: TraceIndex) -> list[Diagnostic]:
+    """Returns the findings of a run of which only some training steps were recorded."""
+    from tensorlens.analysis.sampling import part_of, sampling_of
+    from tensorlens.analysis.trace_index import TraceIndex
+    from tensorlens.diagnostics.shared import sampled
+
+    sampling, number = sampling_of(facts.trace), facts.trace.script.failure
+    found: list[Diagnostic] = []
+    explained = False
+    for stretch in () if sampling is None else sampled.stretches_of(sampling):
+        part = part_of(facts.trace, stretch)
+        index = TraceIndex(part)
+        kept = [each.kind if sampled.may_explain(index, each, stretch) else "" for each in part.failures]
+        judged = tuple(replace(each, kind=kind) for each, kind in zip(part.failures, kept, strict=True))
+        index = TraceIndex(replace(part, failures=judged))
+        codes = dict.fromkeys((*filter(None, kept), *filter(sampled.SILENT.__contains__, _silent_codes())))
+        found += [diagnostic for code in codes for diagnostic in _findings(code, index)]
+        if number is not None and kept[number]:
+            explained |= kept[number] in {each.code for each in found}
+    if number is not None and sampling is not None and not explained:
+        found += sampled.find_unrecorded(facts, sampling, facts.trace.failures[number])
+    return found
 
 
 def _unexplained_failure(facts: TraceIndex, diagnostics: list[Diagnostic]) -> Iterator[Diagnostic]:

@@ -66,6 +66,10 @@ class OptimizerState:
         if number is not None:
             self._named.pop(number, None)
 
+    def forget(self) -> None:
+        """Forgets which reads of `backward` had no call yet: it may have been made without a record."""
+        self._named.clear()
+
     # --- steps ----------------------------------------------------------------------------------------------------
 
     def before_step(
@@ -100,6 +104,8 @@ class OptimizerState:
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 if _has_closure(args, kwargs):
                     self._note_step(optimizer, sys._getframe(1))
+        if self._recorder.sampling is not None:
+            self._recorder.sampling.step_ended(optimizer)
 
     def _note_step(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> list[SteppedParameter]:
         entry_of = self._recorder.tensor_ids.entry

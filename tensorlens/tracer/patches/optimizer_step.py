@@ -184,6 +184,8 @@ def _exit(recorder: Recorder, original: Function) -> Function:
                 recorder.steps.end(error)
             finally:
                 recorder.within = ""
+                if recorder.sampling is not None:
+                    recorder.sampling.switch()
         with _mode_off(recorder):
             original(self, kind, error, traceback)
 

@@ -14,7 +14,7 @@ import torch
 from tensorlens.journal.rows import WithinRow
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording.dispatch_mode import FastPathMode
-from tensorlens.tracer.recording.services import GradientSamples, Services
+from tensorlens.tracer.recording.services import GradientSamples, Sampling, Services
 from tensorlens.tracer.recording.tensor_states import current_mode, version_of
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks
 
@@ -28,6 +28,8 @@ class Recorder(FastPathMode):
         super().__init__(own_files)
         self._within = ""
         self.samples: GradientSamples | None = None  # in a run with `--reference`
+        self.sampling: Sampling | None = None  # in a run that records some of its training steps
+        self.off = False  # the running step is not recorded
         self.last_warning = ""
         self.valued: set[int] = set()  # sites whose plain values a warning has reported
         self.callbacks = UserCallbacks(self)
@@ -60,7 +62,7 @@ class Recorder(FastPathMode):
         try:
             yield
         finally:
-            self.paused = before
+            self.paused = before or self.off
 
     @contextmanager
     def aside(self) -> Iterator[None]:
