@@ -57,7 +57,9 @@ class RunSettings:
         except ValueError as error:
             raise UsageError(f"--{error}") from None
         if chosen is not None and (self.reference or self.attempt or self.fix or self.write):
-            raise UsageError("--every and --steps do not go with --reference, --try and --fix: these compare whole runs")
+            raise UsageError(
+                "--every and --steps do not go with --reference, --try and --fix: these compare whole runs"
+            )
         return chosen
 
 

@@ -115,9 +115,7 @@ def _script_record(target: Target) -> Script:
 def _start(target: Target, child: ChildRun, journal: JournalFile) -> subprocess.Popen[Any]:
     options = child.options
     shown = options.claims, options.show_progress
-    config = ChildConfig(
-        target.kind, target.name, target.argv, *shown, journal.pipe, child.compared, options.steps
-    )
+    config = ChildConfig(target.kind, target.name, target.argv, *shown, journal.pipe, child.compared, options.steps)
     sys.stdout.flush()
     streams: dict[str, Any]
     if options.output is not None:

@@ -111,10 +111,12 @@ def find_unrecorded(facts: TraceIndex, sampling: Sampling, failure: Failure) -> 
         one_line(f"{failure.type}: {first_line}" if first_line else failure.type, _LONG),
         why,
         [
-            facts.label("rejected_here", failure.site, f"raised by {op_text(failure.op)}" if failure.op else "raised here"),
+            facts.label(
+                "rejected_here", failure.site, f"raised by {op_text(failure.op)}" if failure.op else "raised here"
+            ),
             *(inputs_of(facts, failure) if is_recorded else ()),
         ],
         notes=() if failure.site is not None else ("it was raised outside the script's own files",),
-        fixes=(fix(f"record this step and the one before: `--steps {wanted}`, or `trace(steps=\"{wanted}\")`"), *page),
+        fixes=(fix(f'record this step and the one before: `--steps {wanted}`, or `trace(steps="{wanted}")`'), *page),
         evidence={"type": failure.type, "message": failure.message, "op": failure.op, "step": step},
     )

@@ -7,7 +7,7 @@ that hooks, custom backward functions and recomputed checkpoints are seen. If it
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from itertools import count
 from threading import get_ident
 from types import FrameType
@@ -18,7 +18,7 @@ import torch
 from tensorlens.journal.rows import NONE, BackwardRow, BackwardStartRow, DeadEndsRow
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
-from tensorlens.tracer.isolation.patch import Patch, observe, observe_always
+from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.isolation.stack_room import StackRoom
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, version_of
 from tensorlens.tracer.recording.tensor_text import short_values
@@ -63,15 +63,27 @@ class _Pass(NamedTuple):
 
 def _engine(recorder: Recorder, engine: Function) -> Function:
     """Records `torch.autograd._engine_run_backward`. In a sampled run, passes that are not recorded count as well."""
-    return (observe if recorder.sampling is None else observe_always)(_passes)(recorder, engine)
+    recording, sampling = _passes(recorder, engine), recorder.sampling
+    if sampling is None:
+        return recording
+
+    def _engine_run_backward(*args: object, **kwargs: object) -> object:
+        if not recorder.off:
+            return recording(*args, **kwargs)
+        result = engine(*args, **kwargs)
+        sampling.pass_ended()
+        return result
+
+    return _engine_run_backward
 
 
+@observe
 def _passes(recorder: Recorder, engine: Function) -> Function:
     ended, room = _EndedPasses(), StackRoom()
 
     def _engine_run_backward(frame: FrameType, /, t_outputs: object, *args: object, **kwargs: object) -> object:
-        if recorder.paused:  # only in a sampled run
-            return _counted_pass(recorder, ended, engine, (t_outputs, *args), kwargs)
+        if recorder.sampling is not None:
+            frame = frame.f_back or frame  # the function around this one called
         token, reached = next(_tokens), _next_sequence()
         roots: list[torch.Tensor] = []
         collect_tensors(t_outputs, roots)
@@ -110,17 +122,6 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
                 recorder.sampling.pass_ended()
 
     return _engine_run_backward
-
-
-def _counted_pass(
-    recorder: Recorder, ended: _EndedPasses, engine: Function, args: tuple[object, ...], kwargs: Mapping[str, object]
-) -> object:
-    """Runs a pass that is not recorded. Its step may be the last one that is not."""
-    result = engine(*args, **kwargs)
-    if recorder.off and recorder.sampling is not None:
-        ended.note(_next_sequence(), retain=False)
-        recorder.sampling.pass_ended()
-    return result
 
 
 def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Tensor]:

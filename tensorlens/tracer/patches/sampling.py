@@ -42,7 +42,7 @@ class SampledSteps:
         self._has_optimizer = True
 
     def step_ended(self, optimizer: torch.optim.Optimizer) -> None:
-        """Notes that an optimizer has stepped. `switch` is called when PyTorch has left its own `with` blocks."""
+        """Notes that an optimizer has stepped. To switch off, `switch` is called when the mode is back on the stack."""
         number = id(optimizer)
         self._has_optimizer = True
         if self._last is None or number == self._last or number in self._others:
@@ -51,6 +51,8 @@ class SampledSteps:
             self._step += 1
         else:
             self._others.add(number)
+        if self._recorder.off:
+            self.switch()
 
     def pass_ended(self) -> None:
         """Notes that a backward pass has ended. It ends a step in a program without an optimizer."""
@@ -75,7 +77,7 @@ class SampledSteps:
 
     def _take_off(self) -> None:
         recorder = self._recorder
-        if not recorder.is_on_top():
+        if not recorder.is_on_top() or recorder.steps.is_any_running():
             return
         recorder.off = recorder.paused = True
         mode = torch._C._pop_torch_function_stack()
