@@ -9,7 +9,7 @@ import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, MethodType
 from typing import NamedTuple, cast
 
 import torch
@@ -205,6 +205,12 @@ class _BackwardAttribute:
         self.__doc__ = function.__doc__
         self._recorder = recorder
         self._function = function
+        if recorder.sampling is not None:
+            from tensorlens.tracer.patches.sampling import switching
+
+            self._bound = switching(recorder, function)
+        else:
+            self._bound = function
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
         if tensor is None:
@@ -213,7 +219,7 @@ class _BackwardAttribute:
             frame = sys._getframe(1)
             with ErrorGuard(self._recorder, "`backward`", frame):
                 self._recorder.training.name_backward(tensor, frame)
-        return cast(Function, self._function.__get__(tensor, owner))
+        return cast(Function, MethodType(self._bound, tensor))
 
 
 def _with_hook(method: str) -> Callable[[Recorder, OrderedDict[object, object]], object]:

@@ -9,6 +9,7 @@ Between recorded steps the mode is off the stack of the thread that trains, so t
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 
@@ -16,7 +17,8 @@ import torch
 
 from tensorlens.records.observations import ChosenSteps, RecordingSwitch
 from tensorlens.records.sampling import StepChoice
-from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function
+from tensorlens.tracer.isolation.patch import Patch
 from tensorlens.tracer.recording.recorder import Recorder
 
 _NO_PASS = -1  # what PyTorch calls the running backward pass if there is none
@@ -55,10 +57,12 @@ class SampledSteps:
             self.switch()
 
     def pass_ended(self) -> None:
-        """Notes that a backward pass has ended. It ends a step in a program without an optimizer."""
+        """Notes that a backward pass has ended. It ends a step in a program without an optimizer.
+
+        The recorder is not on the stack here: PyTorch takes a mode off while it handles `backward`. See `switching`.
+        """
         if not self._has_optimizer and _is_outside_passes():
             self._step += 1
-        self.switch()
 
     def switch(self) -> None:
         """Switches recording on or off if the running step needs it, as soon as the mode stack allows that.
@@ -120,3 +124,23 @@ class SampledSteps:
 def _is_outside_passes() -> bool:
     """Returns whether no backward pass is running in this thread: an optimizer may step in a hook."""
     return torch._C._current_graph_task_id() == _NO_PASS
+
+
+def switching(recorder: Recorder, function: Function) -> Function:
+    """Makes a function that runs backward passes switch recording when it has returned, and its mode is back."""
+
+    @functools.wraps(function)
+    def switched(*args: object, **kwargs: object) -> object:
+        result = function(*args, **kwargs)
+        if recorder.sampling is not None:
+            recorder.sampling.switch()
+        return result
+
+    return switched
+
+
+PATCHES: tuple[Patch[Recorder], ...] = (
+    Patch(torch.autograd, "backward", switching),
+    Patch(torch.autograd, "grad", switching),
+)
+"""Installed in sampled runs only. `Tensor.backward` has a patch of its own, in `optimizer_state`."""
