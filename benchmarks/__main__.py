@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 import tensorlens
-from benchmarks.observers import OBSERVERS, available, lens_every
+from benchmarks.observers import OBSERVERS, Observer, available, lens_every
 from benchmarks.paired import FEW, SLOW, Measured, measure
 from benchmarks.scale import ROOT, long_run, sizes, start_up
 from benchmarks.workloads import WORKLOADS, actor_critic, conv, gpt, mlp
@@ -80,7 +80,11 @@ def _overhead() -> list[str]:
 
 def _sampling() -> list[str]:
     """Measures runs that record one training step in N."""
-    observers = {"plain": OBSERVERS["plain"], **{f"every {n}": partial(lens_every, n) for n in (100, 10)}}
+    sampled: dict[str, Observer] = {f"every {number}": partial(lens_every, number) for number in (100, 10)}
+    observers = {"plain": OBSERVERS["plain"], **sampled}
+        "plain": OBSERVERS["plain"],
+        **{f"every {n}": partial(lens_every, n) for n in (100, 10)},
+    }
     rows = []
     for name, (make, steps) in LONG.items():
         found = measure(partial(make, steps // (4 if QUICK else 1)), observers, 3)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensorlens.records.sampling import StepChoice
+from tensorlens.records.step_choice import StepChoice
 from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.patches.table import installed
 from tensorlens.tracer.patches.warnings_and_tracebacks import warnings_and_tracebacks_cleaned

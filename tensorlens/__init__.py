@@ -61,7 +61,7 @@ def trace(*, every: int | None = None, steps: str | tuple[int | None, int | None
     Raises:
         ValueError: a value is wrong, or both are given.
     """
-    from tensorlens.records.sampling import choice_of
+    from tensorlens.records.step_choice import choice_of
     from tensorlens.session import Session
 
     return Session(choice_of(every, steps))

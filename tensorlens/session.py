@@ -20,7 +20,7 @@ from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import OutcomeRow, VersionsRow
 from tensorlens.records import model
 from tensorlens.records.report import Report
-from tensorlens.records.sampling import StepChoice
+from tensorlens.records.step_choice import StepChoice
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.installation import Installation

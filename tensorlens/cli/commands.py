@@ -16,11 +16,12 @@ from tensorlens.cli.exit_codes import FAILED, OK, safe_line
 from tensorlens.cli.output import Output, print_out
 from tensorlens.cli.waiting import working
 from tensorlens.errors import UsageError
-from tensorlens.records.sampling import StepChoice, choice_of
+from tensorlens.records.step_choice import StepChoice, choice_of
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
     from tensorlens.records.claim import Claim
+    from tensorlens.runner.launch import Target
 
 
 def show_version() -> None:
@@ -67,7 +68,7 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`: runs a script and reports."""
     from tensorlens.cli import trailing_options
     from tensorlens.cli.rendered_report import ScriptReporter
-    from tensorlens.runner.launch import RunOptions, Target, run_script
+    from tensorlens.runner.launch import RunOptions, run_script
 
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
@@ -79,13 +80,7 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
         trailing.story or trailing.everything or output.story,
         trailing.tensors or trailing.everything or output.tensors,
     ).of_rank()
-    if module is not None:
-        target = Target("module", module, trailing.argv)
-    elif arguments[0] == "-":
-        target = Target("stdin", "-", trailing.argv)
-    else:
-        _refuse_lesson_name(arguments[0])
-        target = Target("file", arguments[0], trailing.argv)
+    target = _target(module, arguments, trailing.argv)
     settings = RunSettings(
         trailing.timeout or settings.timeout,
         trailing.reference or settings.reference,
@@ -118,6 +113,17 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
     return report.exit_code
 
 
+def _target(module: str | None, arguments: Sequence[str], argv: tuple[str, ...]) -> Target:
+    from tensorlens.runner.launch import Target
+
+    if module is not None:
+        return Target("module", module, argv)
+    if arguments[0] == "-":
+        return Target("stdin", "-", argv)
+    _refuse_lesson_name(arguments[0])
+    return Target("file", arguments[0], argv)
+
+
 def _is_watched() -> bool:
     """Returns whether somebody waits at a terminal, so that a progress line is useful."""
     from tensorlens.runner.progress_line import can_show
@@ -139,7 +145,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     from tensorlens.cli.rendered_report import ScriptReporter
     from tensorlens.lessons import bundled
     from tensorlens.lessons.lesson_texts import before_report, before_script, between_lessons, claims_of_all, joined
-    from tensorlens.runner.launch import RunOptions, Target, run_script
+    from tensorlens.runner.launch import RunOptions, run_script
 
     wanted = [lesson.name for lesson in bundled.lessons()] if everything else list(names)
     if not wanted:

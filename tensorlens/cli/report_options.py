@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorlens.records.sampling import every_from, steps_from
+from tensorlens.records.step_choice import every_from, steps_from
 from tensorlens.render import FORMS
 
 

@@ -99,7 +99,7 @@ def _findings(code: str, facts: TraceIndex) -> list[Diagnostic]:
 
 def _findings_of_sample(facts: TraceIndex) -> list[Diagnostic]:
     """Returns the findings of a run of which only some training steps were recorded."""
-    from tensorlens.analysis.sampling import part_of, sampling_of
+    from tensorlens.analysis.sampled_run import part_of, sampling_of
     from tensorlens.analysis.trace_index import TraceIndex
     from tensorlens.diagnostics.shared import sampled
 

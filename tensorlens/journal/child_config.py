@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from tensorlens.records.sampling import StepChoice
+from tensorlens.records.step_choice import StepChoice
 
 
 @dataclass(frozen=True, slots=True)

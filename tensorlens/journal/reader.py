@@ -289,8 +289,7 @@ class Reader:
         self.script = replace(self.script, outcome=outcome, exit_code=row.exit_code, failure=row.failure)
 
     def _read_fact(self, row: rows.FactRow) -> None:
-        fact = observations.RECORDS[row.table](self._count, *row.fields)
-        self.facts[row.table].append(fact)
+        self.facts[row.table].append(fact := observations.RECORDS[row.table](self._count, *row.fields))
         if isinstance(fact, observations.RecordingSwitch) and not fact.recording:
             self._count += 1  # no event has this index, as with calls that are folded
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tensorlens.journal.child_config import ChildConfig, ComparedRun
 from tensorlens.journal.rows import FULL, LOST
 from tensorlens.paths import is_folder
-from tensorlens.records.sampling import StepChoice
+from tensorlens.records.step_choice import StepChoice
 from tensorlens.runner.child_signals import signals_sent_to
 from tensorlens.runner.journal_file import JournalFile, journal_file
 from tensorlens.runner.python_process import python_child

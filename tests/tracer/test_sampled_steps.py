@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 import tensorlens
 from tensorlens.analysis.naming.names import names_of
-from tensorlens.analysis.sampling import part_of, sampling_of, sampling_text
+from tensorlens.analysis.sampled_run import part_of, sampling_of, sampling_text
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Backward, Call, Event, Trace
 from tensorlens.render.options import RenderOptions
@@ -85,8 +85,8 @@ def test_recorded_steps_are_those_of_a_complete_recording(every: int, steps: int
     assert all(torch.equal(*pair) for pair in zip(got, expected, strict=True))
     trace, complete = recorded(lens), by_step(whole.trace())
     wanted = [step for step in range(1, steps + 1) if step == 1 or step % every == 0]
-    if sampling_of(trace) is None:
-        assert every == 1
+    if sampling_of(trace) is None:  # the step that the run ended in is recorded, too
+        assert wanted == [*range(1, steps + 1)]
         return
     numbers = [step for first, last in steps_of(trace) for step in range(first, last + 1) if step <= steps]
     assert numbers == wanted
@@ -168,8 +168,8 @@ def fails_in(wanted: int) -> Callable[[int, torch.Tensor], object]:
 @pytest.mark.parametrize("step", [1, 4])
 def test_a_failure_in_a_recorded_step_has_the_finding_of_a_complete_recording(step: int) -> None:
     found = []
-    for options in ({"every": 4}, {}):
-        with pytest.raises(RuntimeError), tensorlens.trace(**options) as lens:
+    for every in (4, None):
+        with pytest.raises(RuntimeError), tensorlens.trace(every=every) as lens:
             train(6, fails_in(step))
         found.append([(d.code, d.title, d.labels[0].span.line) for d in lens.report().diagnostics])
     assert found[0] == found[1]
@@ -375,3 +375,12 @@ def test_a_checkpoint_may_cross_into_steps_without_a_record() -> None:
             optimizer.step()
     recorded(lens)
     assert lens.report().diagnostics == ()
+
+
+def test_recordings_in_each_other_count_for_themselves() -> None:
+    with tensorlens.trace(every=3) as outer, tensorlens.trace() as whole, tensorlens.trace(every=2) as inner:
+        train(5)
+    assert torch._C._len_torch_function_stack() == 0
+    assert sampling_of(recorded(whole)) is None
+    assert steps_of(recorded(inner))[0] == (1, 2)
+    recorded(outer)

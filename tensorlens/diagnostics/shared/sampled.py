@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.sampling import Sampling, Stretch, is_in
+from tensorlens.analysis.sampled_run import Sampling, Stretch, is_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.unexplained import inputs_of
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 
 from tensorlens.analysis.naming.names import Names
-from tensorlens.analysis.sampling import has_break
+from tensorlens.analysis.sampled_run import has_break
 from tensorlens.analysis.training.module_rows import ModuleRow, module_rows
 from tensorlens.analysis.training.run_summary import RunSummary, run_summary
 from tensorlens.records.model import Trace

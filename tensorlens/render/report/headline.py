@@ -7,7 +7,7 @@ import re
 import signal
 from collections import Counter
 
-from tensorlens.analysis.sampling import has_break
+from tensorlens.analysis.sampled_run import has_break
 from tensorlens.analysis.training.run_summary import call_count
 from tensorlens.journal.rows import SHARED_MEMORY
 from tensorlens.records.model import Failure, Gap, Notice, Site, Trace

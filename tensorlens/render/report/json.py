@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from tensorlens.analysis.naming.names import Names, names_of
-from tensorlens.analysis.sampling import sampling_of, sampling_text
+from tensorlens.analysis.sampled_run import sampling_of, sampling_text
 from tensorlens.analysis.states import last_states
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Notice, Region, Span, State, Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.naming.names import Names, names_of
-from tensorlens.analysis.sampling import sampling_text
+from tensorlens.analysis.sampled_run import sampling_text
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import tensor_table
 from tensorlens.records.model import Trace

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from tensorlens.analysis.sampling import has_break
+from tensorlens.analysis.sampled_run import has_break
 from tensorlens.analysis.story.line_events import LineEvent
 from tensorlens.analysis.story.story import Row, Section
 from tensorlens.records.claim import Claim

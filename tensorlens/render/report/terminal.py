@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tensorlens.analysis.naming.names import Names, names_of
-from tensorlens.analysis.sampling import sampling_text
+from tensorlens.analysis.sampled_run import sampling_text
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import TensorTable, tensor_table
 from tensorlens.diagnostics.shared.main_finding import main_finding

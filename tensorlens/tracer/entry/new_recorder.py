@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorlens.records.sampling import StepChoice
+from tensorlens.records.step_choice import StepChoice
 from tensorlens.tracer.patches.optimizer_state import OptimizerState
 from tensorlens.tracer.patches.optimizer_step import OptimizerSteps
 from tensorlens.tracer.patches.torch_functions import HANDLERS

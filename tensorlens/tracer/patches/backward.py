@@ -17,6 +17,7 @@ import torch
 
 from tensorlens.journal.rows import NONE, BackwardRow, BackwardStartRow, DeadEndsRow
 from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.hidden_frames import is_ours
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.isolation.stack_room import StackRoom
@@ -176,6 +177,8 @@ def _op(frame: FrameType) -> str:
     if frame.f_code.co_name == "grad":
         return "autograd.grad"
     caller = frame.f_back
+    if caller is not None and is_ours(caller.f_code.co_filename):  # in a sampled run
+        caller = caller.f_back
     called_by_tensor = caller is not None and caller.f_code is torch.Tensor.backward.__code__
     return "Tensor.backward" if called_by_tensor else "autograd.backward"
 

@@ -205,12 +205,7 @@ class _BackwardAttribute:
         self.__doc__ = function.__doc__
         self._recorder = recorder
         self._function = function
-        if recorder.sampling is not None:
-            from tensorlens.tracer.patches.sampling import switching
-
-            self._bound = switching(recorder, function)
-        else:
-            self._bound = function
+        self._switching = None if recorder.sampling is None else recorder.sampling.switching(function)
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
         if tensor is None:
@@ -219,7 +214,9 @@ class _BackwardAttribute:
             frame = sys._getframe(1)
             with ErrorGuard(self._recorder, "`backward`", frame):
                 self._recorder.training.name_backward(tensor, frame)
-        return cast(Function, MethodType(self._bound, tensor))
+        if self._switching is not None:
+            return MethodType(self._switching, tensor)
+        return cast(Function, self._function.__get__(tensor, owner))
 
 
 def _with_hook(method: str) -> Callable[[Recorder, OrderedDict[object, object]], object]:

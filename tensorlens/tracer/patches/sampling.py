@@ -12,11 +12,12 @@ from __future__ import annotations
 import functools
 import gc
 import threading
+from typing import Any
 
 import torch
 
 from tensorlens.records.observations import ChosenSteps, RecordingSwitch
-from tensorlens.records.sampling import StepChoice
+from tensorlens.records.step_choice import StepChoice
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch
 from tensorlens.tracer.recording.recorder import Recorder
@@ -112,6 +113,21 @@ class SampledSteps:
             waiting = {state[0] for state in recorder.unwritten}
             recorder.unwritten[:] = [recorder.state(tensor) for number, tensor in known.live() if number in waiting]
 
+    def switching(self, function: Any) -> Function:
+        """Makes a function that runs backward passes switch recording when it has returned, and the mode is back.
+
+        The function may be what an outer recorder has put in its place: a descriptor.
+        """
+
+        @functools.wraps(function)
+        def switched(*args: object, **kwargs: object) -> object:
+            called = function if callable(function) else function.__get__(args[0], type(args[0]))
+            result = called(*args[not callable(function) :], **kwargs)
+            self.switch()
+            return result
+
+        return switched
+
     def end(self) -> None:
         """Notes how many steps there were. What is read afterwards is the state at the end of the run."""
         if self._recorder.off:
@@ -126,21 +142,12 @@ def _is_outside_passes() -> bool:
     return torch._C._current_graph_task_id() == _NO_PASS
 
 
-def switching(recorder: Recorder, function: Function) -> Function:
-    """Makes a function that runs backward passes switch recording when it has returned, and its mode is back."""
-
-    @functools.wraps(function)
-    def switched(*args: object, **kwargs: object) -> object:
-        result = function(*args, **kwargs)
-        if recorder.sampling is not None:
-            recorder.sampling.switch()
-        return result
-
-    return switched
+def _switching(recorder: Recorder, function: Function) -> Function:
+    return function if recorder.sampling is None else recorder.sampling.switching(function)
 
 
 PATCHES: tuple[Patch[Recorder], ...] = (
-    Patch(torch.autograd, "backward", switching),
-    Patch(torch.autograd, "grad", switching),
+    Patch(torch.autograd, "backward", _switching),
+    Patch(torch.autograd, "grad", _switching),
 )
 """Installed in sampled runs only. `Tensor.backward` has a patch of its own, in `optimizer_state`."""
