@@ -82,9 +82,6 @@ def _sampling() -> list[str]:
     """Measures runs that record one training step in N."""
     sampled: dict[str, Observer] = {f"every {number}": partial(lens_every, number) for number in (100, 10)}
     observers = {"plain": OBSERVERS["plain"], **sampled}
-        "plain": OBSERVERS["plain"],
-        **{f"every {n}": partial(lens_every, n) for n in (100, 10)},
-    }
     rows = []
     for name, (make, steps) in LONG.items():
         found = measure(partial(make, steps // (4 if QUICK else 1)), observers, 3)
