@@ -96,15 +96,17 @@ def find_unrecorded(facts: TraceIndex, sampling: Sampling, failure: Failure) -> 
     """Reports the exception that ended a sampled run, if the recorded steps do not explain it."""
     step = sampling.ended + 1
     first_line = next(iter(failure.message.strip().splitlines()), "")
-    is_recorded = any(is_in(stretch, failure.index) for stretch in sampling.stretches) and sampling.is_recording
+    last = sampling.stretches[-1]
+    is_recorded = sampling.is_recording and is_in(last, failure.index)
     why = (
-        f"it needs what ran before step {step:,}, which was not recorded"
+        f"the steps before step {last.first:,} were not all recorded, and what it needs may be from there"
         if is_recorded
         else f"step {step:,} was not recorded: only its traceback is known"
     )
     known = entry(failure.kind)
     page = () if known is None else (fix(f"`tensorlens errors {known.code}` explains this message"),)
-    wanted = f"{max(step - 1, 1)}:{step}"
+    wanted = f":{step}" if is_recorded and last.first < step else f"{max(step - 1, 1)}:{step}"
+    which = "all steps up to this one" if wanted.startswith(":") else "this step and the one before"
     yield finding(
         "uncaught-exception",
         "error",
@@ -117,6 +119,6 @@ def find_unrecorded(facts: TraceIndex, sampling: Sampling, failure: Failure) -> 
             *(inputs_of(facts, failure) if is_recorded else ()),
         ],
         notes=() if failure.site is not None else ("it was raised outside the script's own files",),
-        fixes=(fix(f'record this step and the one before: `--steps {wanted}`, or `trace(steps="{wanted}")`'), *page),
+        fixes=(fix(f'record {which}: `--steps {wanted}`, or `trace(steps="{wanted}")`'), *page),
         evidence={"type": failure.type, "message": failure.message, "op": failure.op, "step": step},
     )
