@@ -32,6 +32,7 @@ class SampledSteps:
         self._recorder = recorder
         self._choice = choice
         self._step = 1  # that is running
+        self._is_due = False  # recording has to be switched, as soon as that is possible
         self._last: int | None = None  # the id of the optimizer that ends the steps
         self._others: set[int] = set()  # optimizers that stepped since then
         self._has_optimizer = any(issubclass(type(each), torch.optim.Optimizer) for each in gc.get_objects())
@@ -51,10 +52,10 @@ class SampledSteps:
         if self._last is None or number == self._last or number in self._others:
             self._last = number
             self._others.clear()
-            self._step += 1
+            self._next()
         else:
             self._others.add(number)
-        if self._recorder.off:
+        if self._is_due and self._recorder.off:
             self.switch()
 
     def pass_ended(self) -> None:
@@ -63,7 +64,11 @@ class SampledSteps:
         The recorder is not on the stack here: PyTorch takes a mode off while it handles `backward`. See `switching`.
         """
         if not self._has_optimizer and _is_outside_passes():
-            self._step += 1
+            self._next()
+
+    def _next(self) -> None:
+        self._step += 1
+        self._is_due = self._choice.has(self._step) is self._recorder.off
 
     def switch(self) -> None:
         """Switches recording on or off if the running step needs it, as soon as the mode stack allows that.
@@ -71,11 +76,10 @@ class SampledSteps:
         A `with` block of the program that has pushed a mode of its own ends by taking the topmost one off the stack:
         until then ours can neither be taken off below it nor put on top of it.
         """
-        wanted = self._choice.has(self._step)
-        if wanted is not self._recorder.off or threading.get_ident() != self._thread or not _is_outside_passes():
+        if not self._is_due or threading.get_ident() != self._thread or not _is_outside_passes():
             return
         with ErrorGuard(self._recorder, "a training step"):
-            if wanted:
+            if self._recorder.off:
                 self._on()
             else:
                 self._take_off()
@@ -87,6 +91,7 @@ class SampledSteps:
         recorder.off = recorder.paused = True
         mode = torch._C._pop_torch_function_stack()
         self._taken = torch._C._len_torch_function_stack(), mode
+        self._is_due = False
         recorder.rows.write_fact(RecordingSwitch, self._step, False, False)
 
     def _on(self) -> None:
@@ -95,6 +100,7 @@ class SampledSteps:
         self._forget()
         self._put_back()
         self._recorder.off = self._recorder.paused = False
+        self._is_due = False
         self._recorder.rows.write_fact(RecordingSwitch, self._step, True, False)
 
     def _put_back(self) -> None:
@@ -123,7 +129,8 @@ class SampledSteps:
         def switched(*args: object, **kwargs: object) -> object:
             called = function if callable(function) else function.__get__(args[0], type(args[0]))
             result = called(*args[not callable(function) :], **kwargs)
-            self.switch()
+            if self._is_due:
+                self.switch()
             return result
 
         return switched
