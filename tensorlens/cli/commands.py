@@ -145,7 +145,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     from tensorlens.cli.rendered_report import ScriptReporter
     from tensorlens.lessons import bundled
     from tensorlens.lessons.lesson_texts import before_report, before_script, between_lessons, claims_of_all, joined
-    from tensorlens.runner.launch import RunOptions, run_script
+    from tensorlens.runner.launch import RunOptions, Target, run_script
 
     wanted = [lesson.name for lesson in bundled.lessons()] if everything else list(names)
     if not wanted:
