@@ -17,6 +17,7 @@ import torch
 
 from tensorlens.journal.rows import NONE, BackwardRow, BackwardStartRow, DeadEndsRow
 from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.hidden_frames import is_ours
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.isolation.stack_room import StackRoom
@@ -63,12 +64,29 @@ class _Pass(NamedTuple):
     reached: set[int] | None  # the leaves below the roots, while the program has several threads
 
 
-@observe
 def _engine(recorder: Recorder, engine: Function) -> Function:
-    """Records `torch.autograd._engine_run_backward`."""
+    """Records `torch.autograd._engine_run_backward`. In a sampled run, passes that are not recorded count as well."""
+    recording, sampling = _passes(recorder, engine), recorder.sampling
+    if sampling is None:
+        return recording
+
+    def _engine_run_backward(*args: object, **kwargs: object) -> object:
+        if not recorder.off:
+            return recording(*args, **kwargs)
+        result = engine(*args, **kwargs)
+        sampling.pass_ended()
+        return result
+
+    return _engine_run_backward
+
+
+@observe
+def _passes(recorder: Recorder, engine: Function) -> Function:
     ended, room = _EndedPasses(), StackRoom()
 
     def _engine_run_backward(frame: FrameType, /, t_outputs: object, *args: object, **kwargs: object) -> object:
+        if recorder.sampling is not None:
+            frame = frame.f_back or frame  # the function around this one called
         token, reached = next(_tokens), _next_sequence()
         roots: list[torch.Tensor] = []
         collect_tensors(t_outputs, roots)
@@ -106,6 +124,8 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
             if end_sample is not None:
                 with torch._C.DisableTorchFunction(), MutedDispatch():
                     end_sample(result, requested, failed)
+            if recorder.sampling is not None and not failed:
+                recorder.sampling.pass_ended()
 
     return _engine_run_backward
 
@@ -164,6 +184,8 @@ def _op(frame: FrameType) -> str:
     if frame.f_code.co_name == "grad":
         return "autograd.grad"
     caller = frame.f_back
+    if caller is not None and is_ours(caller.f_code.co_filename):  # in a sampled run
+        caller = caller.f_back
     called_by_tensor = caller is not None and caller.f_code is torch.Tensor.backward.__code__
     return "Tensor.backward" if called_by_tensor else "autograd.backward"
 

@@ -9,7 +9,7 @@ import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, MethodType
 from typing import NamedTuple, cast
 
 import torch
@@ -66,6 +66,10 @@ class OptimizerState:
         if number is not None:
             self._named.pop(number, None)
 
+    def forget(self) -> None:
+        """Forgets which reads of `backward` had no call yet: it may have been made without a record."""
+        self._named.clear()
+
     # --- steps ----------------------------------------------------------------------------------------------------
 
     def before_step(
@@ -100,6 +104,8 @@ class OptimizerState:
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 if _has_closure(args, kwargs):
                     self._note_step(optimizer, sys._getframe(1))
+        if self._recorder.sampling is not None:
+            self._recorder.sampling.step_ended(optimizer)
 
     def _note_step(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> list[SteppedParameter]:
         entry_of = self._recorder.tensor_ids.entry
@@ -199,6 +205,7 @@ class _BackwardAttribute:
         self.__doc__ = function.__doc__
         self._recorder = recorder
         self._function = function
+        self._switching = None if recorder.sampling is None else recorder.sampling.switching(function)
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
         if tensor is None:
@@ -207,6 +214,8 @@ class _BackwardAttribute:
             frame = sys._getframe(1)
             with ErrorGuard(self._recorder, "`backward`", frame):
                 self._recorder.training.name_backward(tensor, frame)
+        if self._switching is not None:
+            return MethodType(self._switching, tensor)
         return cast(Function, self._function.__get__(tensor, owner))
 
 
