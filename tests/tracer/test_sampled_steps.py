@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,8 +18,10 @@ from torch.overrides import TorchFunctionMode
 import tensorlens
 from tensorlens.analysis.naming.names import names_of
 from tensorlens.analysis.sampled_run import part_of, sampling_of, sampling_text
+from tensorlens.diagnostics import diagnose
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Backward, Call, Event, Trace
+from tensorlens.records.observations import SharedSite
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.json import to_dict
 from tensorlens.render.report.terminal import to_terminal
@@ -345,6 +348,33 @@ def test_threads_keep_running_while_no_step_is_recorded() -> None:
         train(7, inside)
     assert results == [4.0] * 7
     recorded(lens)
+
+
+def test_a_quiet_block_goes_on_when_recording_switches_inside_it() -> None:
+    with tensorlens.trace(every=100) as lens:
+        recorder = lens._recorder
+        assert recorder is not None
+        x = torch.ones(2)
+        with recorder.quiet():
+            recorder.paused = True
+            recorder.paused = False
+            x.sin()
+        x.cos()
+    assert [call.op for call in recorded(lens).events if isinstance(call, Call)] == ["torch.ones", "Tensor.cos"]
+
+
+def test_a_silent_mistake_on_a_line_of_several_threads_is_withheld() -> None:
+    def inside(step: int, out: torch.Tensor) -> None:
+        torch.zeros(1, requires_grad=True).sqrt().backward()  # its derivative is infinite
+
+    with tensorlens.trace(every=2) as lens:
+        train(4, inside)
+    trace = recorded(lens)
+    findings = [each for each in diagnose(trace) if each.code == "infinite-or-nan-gradient-at-boundary"]
+    assert findings
+    site = next(event.site for event in trace.events if isinstance(event, Call) and event.op == "Tensor.sqrt")
+    shared = replace(trace, inspection=replace(trace.inspection, threads=(SharedSite(0, site),)))
+    assert not [each for each in diagnose(shared) if each.code == findings[0].code]
 
 
 def test_findings_about_a_whole_run_are_silent() -> None:

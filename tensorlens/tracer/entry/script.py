@@ -198,6 +198,8 @@ def _leave(recorder: Recorder, sink: JournalWriter, status: int) -> None:
 def _after_fork(recorder: Recorder, sink: JournalWriter) -> None:
     """Stops tracing in a forked child: the journal belongs to its parent."""
     recorder.paused = True
+    if recorder.sampling is not None:
+        recorder.sampling.stop()
     sink.abandon()
 
 

@@ -36,7 +36,7 @@ class SampledSteps:
         self._last: int | None = None  # the id of the optimizer that ends the steps
         self._others: set[int] = set()  # optimizers that stepped since then
         self._has_optimizer = any(issubclass(type(each), torch.optim.Optimizer) for each in gc.get_objects())
-        self._thread = threading.get_ident()
+        self._thread: int | None = threading.get_ident()  # None: recording switches no more
         self._taken: tuple[int, object] | None = None  # the stack below the mode when it was taken off
         recorder.rows.write_fact(ChosenSteps, choice.every, choice.first, choice.last)
         recorder.rows.write_fact(RecordingSwitch, 1, True, False)
@@ -134,6 +134,10 @@ class SampledSteps:
             return result
 
         return switched
+
+    def stop(self) -> None:
+        """Leaves recording as it is from here on: in a forked child, nothing is recorded."""
+        self._thread = None
 
     def end(self) -> None:
         """Notes how many steps there were. What is read afterwards is the state at the end of the run."""
