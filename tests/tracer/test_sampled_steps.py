@@ -355,12 +355,15 @@ def test_a_quiet_block_goes_on_when_recording_switches_inside_it() -> None:
         recorder = lens._recorder
         assert recorder is not None
         x = torch.ones(2)
-        with recorder.quiet():
-            recorder.paused = True
-            recorder.paused = False
-            x.sin()
-        x.cos()
-    assert [call.op for call in recorded(lens).events if isinstance(call, Call)] == ["torch.ones", "Tensor.cos"]
+        for number in range(3):
+            if number == 1:
+                with recorder.quiet():
+                    recorder.paused = True
+                    recorder.paused = False
+                    x.sin()
+            x.cos().sin()
+    made = ["torch.ones", *["Tensor.cos", "Tensor.sin"] * 3]
+    assert [call.op for call in recorded(lens).events if isinstance(call, Call)] == made
 
 
 def test_a_silent_mistake_on_a_line_of_several_threads_is_withheld() -> None:
