@@ -92,8 +92,8 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
         collect_tensors(t_outputs, roots)
         with torch._C.DisableTorchFunction(), MutedDispatch():
             accesses = recorder.accesses(roots)
-            before = _gradients(recorder, {})
             reached_leaves = _reached(recorder, roots) if recorder.sites.shared.has_several_threads else None
+            before = _gradients(recorder, {}, reached_leaves)
             for root in roots:
                 recorder.training.call_backward(root)
             recorder.training.reached.look(frame)
@@ -134,9 +134,7 @@ def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Ten
     """Writes the BACKWARD row of a pass that has ended. Returns the tensors whose gradients were requested."""
     _, retain, create, inputs = begun.args
     with torch._C.DisableTorchFunction(), MutedDispatch():
-        changes = _changes(begun.before, _gradients(recorder, begun.before), recorder.leaves)
-        if begun.reached is not None:  # another thread may have changed the other gradients
-            changes = tuple(change for change in changes if change[0] in begun.reached)
+        changes = _changes(begun.before, _gradients(recorder, begun.before, begun.reached), recorder.leaves)
         requested: list[torch.Tensor] = []
         collect_tensors(inputs, requested)
         numbers = tuple(recorder.tensor_ids.id_of(tensor) for tensor in requested)
@@ -190,13 +188,18 @@ def _op(frame: FrameType) -> str:
     return "Tensor.backward" if called_by_tensor else "autograd.backward"
 
 
-def _gradients(recorder: Recorder, before: _Gradients) -> _Gradients:
-    """Reads the gradient of every leaf that is alive and has one. Values come from `before` if they are still valid."""
+def _gradients(recorder: Recorder, before: _Gradients, reached: set[int] | None) -> _Gradients:
+    """Reads the gradient of every leaf that is alive and has one. Values come from `before` if they are still valid.
+
+    Of the leaves that the pass does not reach, another thread may be changing the gradient: to read it could crash.
+    """
     gradients: _Gradients = {}
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
         if tensor is None:
             recorder.leaves.pop(number, None)  # another thread may have removed it
+        elif reached is not None and number not in reached:
+            continue
         elif (tensor.is_leaf or tensor.retains_grad) and (gradient := tensor.grad) is not None:
             known = before.get(number)
             mark = recorder.tensor_ids.id_of(gradient), version_of(gradient)
