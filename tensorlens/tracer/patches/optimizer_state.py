@@ -76,6 +76,8 @@ class OptimizerState:
         self, optimizer: torch.optim.Optimizer, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         """Runs as a hook of PyTorch before each `step()`."""
+        if torch.compiler.is_compiling():  # `torch.compile` follows the program into hooks
+            return
         if not self._recorder.paused:
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 self._before_step(optimizer, args, kwargs, sys._getframe(1))
@@ -100,6 +102,8 @@ class OptimizerState:
         self, optimizer: torch.optim.Optimizer, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         """Runs as a hook of PyTorch after each `step()`."""
+        if torch.compiler.is_compiling():
+            return
         if not self._recorder.paused:
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 if _has_closure(args, kwargs):
@@ -149,7 +153,7 @@ class OptimizerState:
 
     def registered(self, module: torch.nn.Module, _name: str, value: torch.Tensor | torch.nn.Module | None) -> None:
         """Runs as a hook of PyTorch when a parameter or module is registered in a module."""
-        if value is not None and not self._recorder.paused:
+        if value is not None and not torch.compiler.is_compiling() and not self._recorder.paused:
             with ErrorGuard(self._recorder, "what a module holds"):
                 self._owners[id(value)] = (self._mark(value), weakref.ref(module))
 
@@ -210,6 +214,8 @@ class _BackwardAttribute:
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
         if tensor is None:
             return cast(Function, self._function.__get__(None, owner))
+        if torch.compiler.is_compiling():  # `torch.compile` follows the program into this function
+            return MethodType(self._function, tensor)
         if not self._recorder.paused:
             frame = sys._getframe(1)
             with ErrorGuard(self._recorder, "`backward`", frame):
