@@ -6,15 +6,16 @@ import os
 import platform
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import torch
 
 import tensorlens
-from benchmarks.observers import available
+from benchmarks.observers import OBSERVERS, Observer, available, lens_every
 from benchmarks.paired import FEW, SLOW, Measured, measure
 from benchmarks.scale import ROOT, cpu_times, long_run, sizes, start_up
-from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads import WORKLOADS, actor_critic, conv, gpt, mlp
 from tensorlens.render.markdown_text import markdown_table
 from tensorlens.tracer.recording import compiled
 
@@ -23,6 +24,7 @@ COMPILED = "not compiled" if compiled.FastPath is None else "compiled"
 QUICK = "--quick" in sys.argv
 ROUNDS = {"tiny ops": 30, "MLP": 10, "mini-GPT": 8, "conv net": 15, "actor-critic": 10, "ODE solver": 10, "lists": 5}
 RUNS = 3 if QUICK else 20  # of each workload, when the time of both processes is measured
+LONG = {"MLP": (mlp, 2_000), "mini-GPT": (gpt, 100), "conv net": (conv, 200), "actor-critic": (actor_critic, 1_000)}
 OPS = 100_000 if QUICK else 1_000_000
 STARTS = 3 if QUICK else 9
 EXPLAIN = [sys.executable, "-m", "tensorlens", "explain"]
@@ -60,7 +62,7 @@ in a backward pass and a step, functions in Python that PyTorch itself runs agai
 
 def main() -> None:
     torch.set_num_threads(2)
-    sections = [_head(), *_overhead(), CALL, *_processor_time(), *_scale(), *_starts(), *_score()]
+    sections = [_head(), *_overhead(), CALL, *_sampling(), *_processor_time(), *_scale(), *_starts(), *_score()]
     text = "\n".join(sections) + "\n"
     print(text)
     DOCUMENT.write_text(text)
@@ -104,6 +106,26 @@ def _overhead() -> list[str]:
         ]
     lines += [f"- {name} was not measured: {why}" for name, why in missing.items()]
     return [*lines, ""]
+
+
+def _sampling() -> list[str]:
+    """Measures runs that record one training step in N."""
+    sampled: dict[str, Observer] = {f"every {number}": partial(lens_every, number) for number in (100, 10)}
+    observers = {"plain": OBSERVERS["plain"], **sampled}
+    rows = []
+    for name, (make, steps) in LONG.items():
+        found = measure(partial(make, steps // (4 if QUICK else 1)), observers, 3)
+        for observer in list(observers)[1:]:
+            low, high = found[observer].spread
+            rows.append((name, f"{steps:,}", observer, f"{found[observer].ratio:.3f}", f"{low:.3f} to {high:.3f}"))
+    return [
+        "## One training step in N",
+        "",
+        "Runs of many steps under `--every N`, which records the first step and every N-th.",
+        "",
+        *markdown_table(("workload", "steps", "option", "times plain", "middle half"), rows),
+        "",
+    ]
 
 
 def _row(observer: str, measured: Measured, empty: list[float]) -> tuple[str, ...]:

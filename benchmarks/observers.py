@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from tensorlens.records.step_choice import StepChoice
 from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.patches.table import installed
 from tensorlens.tracer.patches.warnings_and_tracebacks import warnings_and_tracebacks_cleaned
@@ -30,17 +31,24 @@ class Empty(TorchFunctionMode):
 
 
 @contextmanager
-def lens() -> Iterator[None]:
+def lens(steps: StepChoice | None = None) -> Iterator[None]:
     """Records as `tensorlens explain` does in the script's process, including the journal's thread."""
     with tempfile.TemporaryFile() as journal:
-        recorder = new_recorder()
+        recorder = new_recorder((), steps)
         sink = JournalWriter(recorder.rows, journal.fileno())
         try:
             with warnings_and_tracebacks_cleaned(recorder), installed(recorder), recorder:
                 yield
+                if recorder.sampling is not None:
+                    recorder.sampling.end()
         finally:
             sink.close()
             recorder.close()
+
+
+def lens_every(number: int) -> AbstractContextManager[None]:
+    """Records every `number`-th training step, as `tensorlens explain --every` does."""
+    return lens(StepChoice(every=number))
 
 
 @contextmanager

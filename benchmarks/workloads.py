@@ -45,12 +45,12 @@ def _training(model: nn.Module, optimizer: Any, loss_of: Callable[[], torch.Tens
     return run
 
 
-def mlp() -> Workload:
+def mlp(steps: int = 200) -> Workload:
     """200 steps of a small MLP with SGD."""
     model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     inputs, targets = torch.randn(32, 32), torch.randint(0, 10, (32,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    return _training(model, optimizer, lambda: F.cross_entropy(model(inputs), targets), 200)
+    return _training(model, optimizer, lambda: F.cross_entropy(model(inputs), targets), steps)
 
 
 class _Block(nn.Module):
@@ -84,7 +84,7 @@ class _Gpt(nn.Module):
         return logits
 
 
-def gpt() -> Workload:
+def gpt(steps: int = 10) -> Workload:
     """10 steps of a mini-GPT (4 layers, d=128, sequence 64, batch 4) with AdamW."""
     model = _Gpt()
     tokens = torch.randint(0, 256, (4, 65))
@@ -94,10 +94,10 @@ def gpt() -> Workload:
         logits: torch.Tensor = model(tokens[:, :-1])
         return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
-    return _training(model, optimizer, loss, 10)
+    return _training(model, optimizer, loss, steps)
 
 
-def conv() -> Workload:
+def conv(steps: int = 5) -> Workload:
     """5 steps of a small convolutional net with batch norm."""
     model = nn.Sequential(
         nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
@@ -106,7 +106,7 @@ def conv() -> Workload:
     )  # fmt: skip
     images, targets = torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    return _training(model, optimizer, lambda: F.cross_entropy(model(images), targets), 5)
+    return _training(model, optimizer, lambda: F.cross_entropy(model(images), targets), steps)
 
 
 def _net(*sizes: int) -> nn.Sequential:
@@ -151,12 +151,12 @@ class _ActorCritic:
         self.optimizers[which].step()
 
 
-def actor_critic() -> Workload:
+def actor_critic(steps: int = 50) -> Workload:
     """50 steps of an actor-critic loop (DDPG): NumPy observations, a memory of arrays, averages moved by `.data`."""
 
     def run() -> object:
         agent = _ActorCritic()
-        for _ in range(50):
+        for _ in range(steps):
             agent.act()
             agent.learn()
         return agent

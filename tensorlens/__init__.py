@@ -46,16 +46,25 @@ def __getattr__(name: str) -> Any:
     return getattr(model if name == "Trace" else report, name)
 
 
-def trace() -> Session:
+def trace(*, every: int | None = None, steps: str | tuple[int | None, int | None] | None = None) -> Session:
     """Records every torch call of the current process while the `with` block, or the decorated function, runs.
 
     After the block, `lens.trace()` is the `Trace`, and `lens.report()` the `Report` with its diagnostics. Both contain
     an exception that leaves the block; it is raised as usual. Blocks may be nested and repeated; afterwards torch is
     unchanged.
+
+    A long training run is cheaper if only some of its steps are recorded: the first and each one whose number is a
+    multiple of `every`, or the first and those in `steps`: `"5:8"` or `(5, 8)` are the steps 5 to 8, `"5:"` has no
+    end. A step ends when `optimizer.step()` returns; in a program without an optimizer, with each backward pass. The
+    report says which steps it does not know.
+
+    Raises:
+        ValueError: a value is wrong, or both are given.
     """
+    from tensorlens.records.step_choice import choice_of
     from tensorlens.session import Session
 
-    return Session()
+    return Session(choice_of(every, steps))
 
 
 def load(path: str | Path) -> Trace:

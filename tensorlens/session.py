@@ -21,6 +21,7 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import OutcomeRow, VersionsRow
 from tensorlens.records import model
 from tensorlens.records.report import Report
+from tensorlens.records.step_choice import StepChoice
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.installation import Installation
@@ -33,9 +34,13 @@ R = TypeVar("R")
 
 
 class Session:
-    """Records the torch calls of a `with` block or of a decorated function. Each entry starts a new recording."""
+    """Records the torch calls of a `with` block or of a decorated function. Each entry starts a new recording.
 
-    def __init__(self) -> None:
+    `steps` are the training steps to record; None: everything.
+    """
+
+    def __init__(self, steps: StepChoice | None = None) -> None:
+        self._steps = steps
         self._recorder: Recorder | None = None
         self._installation: Installation | None = None
         self._active = threading.Lock()
@@ -52,7 +57,7 @@ class Session:
             self._script = model.Script(
                 os.path.basename(filename), (), os.path.dirname(os.path.abspath(filename)), "ok", 0, None
             )
-        recorder = self._recorder = new_recorder(own_files=(filename,))
+        recorder = self._recorder = new_recorder((filename,), self._steps)
         recorder.rows.write(VersionsRow, __version__, str(torch.__version__), platform.python_version())
         self._reader = Reader(self._script)
         self._reading = threading.Lock()
@@ -69,6 +74,8 @@ class Session:
         assert recorder is not None
         assert installation is not None
         self._recorder = self._installation = None
+        if recorder.sampling is not None:
+            recorder.sampling.end()
         installation.take_out()
         with ErrorGuard(recorder, "the state at the end"):
             write_end(recorder, names, None if error is None else error.__traceback__)

@@ -50,6 +50,8 @@ Story = Annotated[bool, _option("story")]
 Tensors = Annotated[bool, _option("tensors")]
 Everything = Annotated[bool, _option("everything")]
 Timeout = Annotated[float | None, _option("timeout", _RUN)]
+Every = Annotated[str | None, _option("every", _RUN)]
+Steps = Annotated[str | None, _option("steps", _RUN)]
 Reference = Annotated[str, _option("reference", _RUN, show_default=False)]
 Attempt = Annotated[bool, _option("attempt", _RUN)]
 Fix = Annotated[bool, _option("fix", _RUN)]
@@ -90,6 +92,8 @@ def explain(
     tensors: Tensors = False,
     everything: Everything = False,
     timeout: Timeout = None,
+    every: Every = None,
+    steps: Steps = None,
     reference: Reference = "",
     attempt: Attempt = False,
     fix: Fix = False,
@@ -102,7 +106,7 @@ def explain(
     """
     arguments = [script, *(args or [])] if script else list(args or [])
     shown = Output(format, output, width, story or everything, tensors or everything)
-    settings = commands.RunSettings(timeout, reference, attempt, fix, write)
+    settings = commands.RunSettings(timeout, reference, attempt, fix, write, every, steps)
     raise typer.Exit(commands.explain(module, arguments, shown, settings))
 
 

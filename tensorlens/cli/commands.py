@@ -16,11 +16,13 @@ from tensorlens.cli.exit_codes import FAILED, OK, safe_line
 from tensorlens.cli.output import Output, print_out
 from tensorlens.cli.waiting import working
 from tensorlens.errors import UsageError
+from tensorlens.records.step_choice import StepChoice, choice_of
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
     from tensorlens.cli.trailing_options import TrailingOptions
     from tensorlens.records.claim import Claim
+    from tensorlens.runner.launch import Target
 
 
 def show_version() -> None:
@@ -34,13 +36,33 @@ def show_version() -> None:
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """Holds the options of the runs: a time limit, the run with copies, runs that confirm causes or try fixes, writing
-    the best fix."""
+    the best fix, the training steps to record."""
 
     timeout: float | None = None
     reference: str = ""  # "copies" or "eager": what the second run is
     attempt: bool = False
     fix: bool = False
     write: bool = False
+    every: object = None
+    steps: object = None
+
+    def chosen_steps(self) -> StepChoice | None:
+        """Returns the training steps to record; None: all.
+
+        Raises:
+            UsageError: a value is wrong, or the options do not go together.
+        """
+        if self.every is not None and self.steps is not None:
+            raise UsageError("--every and --steps do not go together")
+        try:
+            chosen = choice_of(self.every, self.steps)
+        except ValueError as error:
+            raise UsageError(f"--{error}") from None
+        if chosen is not None and (self.reference or self.attempt or self.fix or self.write):
+            raise UsageError(
+                "--every and --steps do not go with --reference, --try and --fix: these compare whole runs"
+            )
+        return chosen
 
     def joined_with(self, trailing: TrailingOptions) -> RunSettings:
         """Returns the settings together with the options after the script."""
@@ -50,6 +72,8 @@ class RunSettings:
             trailing.attempt or self.attempt,
             trailing.fix or self.fix,
             trailing.write or self.write,
+            self.every if trailing.every is None else trailing.every,
+            self.steps if trailing.steps is None else trailing.steps,
         )
 
 
@@ -57,7 +81,7 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`: runs a script and reports."""
     from tensorlens.cli import trailing_options
     from tensorlens.cli.rendered_report import ScriptReporter
-    from tensorlens.runner.launch import RunOptions, Target, run_script
+    from tensorlens.runner.launch import RunOptions, run_script
 
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
@@ -69,19 +93,14 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
         trailing.story or trailing.everything or output.story,
         trailing.tensors or trailing.everything or output.tensors,
     ).of_rank()
-    if module is not None:
-        target = Target("module", module, trailing.argv)
-    elif arguments[0] == "-":
-        target = Target("stdin", "-", trailing.argv)
-    else:
-        _refuse_lesson_name(arguments[0])
-        target = Target("file", arguments[0], trailing.argv)
+    target = _target(module, arguments, trailing.argv)
     settings = settings.joined_with(trailing)
     options = RunOptions(
         timeout=settings.timeout,
         stdout_to_stderr=output.keeps_stdout,
         show_progress=_is_watched(),
         reference=settings.reference == "copies",
+        steps=settings.chosen_steps(),
     )
     _check_reference(settings)
     if settings.fix or settings.write:
@@ -114,6 +133,17 @@ def _check_reference(settings: RunSettings) -> None:
         raise UsageError("--reference=eager goes without --try and --fix")
     if settings.reference == "eager" and rank_in(os.environ) is not None:
         raise UsageError("--reference=eager runs one process: it can't repeat a distributed run")
+
+
+def _target(module: str | None, arguments: Sequence[str], argv: tuple[str, ...]) -> Target:
+    from tensorlens.runner.launch import Target
+
+    if module is not None:
+        return Target("module", module, argv)
+    if arguments[0] == "-":
+        return Target("stdin", "-", argv)
+    _refuse_lesson_name(arguments[0])
+    return Target("file", arguments[0], argv)
 
 
 def _is_watched() -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tensorlens.records.step_choice import every_from, steps_from
 from tensorlens.render import FORMS
 
 
@@ -51,6 +52,18 @@ OPTIONS = {
     "tensors": ReportOption(("--tensors",), "Show every tensor, also those that the report leaves out."),
     "everything": ReportOption(("--all",), "Leave nothing out: --story and --tensors."),
     "timeout": ReportOption(("--timeout",), "Stop the script after so many seconds.", "SECONDS", float, 0.01),
+    "every": ReportOption(
+        ("--every",),
+        "Record the first training step and every N-th, and count the others. A step ends with `optimizer.step()`.",
+        "N",
+        every_from,
+    ),
+    "steps": ReportOption(
+        ("--steps",),
+        "Record the first training step and those from A to B; A: and :B have one end.",
+        "A:B",
+        steps_from,
+    ),
     "reference": ReportOption(
         ("--reference",),
         "Run it a second time, with copies of what autograd saves, and compare every leaf's gradients. The "

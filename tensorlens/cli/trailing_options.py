@@ -27,6 +27,8 @@ class TrailingOptions:
     tensors: bool = False
     everything: bool = False
     timeout: float | None = None
+    every: int | None = None
+    steps: tuple[int, int | None] | None = None
     reference: str = ""
     attempt: bool = False
     fix: bool = False

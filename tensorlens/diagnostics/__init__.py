@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,12 +29,13 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     from tensorlens.analysis.trace_index import TraceIndex  # not above: `errors` needs this package, and no analysis
 
     facts = TraceIndex(trace)
-    codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
-    codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))
-    silent = [code for code in _silent_codes() if code not in codes]
-    diagnostics = [diagnostic for code in codes for diagnostic in _findings(code, facts)]
-    diagnostics += [each for code in silent for each in _findings(code, facts) if _ran_in_one_thread(facts, each)]
-    diagnostics.extend(_unexplained_failure(facts, diagnostics))
+    if trace.inspection.switches and any(not switch.recording for switch in trace.inspection.switches):
+        diagnostics = _findings_of_sample(facts)
+    else:
+        codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
+        codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))
+        diagnostics = _findings_of(codes, _silent_codes(), facts)
+        diagnostics.extend(_unexplained_failure(facts, diagnostics))
     diagnostics.extend(_unreported_differences(facts, diagnostics))
     downgraded = map(_downgrade_unconfirmed, diagnostics)
     merged = [_with_callers(facts, each) for each in _merge_related(facts, _deduplicate(downgraded))]
@@ -90,6 +91,13 @@ def _silent_codes() -> list[str]:
     return [item.code for item in sorted(silent, key=lambda item: item.order)]
 
 
+def _findings_of(codes: Collection[str], silent: Iterable[str], facts: TraceIndex) -> list[Diagnostic]:
+    """Returns the findings of `codes`, and those of other silent mistakes whose lines one thread ran."""
+    found = [diagnostic for code in codes for diagnostic in _findings(code, facts)]
+    others = (code for code in silent if code not in codes)
+    return [*found, *(each for code in others for each in _findings(code, facts) if _ran_in_one_thread(facts, each))]
+
+
 def _findings(code: str, facts: TraceIndex) -> list[Diagnostic]:
     """Runs the finder of a code. If a finder raises on a trace that it does not expect, it finds nothing."""
     try:
@@ -99,6 +107,30 @@ def _findings(code: str, facts: TraceIndex) -> list[Diagnostic]:
         if os.environ.get("TENSORLENS_DEBUG"):
             raise
         return []
+
+
+def _findings_of_sample(facts: TraceIndex) -> list[Diagnostic]:
+    """Returns the findings of a run of which only some training steps were recorded."""
+    from tensorlens.analysis.sampled_run import part_of, sampling_of
+    from tensorlens.analysis.trace_index import TraceIndex
+    from tensorlens.diagnostics.shared import sampled
+
+    sampling, number = sampling_of(facts.trace), facts.trace.script.failure
+    found: list[Diagnostic] = []
+    explained = False
+    for stretch in () if sampling is None else sampled.stretches_of(sampling):
+        part = part_of(facts.trace, stretch)
+        index = TraceIndex(part)
+        kept = [each.kind if sampled.may_explain(index, each, stretch) else "" for each in part.failures]
+        judged = tuple(replace(each, kind=kind) for each, kind in zip(part.failures, kept, strict=True))
+        index = TraceIndex(replace(part, failures=judged))
+        silent = filter(sampled.SILENT.__contains__, _silent_codes())
+        found += _findings_of(dict.fromkeys(filter(None, kept)), silent, index)
+        if number is not None and kept[number]:
+            explained |= kept[number] in {each.code for each in found}
+    if number is not None and sampling is not None and not explained:
+        found += sampled.find_unrecorded(facts, sampling, facts.trace.failures[number])
+    return found
 
 
 def _unexplained_failure(facts: TraceIndex, diagnostics: list[Diagnostic]) -> Iterator[Diagnostic]:

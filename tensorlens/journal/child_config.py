@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from tensorlens.records.step_choice import StepChoice
+
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
@@ -52,6 +54,7 @@ class ChildConfig:
     live: bool = False  # the parent shows its progress line on the child's standard error
     overflow_pipe: tuple[int, int] | None = None  # takes the journal when the disk is full
     compared: ComparedRun | None = None
+    steps: StepChoice | None = None  # the training steps to record
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -63,6 +66,7 @@ class ChildConfig:
         fields["argv"] = tuple(fields.get("argv", ()))
         fields["overflow_pipe"] = None if pipe is None else (pipe[0], pipe[1])
         fields["compared"] = None if compared is None else _compared_run(compared)
+        fields["steps"] = None if fields.get("steps") is None else StepChoice(**fields["steps"])
         return cls(**fields)
 
 

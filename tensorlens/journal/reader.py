@@ -278,7 +278,9 @@ class Reader:
         self.script = replace(self.script, outcome=outcome, exit_code=row.exit_code, failure=row.failure)
 
     def _read_fact(self, row: rows.FactRow) -> None:
-        self.facts[row.table].append(observations.RECORDS[row.table](self._count, *row.fields))
+        self.facts[row.table].append(fact := observations.RECORDS[row.table](self._count, *row.fields))
+        if isinstance(fact, observations.RecordingSwitch) and not fact.recording:
+            self._count += 1  # no event has this index, as with calls that are folded
 
     def _read_function(self, row: rows.FunctionRow) -> None:
         self._functions.append(callbacks.Function(*row))

@@ -211,6 +211,26 @@ class SharedSite:
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenSteps:
+    """The training steps that a sampled run records: every `every`-th, or those from `first` to `last`."""
+
+    index: int
+    every: int | None
+    first: int
+    last: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingSwitch:
+    """Recording begins or ends with a training step, or the run ends. What happened in between has no event."""
+
+    index: int
+    step: int  # that begins; at the end of the run, the one that has not ended
+    recording: bool  # from here on; at the end, until here
+    ended: bool = False  # the run ends
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """All facts of a run beside the events."""
 
@@ -232,6 +252,8 @@ class Observations:
     compiled: tuple[Compiled, ...] = ()
     late: tuple[LateHook, ...] = ()
     threads: tuple[SharedSite, ...] = ()
+    chosen: tuple[ChosenSteps, ...] = ()  # only of a sampled run
+    switches: tuple[RecordingSwitch, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tensorlens.journal.child_config import ChildConfig, ComparedRun
 from tensorlens.journal.rows import FULL, LOST
 from tensorlens.paths import is_folder
+from tensorlens.records.step_choice import StepChoice
 from tensorlens.runner.child_signals import signals_sent_to
 from tensorlens.runner.journal_file import JournalFile, journal_file
 from tensorlens.runner.python_process import python_child
@@ -46,6 +47,7 @@ class RunOptions:
     stdout_to_stderr: bool = False  # standard output is reserved for the report
     show_progress: bool = False  # draw a progress line on standard error, which must be a terminal
     output: int | None = None
+    steps: StepChoice | None = None  # the training steps to record; None: all
     reference: bool = False  # run the script a second time, with copies of saved tensors, and compare the gradients
 
 
@@ -112,9 +114,8 @@ def _script_record(target: Target) -> Script:
 
 def _start(target: Target, child: ChildRun, journal: JournalFile) -> subprocess.Popen[Any]:
     options = child.options
-    config = ChildConfig(
-        target.kind, target.name, target.argv, options.claims, options.show_progress, journal.pipe, child.compared
-    )
+    shown = options.claims, options.show_progress
+    config = ChildConfig(target.kind, target.name, target.argv, *shown, journal.pipe, child.compared, options.steps)
     sys.stdout.flush()
     streams: dict[str, Any]
     if options.output is not None:

@@ -520,6 +520,59 @@ def test_a_reference_without_a_value_is_a_run_with_copies(words: list[str], tmp_
     assert "reference: nothing was compared: there was no backward pass" in ended.stdout
 
 
+FORKS = """\
+import gc
+import os
+
+import torch
+
+weight = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([weight])
+
+
+def train(steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        weight.sum().backward()
+        optimizer.step()
+
+
+train(2)
+child = os.fork()
+if not child:
+    train(20)
+    waiting = [len(each.rows) for each in gc.get_objects() if type(each).__name__ == "Recorder"]
+    print("rows:", waiting, torch._C._len_torch_function_stack(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+train(4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "depth", "said"),
+    [
+        (["--every", "4", "SCRIPT"], 0, "recorded 2 of 6 training steps (the first and every 4th)"),
+        (["SCRIPT", "--every=4"], 0, "recorded 2 of 6 training steps (the first and every 4th)"),
+        (["SCRIPT", "--steps", "3:"], 1, "recorded 5 of 6 training steps (the first and those from 3 on)"),
+    ],
+)
+def test_a_sampled_run_that_forks(words: list[str], depth: int, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "forks.py"
+    path.write_text(FORKS)
+    ended = tensorlens("explain", "--width", "200", *[str(path) if word == "SCRIPT" else word for word in words])
+    assert ended.returncode == 0
+    assert f"rows: [0] {depth}\n" in ended.stdout  # the child records nothing, and leaves the stack as it was
+    assert said in ended.stdout
+
+
+def test_sampled_runs_that_are_refused(script: Path) -> None:
+    for other in ("--reference", "--reference=eager", "--try", "--fix"):
+        assert "--every and --steps do not go with" in bad_input("explain", "--every", "2", other, str(script))
+    assert "do not go together" in bad_input("explain", "--every", "2", str(script), "--steps", "3")
+    assert "--every takes a whole number from 1 on" in bad_input("explain", "--every", "0", str(script))
+
+
 def test_references_that_are_none(script: Path, tmp_path: Path) -> None:
     assert "takes eager, or no value, not 'other'" in bad_input("explain", "--reference=other", str(script))
     assert "without --try and --fix" in bad_input("explain", "--reference=eager", "--try", str(script))

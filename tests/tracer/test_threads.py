@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import pytest
 import torch
 from support.recording import traced
 
@@ -13,6 +14,7 @@ from tensorlens.analysis.story.line_runs import LineRuns
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.model import Backward, Call, Gap, Trace
 from tensorlens.tracer.frames import shared_sites
+from tensorlens.tracer.patches import backward
 from tensorlens.tracer.recording.recorder import Recorder
 
 
@@ -180,3 +182,18 @@ def test_the_runs_of_a_line_are_not_counted_from_the_order_of_threads() -> None:
         text[part] = runs.count(sites).text
     assert text[".sin()"] == "x6"
     assert text["normalize"] in ("x6", "x1+")
+
+
+def test_a_pass_of_a_thread_reads_no_gradient_of_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine replaces gradients without holding Python's lock: reading one at that time ends the process."""
+    read: list[tuple[int, ...]] = []
+    monkeypatch.setattr(backward, "short_values", lambda gradient: read.append(tuple(gradient.shape)))
+
+    def program() -> None:
+        other = torch.ones(3, requires_grad=True)
+        other.sum().backward()
+        read.clear()
+        in_threads(lambda: torch.ones(2, requires_grad=True).sum().backward())
+
+    traced(program)
+    assert read == [(2,)]

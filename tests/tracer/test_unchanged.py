@@ -37,6 +37,7 @@ SLOW = {
 GAPS = {
     "script_and_jit_trace": "traced by `torch.jit`: what runs inside is not seen",
     "compile_eager_backend": "compiled by `torch.compile`: what runs inside is not seen",
+    "compile_training_step": "compiled by `torch.compile`: what runs inside is not seen",
     "fork_by_hand": "a process was forked: what runs in it is not traced",
     "multiprocessing_fork": "a process was forked: what runs in it is not traced",
     "process_pools": "a process was forked: what runs in it is not traced",

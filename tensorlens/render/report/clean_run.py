@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 
 from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.sampled_run import has_break
 from tensorlens.analysis.training.module_rows import ModuleRow, module_rows
 from tensorlens.analysis.training.run_summary import RunSummary, run_summary
 from tensorlens.records.model import Trace
@@ -24,7 +25,8 @@ def no_problem_found(trace: Trace) -> str:
     ran = [count(summary.calls, "call")]
     ran += [passes(summary.backward_passes)] if summary.backward_passes else []
     trained = _trained(summary)
-    return f"no problem found in {' and '.join(ran)}{f'; {trained}' if trained else ''}"
+    where = "the recorded steps: " if has_break(trace) else ""
+    return f"no problem found in {where}{' and '.join(ran)}{f'; {trained}' if trained else ''}"
 
 
 def _trained(summary: RunSummary) -> str:

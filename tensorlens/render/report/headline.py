@@ -7,6 +7,7 @@ import re
 import signal
 from collections import Counter
 
+from tensorlens.analysis.sampled_run import has_break
 from tensorlens.analysis.training.run_summary import call_count
 from tensorlens.journal.rows import SHARED_MEMORY
 from tensorlens.records.model import Failure, Gap, Notice, Site, Trace
@@ -21,7 +22,8 @@ def run_parts(trace: Trace) -> list[str]:
     rank = trace.script.rank
     parts = [shown_path(trace.script.path, trace.script.folder)]
     parts += [f"rank {rank.number} of {rank.world}"] if rank else []
-    return [*parts, f"torch {trace.versions.torch}", count(call_count(trace), "call")]
+    calls = count(call_count(trace), "recorded call" if has_break(trace) else "call")
+    return [*parts, f"torch {trace.versions.torch}", calls]
 
 
 def count(number: int, noun: str) -> str:
@@ -149,7 +151,8 @@ def gaps(trace: Trace) -> list[tuple[str, str, int]]:
             counts[event.reason] = first, number + event.count
     rows = [(first, one_line(reason), number) for reason, (first, number) in counts.items()]
     folded = trace.events[-1].index + 1 - len(trace.events) if trace.events else 0
-    if folded:
+    folded -= sum(not switch.recording and not switch.ended for switch in trace.inspection.switches)
+    if folded > 0:
         rows.append(("", f"{count(folded, 'call')} of this long run were folded into counts", 1))
     return rows
 

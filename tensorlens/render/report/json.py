@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.sampled_run import sampling_of, sampling_text
 from tensorlens.analysis.states import last_states
 from tensorlens.records.claim import Claim
 from tensorlens.records.eager import EagerComparison
@@ -42,6 +43,7 @@ def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
         "torch": trace.versions.torch,
         "python": trace.versions.python,
         "script": _script(trace),
+        "sampling": _sampling(trace),
         "diagnostics": [_diagnostic(diagnostic, trace) for diagnostic in report.diagnostics],
         "ranks": _ranks(report),
         "tensors": [_tensor(trace, names, state) for state in states],
@@ -67,6 +69,20 @@ def _script(trace: Trace) -> dict[str, Any]:
         "outcome": script.outcome,
         "exit_code": script.exit_code,
         "exception": exception,
+    }
+
+
+def _sampling(trace: Trace) -> dict[str, Any] | None:
+    """Describes which training steps were recorded; None if all were."""
+    sampling = sampling_of(trace)
+    if sampling is None:
+        return None
+    return {
+        "recorded": sampling.recorded,
+        "steps": sampling.ended,
+        "all_counted": sampling.is_counted,
+        "text": sampling_text(trace),
+        "stretches": [{"first": each.first, "last": each.last} for each in sampling.stretches],
     }
 
 

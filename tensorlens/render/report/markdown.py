@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.sampled_run import sampling_text
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import tensor_table
 from tensorlens.records.model import Trace
@@ -30,6 +31,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
     names = names_of(trace)
     script, *parts = headline.run_parts(trace)
     blocks = [[f"# {escaped(script)}", "", marked(", ".join(parts))]]
+    blocks.append([marked(sampled)] if (sampled := sampling_text(trace)) else [])
     if options.lesson:
         title, paragraphs = headline.docstring(trace)
         blocks.append([f"**{marked(title)}**", "", *map(marked, paragraphs)])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
+from tensorlens.analysis.sampled_run import has_break
 from tensorlens.analysis.story.line_events import LineEvent
 from tensorlens.analysis.story.story import Row, Section
 from tensorlens.records.claim import Claim
@@ -68,7 +69,7 @@ def story_parts(trace: Trace, sections: Sequence[Section], options: RenderOption
     """Returns the story and the legend of its counts; nothing if no torch call was recorded."""
     if not sections and not options.lesson:
         return []
-    legend = count_legend([row.count for row in _rows(sections)])
+    legend = count_legend([row.count for row in _rows(sections)], has_break(trace))
     return [StoryTable(trace, sections, options), *(Text(text, "quiet") for text in legend)]
 
 
@@ -105,9 +106,10 @@ class _EventColumns:
         return Cell(Text("\n").join(lines), hang=hangs or 0)
 
 
-def count_legend(counts: Sequence[str]) -> list[str]:
-    """Explains the counts of lines, if there are any."""
-    legend = ["xN: the line ran N times; of each thing that it did, the last is shown"] if any(counts) else []
+def count_legend(counts: Sequence[str], is_sampled: bool = False) -> list[str]:
+    """Explains the counts of lines, if there are any. `is_sampled`: not all runs of a line were recorded."""
+    ran = "N runs of the line were recorded" if is_sampled else "the line ran N times"
+    legend = [f"xN: {ran}; of each thing that it did, the last is shown"] if any(counts) else []
     if any(count.endswith("+") for count in counts):
         legend.append("xN+: at least N times; what runs did with no other line between them is shown as one")
     return legend

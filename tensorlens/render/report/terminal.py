@@ -14,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.sampled_run import sampling_text
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import TensorTable, tensor_table
 from tensorlens.diagnostics.shared.main_finding import main_finding
@@ -87,6 +88,8 @@ class ReportParts:
         trace, options = self._trace, self.options
         answer, others = list(self._answer()), list(self._other_findings())
         yield headline_text(trace)
+        if sampled := sampling_text(trace):
+            yield Text(safe(sampled), "quiet")
         if options.findings_first:
             yield from (*answer, *others)
             yield from self._tried()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorlens.records.step_choice import StepChoice
 from tensorlens.tracer.patches.optimizer_state import OptimizerState
 from tensorlens.tracer.patches.optimizer_step import OptimizerSteps
 from tensorlens.tracer.patches.torch_functions import HANDLERS
@@ -12,10 +13,18 @@ from tensorlens.tracer.saved_tensors.nonfinite_derivatives import RISKS
 from tensorlens.tracer.saved_tensors.service import SavedTensors
 
 
-def new_recorder(own_files: tuple[str, ...] = ()) -> Recorder:
-    """Returns a recorder that is not active yet. `own_files` count as the user's own code, wherever they are."""
+def new_recorder(own_files: tuple[str, ...] = (), steps: StepChoice | None = None) -> Recorder:
+    """Returns a recorder that is not active yet. `own_files` count as the user's own code, wherever they are.
+
+    `steps` are the training steps to record; None: all.
+    """
     ops.register(HANDLERS, RISKS)
-    return Recorder(own_files, _services)
+    recorder = Recorder(own_files, _services)
+    if steps is not None:
+        from tensorlens.tracer.patches.sampling import SampledSteps
+
+        recorder.sampling = SampledSteps(recorder, steps)
+    return recorder
 
 
 def _services(recorder: Recorder) -> Services:

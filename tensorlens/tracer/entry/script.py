@@ -50,7 +50,7 @@ def main(
     gc.freeze()  # the last collection would spend most of its time on torch's own objects
     descriptor, config = int(sys.argv[1]), ChildConfig.from_json(sys.argv[2])
     program = Program(config, sys.path[1:] if path is None else path)
-    recorder = new_recorder(own_files=(program.filename,))
+    recorder = new_recorder((program.filename,), config.steps)
     sink = JournalWriter(recorder.rows, descriptor, config.live, config.overflow_pipe)
     recorder.rows.write(VersionsRow, __version__, str(torch.__version__), sys.version.split()[0])
     stack = ExitStack()
@@ -125,6 +125,8 @@ def _seed(run: ComparedRun) -> None:
 
 def _write_outcome(recorder: Recorder, program: Program, error: BaseException | None) -> None:
     recorder.paused = True
+    if recorder.sampling is not None:
+        recorder.sampling.end()
     outcome, exit_code = "ok", 0
     failure: int | None = None
     if isinstance(error, SystemExit):
@@ -140,7 +142,7 @@ def _write_outcome(recorder: Recorder, program: Program, error: BaseException | 
         for claim in () if program.checker is None else program.checker.results():
             recorder.rows.write(ClaimRow, tuple(getattr(claim, name) for name in claim.__slots__))
     recorder.rows.write(OutcomeRow, outcome, exit_code, failure)
-    recorder.paused = False
+    recorder.paused = recorder.off
 
 
 def _exit_code(error: SystemExit) -> int:
@@ -184,6 +186,8 @@ def _show_failed_hook(failed: BaseException, value: BaseException) -> None:
 
 
 def _leave(recorder: Recorder, sink: JournalWriter, status: int) -> None:
+    if recorder.sampling is not None:
+        recorder.sampling.end()
     recorder.rows.write(OutcomeRow, "exit", status, None)
     try:
         sink.flush()
@@ -194,6 +198,8 @@ def _leave(recorder: Recorder, sink: JournalWriter, status: int) -> None:
 def _after_fork(recorder: Recorder, sink: JournalWriter) -> None:
     """Stops tracing in a forked child: the journal belongs to its parent."""
     recorder.paused = True
+    if recorder.sampling is not None:
+        recorder.sampling.stop()
     sink.abandon()
 
 

@@ -25,6 +25,8 @@ from contextlib import contextmanager, suppress
 from types import ClassMethodDescriptorType, FrameType, FunctionType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+import torch
+
 from tensorlens.tracer.isolation.guard import ErrorGuard, ErrorReporter, Function, OriginalCall
 
 CALLER = 1  # frames between a replacement and the code that calls the patched function
@@ -137,7 +139,7 @@ def _guarded(recorder: R, wrap: Observing[R], function: Function, while_paused: 
     what = f"`{getattr(function, '__qualname__', '')}`"
 
     def replacement(*args: object, **kwargs: object) -> object:
-        if recorder.paused and not while_paused:
+        if torch.compiler.is_compiling() or (recorder.paused and not while_paused):
             return function(*args, **kwargs)
         calls = running.calls
         depth = len(calls)

@@ -17,6 +17,7 @@ import torch
 
 from tensorlens.journal.rows import NONE, BackwardRow, BackwardStartRow, DeadEndsRow
 from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.hidden_frames import is_ours
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.isolation.stack_room import StackRoom
@@ -63,19 +64,36 @@ class _Pass(NamedTuple):
     reached: set[int] | None  # the leaves below the roots, while the program has several threads
 
 
-@observe
 def _engine(recorder: Recorder, engine: Function) -> Function:
-    """Records `torch.autograd._engine_run_backward`."""
+    """Records `torch.autograd._engine_run_backward`. In a sampled run, passes that are not recorded count as well."""
+    recording, sampling = _passes(recorder, engine), recorder.sampling
+    if sampling is None:
+        return recording
+
+    def _engine_run_backward(*args: object, **kwargs: object) -> object:
+        if not recorder.off:
+            return recording(*args, **kwargs)
+        result = engine(*args, **kwargs)
+        sampling.pass_ended()
+        return result
+
+    return _engine_run_backward
+
+
+@observe
+def _passes(recorder: Recorder, engine: Function) -> Function:
     ended, room = _EndedPasses(), StackRoom()
 
     def _engine_run_backward(frame: FrameType, /, t_outputs: object, *args: object, **kwargs: object) -> object:
+        if recorder.sampling is not None:
+            frame = frame.f_back or frame  # the function around this one called
         token, reached = next(_tokens), _next_sequence()
         roots: list[torch.Tensor] = []
         collect_tensors(t_outputs, roots)
         with torch._C.DisableTorchFunction(), MutedDispatch():
             accesses = recorder.accesses(roots)
-            before = _gradients(recorder, {})
             reached_leaves = _reached(recorder, roots) if recorder.sites.shared.has_several_threads else None
+            before = _gradients(recorder, {}, reached_leaves)
             for root in roots:
                 recorder.training.call_backward(root)
             recorder.training.reached.look(frame)
@@ -106,6 +124,8 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
             if end_sample is not None:
                 with torch._C.DisableTorchFunction(), MutedDispatch():
                     end_sample(result, requested, failed)
+            if recorder.sampling is not None and not failed:
+                recorder.sampling.pass_ended()
 
     return _engine_run_backward
 
@@ -114,9 +134,7 @@ def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Ten
     """Writes the BACKWARD row of a pass that has ended. Returns the tensors whose gradients were requested."""
     _, retain, create, inputs = begun.args
     with torch._C.DisableTorchFunction(), MutedDispatch():
-        changes = _changes(begun.before, _gradients(recorder, begun.before), recorder.leaves)
-        if begun.reached is not None:  # another thread may have changed the other gradients
-            changes = tuple(change for change in changes if change[0] in begun.reached)
+        changes = _changes(begun.before, _gradients(recorder, begun.before, begun.reached), recorder.leaves)
         requested: list[torch.Tensor] = []
         collect_tensors(inputs, requested)
         numbers = tuple(recorder.tensor_ids.id_of(tensor) for tensor in requested)
@@ -164,17 +182,24 @@ def _op(frame: FrameType) -> str:
     if frame.f_code.co_name == "grad":
         return "autograd.grad"
     caller = frame.f_back
+    if caller is not None and is_ours(caller.f_code.co_filename):  # in a sampled run
+        caller = caller.f_back
     called_by_tensor = caller is not None and caller.f_code is torch.Tensor.backward.__code__
     return "Tensor.backward" if called_by_tensor else "autograd.backward"
 
 
-def _gradients(recorder: Recorder, before: _Gradients) -> _Gradients:
-    """Reads the gradient of every leaf that is alive and has one. Values come from `before` if they are still valid."""
+def _gradients(recorder: Recorder, before: _Gradients, reached: set[int] | None) -> _Gradients:
+    """Reads the gradient of every leaf that is alive and has one. Values come from `before` if they are still valid.
+
+    Of the leaves that the pass does not reach, another thread may be changing the gradient: to read it could crash.
+    """
     gradients: _Gradients = {}
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
         if tensor is None:
             recorder.leaves.pop(number, None)  # another thread may have removed it
+        elif reached is not None and number not in reached:
+            continue
         elif (tensor.is_leaf or tensor.retains_grad) and (gradient := tensor.grad) is not None:
             known = before.get(number)
             mark = recorder.tensor_ids.id_of(gradient), version_of(gradient)

@@ -35,6 +35,8 @@ def _init(recorder: Recorder, original: Function) -> Function:
             if spent:
                 recorder.rows.write(ValuesRow, recorder.failures - 1, (("", SPENT, None, None),))
             raise
+        if recorder.sampling is not None:
+            recorder.sampling.optimizer_made()
         if recorder.samples is not None:
             recorder.samples.made(self)
         parameters: list[torch.Tensor] = []

@@ -9,7 +9,7 @@ import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, MethodType
 from typing import NamedTuple, cast
 
 import torch
@@ -66,12 +66,18 @@ class OptimizerState:
         if number is not None:
             self._named.pop(number, None)
 
+    def forget(self) -> None:
+        """Forgets which reads of `backward` had no call yet: it may have been made without a record."""
+        self._named.clear()
+
     # --- steps ----------------------------------------------------------------------------------------------------
 
     def before_step(
         self, optimizer: torch.optim.Optimizer, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         """Runs as a hook of PyTorch before each `step()`."""
+        if torch.compiler.is_compiling():  # `torch.compile` follows the program into hooks
+            return
         if not self._recorder.paused:
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 self._before_step(optimizer, args, kwargs, sys._getframe(1))
@@ -96,10 +102,14 @@ class OptimizerState:
         self, optimizer: torch.optim.Optimizer, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         """Runs as a hook of PyTorch after each `step()`."""
+        if torch.compiler.is_compiling():
+            return
         if not self._recorder.paused:
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 if _has_closure(args, kwargs):
                     self._note_step(optimizer, sys._getframe(1))
+        if self._recorder.sampling is not None:
+            self._recorder.sampling.step_ended(optimizer)
 
     def _note_step(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> list[SteppedParameter]:
         entry_of = self._recorder.tensor_ids.entry
@@ -143,7 +153,7 @@ class OptimizerState:
 
     def registered(self, module: torch.nn.Module, _name: str, value: torch.Tensor | torch.nn.Module | None) -> None:
         """Runs as a hook of PyTorch when a parameter or module is registered in a module."""
-        if value is not None and not self._recorder.paused:
+        if value is not None and not torch.compiler.is_compiling() and not self._recorder.paused:
             with ErrorGuard(self._recorder, "what a module holds"):
                 self._owners[id(value)] = (self._mark(value), weakref.ref(module))
 
@@ -199,14 +209,19 @@ class _BackwardAttribute:
         self.__doc__ = function.__doc__
         self._recorder = recorder
         self._function = function
+        self._switching = None if recorder.sampling is None else recorder.sampling.switching(function)
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
         if tensor is None:
             return cast(Function, self._function.__get__(None, owner))
+        if torch.compiler.is_compiling():  # `torch.compile` follows the program into this function
+            return MethodType(self._function, tensor)
         if not self._recorder.paused:
             frame = sys._getframe(1)
             with ErrorGuard(self._recorder, "`backward`", frame):
                 self._recorder.training.name_backward(tensor, frame)
+        if self._switching is not None:
+            return MethodType(self._switching, tensor)
         return cast(Function, self._function.__get__(tensor, owner))
 
 

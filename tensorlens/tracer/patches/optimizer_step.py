@@ -94,6 +94,10 @@ class OptimizerSteps:
             name, tensors = failing_call(recorder.sites, error.__traceback__)
             recorder.fail(error, name or op, recorder.accesses(tensors), frame)
 
+    def is_any_running(self) -> bool:
+        """Returns whether a step is running in some thread that waits for the mode to be put back."""
+        return bool(self._running)
+
     def dropped(self, leaves: list[torch.Tensor], frame: FrameType) -> None:
         """Records which of the leaves that had gradients have none any more."""
         recorder = self._recorder
@@ -172,8 +176,18 @@ def _enter(recorder: Recorder, original: Function) -> Function:
     return __enter__
 
 
-@observe_always
 def _exit(recorder: Recorder, original: Function) -> Function:
+    """Ends a step that was begun. Between the recorded steps of a sampled run, none has been."""
+    ending = _ending(recorder, original)
+
+    def __exit__(*args: object) -> object:
+        return original(*args) if recorder.off else ending(*args)
+
+    return ending if recorder.sampling is None else __exit__
+
+
+@observe_always
+def _ending(recorder: Recorder, original: Function) -> Function:
     """Ends a step that was begun, even if the recorder has been paused since: the mode must come back."""
 
     def __exit__(
@@ -188,6 +202,8 @@ def _exit(recorder: Recorder, original: Function) -> Function:
                 recorder.steps.end(error)
             finally:
                 recorder.within = ""
+                if recorder.sampling is not None:
+                    recorder.sampling.switch()
         with _ModeOff(recorder):
             original(self, kind, error, traceback)
 

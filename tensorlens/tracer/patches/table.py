@@ -56,7 +56,12 @@ PATCHES: tuple[Patch[Recorder], ...] = (
 @contextmanager
 def installed(recorder: Recorder) -> Iterator[None]:
     """Installs every patch while a run is recorded, and leaves everything as it was."""
-    with patched(PATCHES, recorder):
+    patches = PATCHES
+    if recorder.sampling is not None:
+        from tensorlens.tracer.patches import sampling
+
+        patches += sampling.PATCHES
+    with patched(patches, recorder):
         try:
             ops.read_names()
             yield

@@ -16,7 +16,7 @@ from tensorlens.journal.child_config import ComparedRun
 from tensorlens.journal.rows import WithinRow
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording.dispatch_mode import FastPathMode
-from tensorlens.tracer.recording.services import GradientSamples, Services
+from tensorlens.tracer.recording.services import GradientSamples, Sampling, Services
 from tensorlens.tracer.recording.tensor_states import current_mode, version_of
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks
 
@@ -53,6 +53,8 @@ class Recorder(FastPathMode):
         self.compared: ComparedRun | None = None  # in such a run
         self.compiled_functions = 0  # calls of `torch.compile`
         self.has_compiled = False  # compiled code has been called
+        self.sampling: Sampling | None = None  # in a run that records some of its training steps
+        self.off = False  # the running step is not recorded
         self.last_warning = ""
         self.valued: set[int] = set()  # sites whose plain values a warning has reported
         self.callbacks = UserCallbacks(self)

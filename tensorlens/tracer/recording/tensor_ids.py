@@ -8,7 +8,7 @@ seen on it. Which storage is at an address follows from the live tensors seen th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +179,35 @@ class TensorIds:
         if self.after_census is not None:
             self.after_census()
 
+    def forget_unrecorded(self, requiring_grad: Container[int]) -> None:
+        """Forgets the tensors that calls without a record may have changed. They get new ids when they are used again.
+
+        Leaves stay known if they are where they were and require grad as before: `requiring_grad` has the ids of those
+        that did.
+        """
+        kept: dict[int, Entry] = {}
+        blocks: dict[int, Entry] = {}
+        for number, tensor in self.live():
+            entry, base = self.known[id(tensor)], tensor._base
+            if type(tensor) not in PLAIN or not _is_same_leaf(tensor, number in requiring_grad):
+                continue
+            if base is None:
+                address, block, _ = _memory(tensor)
+                latest = self.blocks.get(address) if address else None
+                if block and (latest is None or latest[3] != entry[3]):
+                    continue
+                if address:
+                    blocks[address] = entry
+            elif (of_base := kept.get(id(base))) is None or of_base[3] != entry[3]:
+                continue
+            kept[id(tensor)] = entry
+        for table, entries in ((self.known, kept), (self.blocks, blocks)):
+            for key, _ in list(table.items()):
+                if key not in entries:
+                    table.pop(key, None)
+            for key, entry in entries.items():
+                table[key] = entry
+
     def step_aside(self, *tensors: torch.Tensor) -> list[Entry | None]:
         """Drops the weak references to tensors until `resume`: `swap_tensors` accepts no tensor that has any."""
         entries = [self.known.pop(id(tensor), None) for tensor in tensors]
@@ -197,6 +226,13 @@ class TensorIds:
                 address = _memory(tensor)[0]
                 if address:
                     self._note_at_address(address, again)
+
+
+def _is_same_leaf(tensor: torch.Tensor, required_grad: bool) -> bool:
+    try:
+        return tensor.is_leaf and tensor.requires_grad == required_grad
+    except RuntimeError:  # a view that PyTorch refuses to judge
+        return False
 
 
 def _memory(tensor: torch.Tensor) -> tuple[int, int, int]:

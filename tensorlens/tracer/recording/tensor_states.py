@@ -67,7 +67,7 @@ class TensorStates:
     @paused.setter
     def paused(self, paused: bool) -> None:
         self.is_paused = paused
-        self._note_pause(paused)
+        self._note_pause(self.paused)  # a `quiet` block of this thread goes on
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
         """Returns (tensor id, version) of each tensor, flat. New tensors get their id."""

@@ -82,6 +82,10 @@ class Overwrites:
         change = Overwrite(_next_sequence(), refer_to(storage), data_ptr(tensor), extent_of(tensor))
         self.add(change, op, site, (site,), number)
 
+    def forget(self) -> None:
+        """Forgets all changes. The next one has the next number."""
+        self._changes.clear()
+
     def _forget(self, latest: Overwrite) -> None:
         """Forgets changes of freed memory, and those of one storage beyond the last few."""
         self._changes = [

@@ -106,6 +106,16 @@ class SavedTensors:
     def _note_packed(self) -> None:
         self._has_packed = True
 
+    def forget(self) -> None:
+        """Forgets what was watched: writes to it may have been made without a record."""
+        self._recorder.watched.clear()
+        self._recorder.guarded.clear()
+        self._overwrites.forget()
+        self._attributes = ContextAttributes()
+        self._has_packed = True  # hooks may have packed tensors unseen
+        self._memory = MemoryWatcher(self._recorder, self._overwrites, self._counts_are_complete)
+        self._statistics.clear()
+
     def note_stale(self, roots: list[torch.Tensor], frame: FrameType) -> None:
         """Writes a row for each saved tensor below `roots` that changed after it was saved."""
         try:

@@ -1,0 +1,164 @@
+"""Records some of the training steps of a run, and counts the others.
+
+A step ends when an optimizer's `step()` returns. If several optimizers take turns, each step ends with the same one:
+the first that steps, until another steps twice in between. Before the first optimizer is made, a step ends with each
+backward pass.
+
+Between recorded steps the mode is off the stack of the thread that trains, so that PyTorch runs as without the lens.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import threading
+from typing import Any
+
+import torch
+
+from tensorlens.records.observations import ChosenSteps, RecordingSwitch
+from tensorlens.records.step_choice import StepChoice
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function
+from tensorlens.tracer.isolation.patch import Patch
+from tensorlens.tracer.recording.recorder import Recorder
+
+_NO_PASS = -1  # what PyTorch calls the running backward pass if there is none
+
+
+class SampledSteps:
+    """Counts the steps of one run, and switches its recorder off and on between them."""
+
+    def __init__(self, recorder: Recorder, choice: StepChoice) -> None:
+        self._recorder = recorder
+        self._choice = choice
+        self._step = 1  # that is running
+        self._is_due = False  # recording has to be switched, as soon as that is possible
+        self._last: int | None = None  # the id of the optimizer that ends the steps
+        self._others: set[int] = set()  # optimizers that stepped since then
+        self._has_optimizer = any(issubclass(type(each), torch.optim.Optimizer) for each in gc.get_objects())
+        self._thread: int | None = threading.get_ident()  # None: recording switches no more
+        self._taken: tuple[int, object] | None = None  # the stack below the mode when it was taken off
+        recorder.rows.write_fact(ChosenSteps, choice.every, choice.first, choice.last)
+        recorder.rows.write_fact(RecordingSwitch, 1, True, False)
+
+    def optimizer_made(self) -> None:
+        """Notes that the program has an optimizer: from here on, backward passes end no step."""
+        self._has_optimizer = True
+
+    def step_ended(self, optimizer: torch.optim.Optimizer) -> None:
+        """Notes that an optimizer has stepped. To switch off, `switch` is called when the mode is back on the stack."""
+        number = id(optimizer)
+        self._has_optimizer = True
+        if self._last is None or number == self._last or number in self._others:
+            self._last = number
+            self._others.clear()
+            self._next()
+        else:
+            self._others.add(number)
+        if self._is_due and self._recorder.off:
+            self.switch()
+
+    def pass_ended(self) -> None:
+        """Notes that a backward pass has ended. It ends a step in a program without an optimizer.
+
+        The recorder is not on the stack here: PyTorch takes a mode off while it handles `backward`. See `switching`.
+        """
+        if not self._has_optimizer and _is_outside_passes():
+            self._next()
+
+    def _next(self) -> None:
+        self._step += 1
+        self._is_due = self._choice.has(self._step) is self._recorder.off
+
+    def switch(self) -> None:
+        """Switches recording on or off if the running step needs it, as soon as the mode stack allows that.
+
+        A `with` block of the program that has pushed a mode of its own ends by taking the topmost one off the stack:
+        until then ours can neither be taken off below it nor put on top of it.
+        """
+        if not self._is_due or threading.get_ident() != self._thread or not _is_outside_passes():
+            return
+        with ErrorGuard(self._recorder, "a training step"):
+            if self._recorder.off:
+                self._on()
+            else:
+                self._take_off()
+
+    def _take_off(self) -> None:
+        recorder = self._recorder
+        if not recorder.is_on_top() or recorder.steps.is_any_running():
+            return
+        recorder.off = recorder.paused = True
+        mode = torch._C._pop_torch_function_stack()
+        self._taken = torch._C._len_torch_function_stack(), mode
+        self._is_due = False
+        recorder.rows.write_fact(RecordingSwitch, self._step, False, False)
+
+    def _on(self) -> None:
+        if self._taken is None or torch._C._len_torch_function_stack() != self._taken[0]:
+            return
+        self._forget()
+        self._put_back()
+        self._recorder.off = self._recorder.paused = False
+        self._is_due = False
+        self._recorder.rows.write_fact(RecordingSwitch, self._step, True, False)
+
+    def _put_back(self) -> None:
+        if self._taken is not None:
+            torch._C._push_on_torch_function_stack(self._taken[1])
+            self._taken = None
+
+    def _forget(self) -> None:
+        """Forgets what calls without a record may have changed."""
+        recorder = self._recorder
+        with torch._C.DisableTorchFunction():
+            known = recorder.tensor_ids
+            known.forget_unrecorded(recorder.leaves)
+            recorder.saved_tensors.forget()
+            recorder.training.forget()
+            waiting = {state[0] for state in recorder.unwritten}
+            recorder.unwritten[:] = [recorder.state(tensor) for number, tensor in known.live() if number in waiting]
+
+    def switching(self, function: Any) -> Function:
+        """Makes a function that runs backward passes switch recording when it has returned, and the mode is back.
+
+        The function may be what an outer recorder has put in its place: a descriptor.
+        """
+
+        @functools.wraps(function)
+        def switched(*args: object, **kwargs: object) -> object:
+            called = function if callable(function) else function.__get__(args[0], type(args[0]))
+            result = called(*args[not callable(function) :], **kwargs)
+            if self._is_due:
+                self.switch()
+            return result
+
+        return switched
+
+    def stop(self) -> None:
+        """Leaves recording as it is from here on: in a forked child, nothing is recorded."""
+        self._thread = None
+
+    def end(self) -> None:
+        """Notes how many steps there were. What is read afterwards is the state at the end of the run."""
+        if self._recorder.off:
+            with ErrorGuard(self._recorder, "the state at the end"):
+                self._forget()
+            self._put_back()
+        self._recorder.rows.write_fact(RecordingSwitch, self._step, not self._recorder.off, True)
+
+
+def _is_outside_passes() -> bool:
+    """Returns whether no backward pass is running in this thread: an optimizer may step in a hook."""
+    return torch._C._current_graph_task_id() == _NO_PASS
+
+
+def _switching(recorder: Recorder, function: Function) -> Function:
+    return function if recorder.sampling is None else recorder.sampling.switching(function)
+
+
+PATCHES: tuple[Patch[Recorder], ...] = (
+    Patch(torch.autograd, "backward", _switching),
+    Patch(torch.autograd, "grad", _switching),
+)
+"""Installed in sampled runs only. `Tensor.backward` has a patch of its own, in `optimizer_state`."""
