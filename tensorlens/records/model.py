@@ -315,8 +315,6 @@ class Trace:
 
     def event(self, index: int | None) -> Event | None:
         """Returns the event with this index; None if a long run has folded it."""
-        if index is None:
-            return None
-        position = self.position(index)
+        position = len(self.events) if index is None else self.position(index)
         event = self.events[position] if position < len(self.events) else None
-        return event if event is not None and event.index == index else None
+        return event if event and event.index == index else None

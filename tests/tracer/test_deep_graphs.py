@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from support.recording import traced
 
-from tensorlens.records.model import Gap
+from tensorlens.records.model import Call, Gap
+from tensorlens.records.source import text_of
 from tensorlens.tracer.isolation.module_tree import Limit, module_tensors
 from tensorlens.tracer.saved_tensors import graph
 
@@ -51,3 +54,19 @@ def test_a_module_in_itself_is_read_once() -> None:
     module.weight = torch.nn.Parameter(torch.ones(1))
     module._modules["again"] = module
     assert [path for path, _ in module_tensors("m", module, Limit())] == ["m.weight"]
+
+
+def test_a_call_below_many_frames_without_a_site_is_recorded() -> None:
+    """The sites of all frames around a call are found at its first line: a recursion would need their number again."""
+
+    def program(depth: int = sys.getrecursionlimit() // 2) -> None:
+        if depth:
+            program(depth - 1)
+        else:
+            torch.ones(2).mul(2)
+
+    trace = traced(program)
+    assert [event.op for event in trace.events if isinstance(event, Call)] == ["torch.ones", "Tensor.mul"]
+    (called,) = (site for site in trace.sites if "mul" in text_of(trace.sources[site.span.file], site.span))
+    outer = trace.sites[called.caller or 0]
+    assert text_of(trace.sources[outer.span.file], outer.span) == "program(depth - 1)"
