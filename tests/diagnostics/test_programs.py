@@ -97,7 +97,7 @@ def test_the_mistake_is_found(program: Path, runs: Runs) -> None:
 @pytest.mark.parametrize("program", _parameters(SILENT, MISSED))
 def test_a_silent_mistake_is_found_and_nothing_else(program: Path, warm: Warm) -> None:
     ran, trace = warm.compared(program)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert is_quiet(ran, program, warm), ran.stderr
     (warning,) = (diagnostic for diagnostic in diagnose(trace) if diagnostic.severity != "note")
     assert warning.code == program.stem.partition("--")[0]
     assert wrong(warning, marked(program)) == {}
