@@ -12,6 +12,7 @@ from tensorlens.records.reference import Difference, Pass, Sample, differences, 
 EPSILON = {"float64": 2.3e-16, "float32": 1.2e-7, "complex128": 2.3e-16, "complex64": 1.2e-7, "float16": 9.8e-4}
 COARSEST = 7.9e-3  # of bfloat16
 FARTHER = 1000.0  # a gradient is wrong if it is so many times as far from double precision as the eager one
+NOT_FINITE = "without compilation, the next one has a gradient that is not finite, which rounding may decide"
 OTHER_LEAF = "a leaf has other values in one of the two runs before this pass"
 
 
@@ -41,9 +42,11 @@ def compare_with_eager(got: Sequence[Pass], eager: Sequence[Pass]) -> EagerCompa
             return EagerComparison(tuple(compared), (), reason, rounding=rounding)
         if one.failed:
             continue
-        compared.append(one.index)
         judge = _Judge(one, other)
         found = list(differences(one, other))
+        if any(map(judge.is_right_infinite, found)):
+            return EagerComparison(tuple(compared), (), NOT_FINITE, rounding=rounding)
+        compared.append(one.index)
         wrong = tuple(each for each in found if judge.is_wrong(each))
         rounding += len(found) - len(wrong)
         if wrong:
@@ -114,6 +117,11 @@ class _Judge:
         if exact is None or right is None or exact.shape != right.shape or not all(map(isfinite, exact.values)):
             return None
         return exact
+
+    def is_right_infinite(self, found: Difference) -> bool:
+        """Returns whether the eager gradient has values that are infinite or NaN."""
+        right = self._gradients(found)[1]
+        return right is not None and not all(map(isfinite, right.values))
 
     def is_wrong(self, found: Difference) -> bool:
         """Returns whether a gradient is farther from double precision than the eager one, by far.

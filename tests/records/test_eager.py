@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorlens.records.eager import OTHER_LEAF, EagerComparison, agree_in, compare_with_eager, labelled_as
+from tensorlens.records.eager import NOT_FINITE, OTHER_LEAF, EagerComparison, agree_in, compare_with_eager, labelled_as
 from tensorlens.records.reference import Pass, Sample
 
 
@@ -51,6 +51,13 @@ def test_without_double_precision_the_bound_grows_with_the_calls(error: float, c
 def test_a_missing_gradient_is_wrong() -> None:
     found = compare_with_eager([passed(None)], [passed(sample(1.0, 2.0), exact=sample(1.0, 2.0))])
     assert (found.differences[0].got, found.differences[0].right) == ((), (1.0, 2.0))
+
+
+def test_a_gradient_that_is_not_finite_without_compilation_decides_nothing() -> None:
+    diverged = passed(sample(float("nan"), 2.0), exact=sample(1e-7, 2.0))
+    assert compare_with_eager([RIGHT, RIGHT], [RIGHT, diverged]) == EagerComparison((5,), reason=NOT_FINITE)
+    found = compare_with_eager([passed(sample(float("nan"), 2.0))], [passed(sample(1.0, 2.0), exact=sample(1.0, 2.0))])
+    assert len(found.differences) == 1
 
 
 def test_other_leaves_are_not_compared() -> None:
