@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from tensorlens.journal.child_config import ComparedRun, Intervention
 from tensorlens.records.model import Span
 from tensorlens.records.report import Diagnostic, Report
 from tensorlens.records.source import text_of
-from tensorlens.records.source_encoding import encoded
 from tensorlens.runner.child_run import Exited
 from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun
 from tensorlens.runner.exact_writes import with_exact_lines
@@ -31,7 +28,7 @@ class WarmRuns(ComparedRuns):
     with some; `stop_at` is the number of one that Ctrl-C ends."""
 
     def __init__(self, warm: Warm, script: Path, stop_at: int | None = None) -> None:
-        self._warm, self._script, self._stop_at = warm, script, stop_at
+        self._warm, self._script, self._stop_at, self._run = warm, script, stop_at, ComparedRun(7, False)
         self.count = 0
         self.made: list[tuple[str, ...]] = []
 
@@ -40,39 +37,12 @@ class WarmRuns(ComparedRuns):
 
     @cached_property
     def _first(self) -> FinishedRun:
-        return self._made(ComparedRun(7, False))
-
-    def again(
-        self,
-        *,
-        copy_saved_tensors: bool = False,
-        keep_graphs: bool = False,
-        interventions: tuple[Intervention, ...] = (),
-        sources: Mapping[str, str] | None = None,
-    ) -> FinishedRun:
-        if interventions:
-            self.made.append(tuple(each.kind for each in interventions))
-        with tempfile.TemporaryDirectory() as folder:
-            replaced = []
-            for number, (file, text) in enumerate((sources or {}).items()):
-                copy = Path(folder, f"{number}.py")
-                copy.write_bytes(encoded(text))
-                replaced.append((file, str(copy)))
-            return self._made(ComparedRun(7, False, copy_saved_tensors, keep_graphs, interventions, tuple(replaced)))
-
-    def compiling(
-        self,
-        compiled: tuple[int, ...] | None,
-        *,
-        eager_random: bool = False,
-        in_double: bool = False,
-        unhooked: tuple[int, ...] = (),
-    ) -> FinishedRun:
-        changes = {"compiled": compiled, "eager_random": eager_random, "in_double": in_double, "unhooked": unhooked}
-        return self._made(replace(ComparedRun(7, False), **changes))  # type: ignore[arg-type]
+        return self._made(self._run)
 
     def _made(self, run: ComparedRun) -> FinishedRun:
         self.count += 1
+        if run.interventions:
+            self.made.append(tuple(each.kind for each in run.interventions))
         ran, reader = self._warm.read(self._script, run)
         stopped = self.count == self._stop_at
         return FinishedRun(reader, Exited(ran.returncode, False, stopped), Printed(ran.stdout.encode()))
