@@ -53,9 +53,12 @@ def _report(facts: TraceIndex, late: list[LateHook]) -> Diagnostic:
             f"without {'this hook' if len(late) == 1 else 'these hooks'}, the eager run has the compiled gradients",
         ),
         fixes=(
-            fix(f"register {hooks} before the first compiled call", place=facts.span(late[0].site)),
-            fix("or call `torch._dynamo.reset()` after it, to compile again"),
+            fix(
+                "call `torch._dynamo.reset()` below this line, to compile again with the hook",
+                place=facts.span(late[-1].site),
+            ),
             *([] if any(hook.kind.endswith(ALL_MODULES) for hook in late) else [_guards()]),
+            fix(f"or register {hooks} before the first compiled call"),
         ),
         evidence={
             "hooks": names,
