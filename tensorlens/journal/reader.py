@@ -15,7 +15,11 @@ from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, stat
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Gradient, Write
+from tensorlens.records.record_code import maker
 from tensorlens.records.source import block_of, column_of, line_at
+
+_STORAGE = int(Tag.STORAGE)
+_gradient: Callable[..., Gradient] = maker(Gradient)
 
 
 def _text(values: Any) -> str | None:
@@ -79,9 +83,12 @@ class Reader:
 
     def _read_batch(self, batch: list[Any]) -> None:
         items, known = compact_calls.split(batch)
+        nbytes = self._nbytes
         for item in items:
             if isinstance(item, bytes):
                 self._add_compact_calls(item)
+            elif item[0] == _STORAGE and len(item) == 3:  # half of the rows of some programs
+                nbytes[item[1]] = item[2]
             else:
                 READERS[item[0]](self, typed(item))
         if known < len(batch):
@@ -176,7 +183,7 @@ class Reader:
 
     def _read_backward(self, row: rows.BackwardRow) -> None:
         gradients = tuple(
-            Gradient(tensor, _text(before), _text(after), Write(*write) if write else None, held)
+            _gradient(tensor, _text(before), _text(after), Write(*write) if write else None, held)
             for tensor, before, after, write, held in row.gradients
         )
         if row.op != "autograd.grad":  # that one returns tensors and is a call as well

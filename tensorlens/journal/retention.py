@@ -59,8 +59,12 @@ class CallRun:
         return self.calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
 
     def items(self) -> Iterator[Item]:
-        for number in range(self.start, self.stop):
-            yield self.index + number, numbers_of(self.call(number)), self.within
+        numbers = memoryview(self.calls[: self.size]).cast("q").tolist()
+        ends = memoryview(self.ends).cast("I").tolist()
+        first = ends[self.start - 1] if self.start else 0
+        for index, end in enumerate(ends[self.start :], self.index + self.start):
+            yield index, tuple(numbers[first:end]), self.within
+            first = end
 
 
 def tensors_of(call: Call) -> tuple[int, ...]:

@@ -93,6 +93,9 @@ ROW_TYPES: dict[int, Any] = {
     Tag.FACT: rows.FactRow,
 }
 _TAGS: dict[Any, int] = {row_type: int(tag) for tag, row_type in ROW_TYPES.items()}
+_SIZES: dict[int, tuple[Any, int]] = {
+    int(tag): (row_type, 1 + len(row_type._fields)) for tag, row_type in ROW_TYPES.items()
+}
 _FACT = int(Tag.FACT)
 
 
@@ -143,4 +146,7 @@ def typed(row: tuple[Any, ...]) -> Any:
         KeyError: there is no such tag.
         TypeError: the row has too few or too many fields.
     """
-    return ROW_TYPES[row[0]]._make(row[1:])
+    row_type, size = _SIZES[row[0]]
+    if len(row) != size:
+        raise TypeError(f"a row of {len(row)} items is no {row_type.__name__}")
+    return tuple.__new__(row_type, row[1:])  # `_make` takes three times as long

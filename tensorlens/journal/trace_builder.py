@@ -6,9 +6,10 @@ it names.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import fields, is_dataclass
+from functools import cache, partial
+from operator import is_not
 from typing import Any
 
 from tensorlens.journal import rows
@@ -17,6 +18,15 @@ from tensorlens.journal.rows import NEW, NOTHING, SAME, WRITTEN, CallRow, CallTe
 from tensorlens.records import model
 from tensorlens.records.fields import references_of
 from tensorlens.records.model import Access, Mode, State, Write
+from tensorlens.records.record_code import maker
+
+_access: Callable[..., Access] = maker(Access)
+_write: Callable[..., Write] = maker(Write)
+_state: Callable[..., State] = maker(State)
+_call: Callable[..., model.Call] = maker(model.Call)
+_tensor: Callable[..., model.Tensor] = maker(model.Tensor)
+_storage: Callable[..., model.Storage] = maker(model.Storage)
+_new_row = partial(tuple.__new__, TensorRow)
 
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 
@@ -76,6 +86,7 @@ class TraceBuilder:
         storages += _references(records, "storages")
         found = [storage for storage in dict.fromkeys(storages) if storage is not None and storage != rows.NONE]
         self._storages: dict[int | None, int] = {storage: n for n, storage in enumerate(found)}
+        self._numbers: dict[str, dict[Any, int]] = {"tensors": self._tensors, "storages": self._storages}
         self._last_access: dict[int, Access] = {}  # by tensor
         self._place: dict[int, int] = {}  # tensor -> the storage in its last recorded state
 
@@ -83,11 +94,9 @@ class TraceBuilder:
         """Notes the tensors of a compact call. Returns its result's base, or NONE."""
         created_by = self._created_by
         for tensor in call[1:-4:2]:
-            if tensor not in created_by:
-                created_by[tensor] = None
+            created_by.setdefault(tensor, None)
         number, base = call[-4], call[-3]
-        if number not in created_by:
-            created_by[number] = index
+        created_by.setdefault(number, index)
         template = self._templates[call[0]]
         if template.result == NEW:
             storage: int | None = number
@@ -99,7 +108,7 @@ class TraceBuilder:
             if storage is not None:
                 self._nbytes.setdefault(storage, template.nbytes)
             shape, dtype, device = template.shape, template.dtype, template.device
-            self._rows[number] = TensorRow(number, storage, counter, shape, dtype, device, "Tensor", view_of)
+            self._rows[number] = _new_row((number, storage, counter, shape, dtype, device, "Tensor", view_of))
         return base
 
     def _note_call(self, index: int, call: CallRow) -> None:
@@ -114,27 +123,19 @@ class TraceBuilder:
 
     def tensors(self) -> tuple[model.Tensor, ...]:
         """Returns the tensors of the trace."""
-        return tuple(self._tensor(self._row(number), n) for number, n in self._tensors.items())
-
-    def _tensor(self, row: TensorRow, number: int) -> model.Tensor:
-        return model.Tensor(
-            number,
-            self._storages.get(row.storage),
-            row.counter,
-            row.shape,
-            row.dtype,
-            row.device,
-            row.type,
-            None if row.base is None else self._tensors.get(row.base),
-            self._created_by.get(row.tensor),
-        )
+        numbers, places, created_by = self._tensors, self._storages, self._created_by
+        found = []
+        for tensor, n in numbers.items():
+            _, storage, counter, shape, dtype, device, kind, base = self._row(tensor)
+            view_of = None if base is None else numbers.get(base)
+            made = created_by.get(tensor)
+            found.append(_tensor(n, places.get(storage), counter, shape, dtype, device, kind, view_of, made))
+        return tuple(found)
 
     def storages(self) -> tuple[model.Storage, ...]:
         """Returns the storages of the trace."""
         return tuple(
-            model.Storage(n, self._nbytes.get(storage, 0))
-            for storage, n in self._storages.items()
-            if storage is not None
+            _storage(n, self._nbytes.get(storage, 0)) for storage, n in self._storages.items() if storage is not None
         )
 
     def events(self) -> tuple[model.Event, ...]:
@@ -149,53 +150,46 @@ class TraceBuilder:
         )
 
     def _compact_call(self, index: int, call: CompactCall, within: str) -> model.Call:
-        template = self._templates[call[0]]
+        _, op, site, _, _, _, _, requires_grad, grad_fn, offset, drawn, mode, _, result = self._templates[call[0]]
         number, _, version, first = call[-4:]
-        tensor, place = self._tensors[number], self._place.get(number, self._storages.get(self._row(number).storage))
+        tensor, place = self._tensors[number], self._place.get(number)
+        if place is None:
+            place = self._storages.get(self._row(number).storage)
         inputs = self._accesses(call[1:-4])
-        output = self._last_access[number] = Access(tensor, version)
-        node = None if template.grad_fn is None else first + template.offset
-        if node is not None:
-            self._nodes[number] = index, template.grad_fn, node
-        leaf = node is None
-        state = State(tensor, version, template.requires_grad, leaf, template.grad_fn, node, False, None, place)
-        before = inputs[0].version if template.result == WRITTEN else None
-        return model.Call(
-            index,
-            template.op,
-            template.site,
-            inputs,
-            () if template.result == NOTHING else (output,),
-            () if before is None else (Write(tensor, before, version),),
-            (state,),
-            (first, first + template.drawn),
-            MODES[template.mode],
-            within,
-        )
+        output = self._last_access[number] = _access(tensor, version)
+        node = None
+        if grad_fn is not None:
+            node = first + offset
+            self._nodes[number] = index, grad_fn, node
+        state = _state(tensor, version, requires_grad, node is None, grad_fn, node, False, None, place)
+        before = inputs[0].version if result == WRITTEN else None
+        writes = () if before is None else (_write(tensor, before, version),)
+        outputs = () if result == NOTHING else (output,)
+        return _call(index, op, site, inputs, outputs, writes, (state,), (first, first + drawn), MODES[mode], within)
 
     def _call(self, index: int, row: CallRow, within: str) -> model.Call:
-        writes = zip(row.writes[::3], row.writes[1::3], row.writes[2::3], strict=True)
-        return model.Call(
+        op, site, inputs, outputs, writes, states, first, end, mode = row
+        written = zip(writes[::3], writes[1::3], writes[2::3], strict=True)
+        return _call(
             index,
-            row.op,
-            row.site,
-            self._accesses(row.inputs),
-            self._accesses(row.outputs),
-            tuple(Write(self._tensors[tensor], before, after) for tensor, before, after in writes),
-            tuple(self._state(state, index) for state in row.states),
-            (row.first_node, row.end_node),
-            MODES[row.mode],
+            op,
+            site,
+            self._accesses(inputs),
+            self._accesses(outputs),
+            tuple([_write(self._tensors[tensor], before, after) for tensor, before, after in written]),
+            tuple([self._state(state, index) for state in states]),
+            (first, end),
+            MODES[mode],
             within,
         )
 
     def _accesses(self, flat: rows.AccessRun) -> tuple[Access, ...]:
         """Returns the accesses of a run of ints; equal ones that follow each other are one object."""
         last, found = self._last_access, []
-        for position in range(0, len(flat), 2):
-            tensor, version = flat[position : position + 2]
+        for tensor, version in zip(flat[::2], flat[1::2], strict=True):
             access = last.get(tensor)
             if access is None or access.version != version:
-                access = last[tensor] = Access(self._tensors[tensor], optional(version))
+                access = last[tensor] = _access(self._tensors[tensor], None if version == rows.NONE else version)
             found.append(access)
         return tuple(found)
 
@@ -209,7 +203,7 @@ class TraceBuilder:
         elif node is not None:
             self._nodes[tensor] = index, grad_fn, node
         number = self._tensors[tensor]
-        return State(number, version, requires_grad, is_leaf, grad_fn, node, retains_grad, None, place)
+        return _state(number, version, requires_grad, is_leaf, grad_fn, node, retains_grad, None, place)
 
     def _node_before(self, tensor: int, index: int) -> tuple[str | None, int | None]:
         """Returns the name and sequence number of the node that a tensor has since before event `index`."""
@@ -225,39 +219,46 @@ class TraceBuilder:
 
     def record(self, record: Any) -> Any:
         """Returns a record, and all records in it, with the ids of the trace."""
-        tables: dict[str, dict[Any, int]] = {"tensors": self._tensors, "storages": self._storages}
-        references = references_of(record.__class__)
-        changed: dict[str, Any] = {}
-        for name in _fields(record.__class__):
-            value = getattr(record, name)
-            table = tables.get(references.get(name, ""))
-            if table is not None:
-                new: Any = tuple(map(table.get, value)) if type(value) is tuple else table.get(value)
-            elif type(value) is tuple:
-                new = tuple(self.record(item) if is_dataclass(item) else item for item in value)
-            else:
-                new = self.record(value) if is_dataclass(value) else value
-            if new != value:
-                changed[name] = new
-        return replace(record, **changed) if changed else record
+        is_changed, values = False, []
+        for name, table in _fields(record.__class__):
+            value = new = getattr(record, name)
+            kind = value.__class__
+            if table in self._numbers:
+                numbers = self._numbers[table]
+                new = tuple(map(numbers.get, value)) if kind is tuple else numbers.get(value)
+                is_changed = is_changed or new != value
+            elif kind is tuple:
+                new = tuple([self.record(item) if _is_record(item.__class__) else item for item in value])
+                is_changed = is_changed or any(map(is_not, new, value))
+            elif _is_record(kind):
+                new = self.record(value)
+                is_changed = is_changed or new is not value
+            values.append(new)
+        return maker(record.__class__)(*values) if is_changed else record
 
 
 def _references(record: Any, kind: str) -> Iterable[int]:
     """Yields the ids in the table `kind` that a record, or a collection of records, refers to."""
     if type(record) in (tuple, list):
         for item in record:
-            if is_dataclass(item) or type(item) in (tuple, list):
+            if _is_record(item.__class__) or type(item) in (tuple, list):
                 yield from _references(item, kind)
         return
-    references = references_of(record.__class__)
-    for name in _fields(record.__class__):
+    for name, table in _fields(record.__class__):
         value = getattr(record, name)
-        if references.get(name) == kind:
+        if table == kind:
             yield from (n for n in (value if type(value) is tuple else (value,)) if n is not None)
-        elif type(value) is tuple or is_dataclass(value):
+        elif (value and type(value) is tuple) or _is_record(value.__class__):
             yield from _references(value, kind)
 
 
 @cache
-def _fields(kind: Hashable) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
+def _fields(kind: Hashable) -> tuple[tuple[str, str], ...]:
+    """Returns the fields of a kind of record, each with the table that it refers to, or ""."""
+    references = references_of(kind)
+    return tuple((field.name, references.get(field.name, "")) for field in fields(kind))  # type: ignore[arg-type]
+
+
+@cache
+def _is_record(kind: Hashable) -> bool:
+    return is_dataclass(kind)
