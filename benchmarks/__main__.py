@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import platform
 import subprocess
@@ -62,6 +63,7 @@ in a backward pass and a step, functions in Python that PyTorch itself runs agai
 
 def main() -> None:
     torch.set_num_threads(2)
+    compileall.compile_dir(ROOT / "tensorlens", quiet=2)  # as pip does; a checkout may have no bytecode
     sections = [_head(), *_overhead(), CALL, *_sampling(), *_processor_time(), *_scale(), *_starts(), *_score()]
     text = "\n".join(sections) + "\n"
     print(text)

@@ -76,7 +76,8 @@ def tensors_of(call: Call) -> tuple[int, ...]:
 
 def _results_of(call: CallRow) -> tuple[int, ...]:
     """Returns the tensors that a call made, returned or changed."""
-    return (*call.outputs[::2], *call.writes[::3], *(state[0] for state in call.states))
+    _, _, _, outputs, writes, states, *_ = call
+    return (*outputs[::2], *writes[::3], *[state[0] for state in states])
 
 
 def _gives_node(call: bytes | CallRow, tensor: int) -> bool:
@@ -147,9 +148,9 @@ class Retention:
                     for number in numbers:
                         self._keep(tensor, (item.index + number, item.call(number), item.within))
             elif type(item[1]) is CallRow:
-                for tensor in _results_of(item[1]):
-                    if needed is None or tensor in needed:
-                        self._keep(tensor, item)
+                results = _results_of(item[1])
+                for tensor in results if needed is None else filter(needed.__contains__, results):
+                    self._keep(tensor, item)
             elif not isinstance(item[1], model.Backward):
                 self._others.append(item)
 
@@ -179,11 +180,11 @@ class Retention:
             if isinstance(item, CallRun):
                 compact_calls.add_tensors(item.calls, item.ends, item.start, item.stop, needed)
             elif type(item[1]) is CallRow:
-                needed.update(tensors_of(item[1]))
+                needed.update(item[1].inputs[::2], _results_of(item[1]))
         self._retire(leaving, needed)
         tables: tuple[dict[int, Any], ...] = (self._explaining, self._tensors, self._dropped)
         for table in tables:
-            for tensor in [tensor for tensor in table if tensor not in needed]:
+            for tensor in table.keys() - needed:
                 del table[tensor]
 
     def items(self) -> list[Item]:
