@@ -144,7 +144,7 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
     events = [event for event in trace.events if not isinstance(event, Region | Change)]
     next_sites = [*(event.site for event in events[1:]), None]
     above = cache(lambda site: frozenset(callers(trace, site)))
-    for event, after in zip(events, next_sites, strict=True):
+    for event, after in zip(events, next_sites, strict=False):
         if isinstance(event, Call):
             site = event.site
             yield event, site != after and (after is None or site not in above(after))
