@@ -160,9 +160,16 @@ class TraceIndex:
     @cached_property
     def _producers(self) -> dict[int, list[Call]]:
         producers: dict[int, list[Call]] = defaultdict(list)
+        tensors = self.trace.tensors
         for call in self.calls:
+            returned = {access.tensor for access in call.outputs}
+            returned.update([state.tensor for state in call.states])
+            if not call.writes:
+                for number in returned:
+                    if tensors[number].created_by == call.index or self._changed(number, call):
+                        producers[number].append(call)
+                continue
             written = {write.tensor for write in call.writes}
-            returned = {access.tensor for access in call.outputs} | {state.tensor for state in call.states}
             for number in returned | written:
                 if number in written or self._changed(number, call):
                     producers[number].append(call)

@@ -1,15 +1,23 @@
-"""Checks the invariants of a `Trace` that comes from a file, or from a run that was cut short."""
+"""Checks the invariants of a `Trace` that comes from a file, or from a run that was cut short.
+
+A trace has millions of numbers. So the values of one field in all records are compared together, and only a field with
+a wrong number is gone through.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
-from itertools import pairwise
-from typing import Any, get_args, get_type_hints
+from itertools import chain
+from operator import attrgetter, lt
+from typing import Any, get_args, get_origin, get_type_hints
 
 from tensorlens.records.fields import bounds_of, references_of
-from tensorlens.records.model import Backward, Call, Event, Span, Trace
+from tensorlens.records.model import Backward, Call, Event, Trace
+
+_LARGEST = 2**64  # no number of a trace is larger: sequence numbers have 64 bits
 
 
 def validate(trace: Trace) -> list[str]:
@@ -20,13 +28,14 @@ def validate(trace: Trace) -> list[str]:
         if name not in ("failures", "overwrites"):  # whose records have no id
             problems += [f"{name[:-1]} {n} has id {record.id}" for n, record in enumerate(table) if record.id != n]
     sizes = {name: len(table) for name, table in tables.items()}
-    problems += _wrong_numbers(_records(trace), sizes)
-    problems += _wrong_numbers((site.span for site in trace.sites), sizes)
-    for before, event in pairwise(trace.events):
-        if before.index >= event.index:
-            problems.append(f"event {event.index} comes after event {before.index}")
+    for kind, records in _records(trace):
+        problems += _wrong_numbers(kind, records, sizes)
+    indices = [event.index for event in trace.events]
+    if not all(map(lt, indices, indices[1:])):
+        problems.append("events are not in order")
     for event in trace.events:
-        problems.extend(_check_event(event))
+        if type(event) is not Call or event.writes or event.nodes[0] > event.nodes[1]:
+            problems += _check_event(event)
     return problems
 
 
@@ -43,46 +52,61 @@ def _tables(trace: Trace) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def _wrong_numbers(records: Iterable[Any], sizes: dict[str, int]) -> list[str]:
-    """Lists the references to records that do not exist, and the numbers below their bound."""
-    problems = []
-    for record in records:
-        kind = record.__class__
-        references, bounds = _marks_of(kind)
-        for name, table in references:
-            value = getattr(record, name)
-            for number in value if type(value) is tuple else (value,):
-                if number is not None and not 0 <= number < sizes[table]:
-                    problems.append(f"{kind.__name__}.{name} is unknown {table[:-1]} {number}")
-        for name, bound in bounds:
-            if getattr(record, name) < bound:
-                problems.append(f"{kind.__name__}.{name} is {getattr(record, name)}")
-    return problems
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """The numbers of a field: each is at least `low`, and a position in `table` if that is not empty."""
+
+    name: str
+    several: bool  # a tuple of numbers
+    low: int
+    table: str
 
 
 @cache
-def _marks_of(record: type) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, int], ...]]:
-    return tuple(references_of(record).items()), tuple(bounds_of(record).items())
+def _numbers_in(kind: Any) -> tuple[_Numbers, ...]:
+    references, bounds = references_of(kind), bounds_of(kind)
+    return tuple(
+        _Numbers(name, get_origin(hint) is tuple, bounds.get(name, 0 if name in references else 1 - _LARGEST), table)
+        for name, hint in get_type_hints(kind).items()
+        for table in (references.get(name, ""),)
+        if hint is int or int in get_args(hint) or int in chain.from_iterable(map(get_args, get_args(hint)))
+    )
 
 
-def _records(trace: Trace) -> Iterator[Any]:
-    """Yields the trace and every record in it, except the spans of sites."""
-    waiting: list[Any] = [trace]
-    while waiting:
-        record = waiting.pop()
-        yield record
-        for name in _fields_with_records(record.__class__):
-            value = getattr(record, name)
-            if type(value) is tuple:
-                waiting.extend([item for item in value if is_dataclass(item)])
-            elif value is not None:
-                waiting.append(value)
+def _wrong_numbers(kind: Any, records: list[Any], sizes: dict[str, int]) -> Iterator[str]:
+    """Yields the references to records that do not exist, and the numbers that are too small or too large."""
+    for field in _numbers_in(kind):
+        values: Iterable[Any] = map(attrgetter(field.name), records)
+        found = set(chain.from_iterable(values) if field.several else values)
+        found.discard(None)
+        end = sizes[field.table] if field.table else _LARGEST
+        for number in {min(found), max(found)} if found else ():
+            if not field.low <= number < end:
+                wrong = f" unknown {field.table[:-1]}" if field.table else ""
+                yield f"{kind.__name__}.{field.name} is{wrong} {number}"
+
+
+def _records(trace: Trace) -> Iterator[tuple[Any, list[Any]]]:
+    """Yields each type of records with all records of it that are in the trace."""
+    found: dict[Any, list[Any]] = {Trace: [trace]}
+    while found:
+        within: dict[Any, list[Any]] = defaultdict(list)
+        for kind, records in found.items():
+            yield kind, records
+            for name, several in _fields_with_records(kind):
+                values: Iterable[Any] = map(attrgetter(name), records)
+                items = list(chain.from_iterable(values) if several else filter(None, values))
+                kinds = set(map(type, items))
+                for each in kinds:
+                    within[each] += items if len(kinds) == 1 else [item for item in items if type(item) is each]
+        found = within
 
 
 @cache
-def _fields_with_records(record: Any) -> tuple[str, ...]:
-    hints = get_type_hints(record)
-    return tuple(name for name, hint in hints.items() if hint is not Span and _names_record(hint))
+def _fields_with_records(kind: Any) -> tuple[tuple[str, bool], ...]:
+    """Returns the fields that hold records, and whether they hold several."""
+    hints = get_type_hints(kind)
+    return tuple((name, get_origin(hint) is tuple) for name, hint in hints.items() if _names_record(hint))
 
 
 def _names_record(hint: Any) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import cached_property
 
 from tensorlens.analysis.naming.bindings import names_at_end, names_of_modules, root_of
 from tensorlens.analysis.naming.code_text import code_text
@@ -34,12 +35,13 @@ class Names:
         self._trace = trace
         self._at_end = names_at_end(trace, self.syntax)
         self._in_modules = names_of_modules(trace)
-        self._recorded = RecordedNames(trace, self.syntax)
         self._owners = owners_of_gradients(trace)
         self._end_storages = {s.tensor: s.storage for s in trace.end.states if s.storage is not None}
         self._at_event: tuple[int, dict[int, str]] = (-1, {})  # the last event asked about: tensor -> operand
-        named = self._at_end.keys() | self._in_modules.keys() | self._recorded.last_stored
-        self._numbers = storage_numbers(trace, named)
+
+    @cached_property
+    def _recorded(self) -> RecordedNames:
+        return RecordedNames(self._trace, self.syntax)
 
     def display_name(self, tensor: int, at: int | None = None) -> str:
         """Returns the name of `tensor` as the line of event `at` would write it; never empty."""
@@ -99,6 +101,10 @@ class Names:
         return self._recorded.operands(event)
 
     # --- storages -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        return storage_numbers(self._trace, self._at_end.keys() | self._in_modules.keys() | self._recorded.last_stored)
 
     def mark(self, tensor: int) -> str:
         """Returns the mark of the tensor's storage, `#1`; "" if it has none."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.naming.stored_values import StoredValues, results_by_site
 from tensorlens.analysis.naming.syntax import Syntax, plain_name
-from tensorlens.records.model import Access, Call, Change, Failure, Region, Trace
+from tensorlens.records.model import Call, Change, Failure, Region, Trace
 
 
 class RecordedNames:
@@ -19,7 +20,6 @@ class RecordedNames:
     def __init__(self, trace: Trace, syntax: Syntax) -> None:
         self.assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name that it is stored under
         self.used: dict[int, dict[Scope, str]] = defaultdict(dict)  # tensor -> function -> first name it is read by
-        self.users: dict[int, set[int]] = defaultdict(set)  # tensor -> the sites of the calls that read it
         self.read: dict[Scope, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))  # function -> its names
         self._latest: dict[tuple[int, str, str], int] = {}  # (site, grad mode, name) -> the last tensor stored there
         self._trace = trace
@@ -51,45 +51,72 @@ class RecordedNames:
         """Returns whether the expression on the line is the call itself, not library code that makes the call."""
         return self._syntax.is_direct(self._trace.sites[call.site], call.op)
 
+    @cached_property
+    def users(self) -> dict[int, set[int]]:
+        """The sites of the calls that read each tensor."""
+        users: dict[int, set[int]] = defaultdict(set)
+        for event in self._trace.events:
+            if isinstance(event, Call):
+                for access in event.inputs:
+                    users[access.tensor].add(event.site)
+        return users
+
     def _read_events(self) -> None:
         calls = list(_with_last_of_line(self._trace))
+        kinds: dict[tuple[int, str, int, int], _Expression] = {}
+        used, assigned, latest = self.used, self.assigned, self._latest
         for call, _ in calls:
-            site = self._trace.sites[call.site]
-            for access in call.inputs:
-                self.users[access.tensor].add(call.site)
-            for access, name in zip(call.inputs, self.operands(call), strict=False):
-                if name:
-                    self.used[access.tensor].setdefault(place_of(site)[:2], name)
-                    self.read[site.span.file, site.function][name].add(access.tensor)
-            for access, name in self._named_outputs(call):
-                self._assign(access.tensor, call.index, name, (call.site, call.mode))
+            inputs, outputs = call.inputs, call.outputs
+            key = call.site, call.op, len(inputs), len(outputs)
+            kind = kinds.get(key)
+            if kind is None:
+                kind = kinds[key] = self._expression(call)
+            for position, name, tensors in kind.read:
+                tensor = inputs[position].tensor
+                used[tensor].setdefault(kind.scope, name)
+                tensors.add(tensor)
+            for access, name in zip(outputs, kind.stored, strict=False):
+                assigned[access.tensor].setdefault(call.index, name)
+                latest[call.site, call.mode, name] = access.tensor
         stored = StoredValues(self._trace, self.read)
         modules = _module_variables(self._trace)
         for number, runs in results_by_site(self._trace, calls, self.is_direct).items():
             if not modules.intersection(self._trace.sites[number].targets):
                 for tensor, event, name in stored.named(number, runs):
-                    self._assign(tensor, event, name, (number, ""))
+                    assigned[tensor].setdefault(event, name)
+                    latest[number, "", name] = tensor
 
-    def _assign(self, tensor: int, event: int, name: str, place: tuple[int, str]) -> None:
-        self.assigned[tensor].setdefault(event, name)
-        self._latest[*place, name] = tensor
+    def _expression(self, call: Call) -> _Expression:
+        """Returns the names that the line of a call reads and stores, and notes that it reads them."""
+        site = self._trace.sites[call.site]
+        read = self.read[site.span.file, site.function]
+        operands = zip(range(len(call.inputs)), self.operands(call), strict=False)
+        named = tuple((position, name, read[name]) for position, name in operands if name)
+        return _Expression(place_of(site)[:2], named, tuple(self._stored_names(call)))
 
-    def _named_outputs(self, call: Call) -> Iterable[tuple[Access, str]]:
-        """Returns the outputs of a call with the names that its line stores them under.
+    def _stored_names(self, call: Call) -> Sequence[str]:
+        """Returns the names that the line of a call stores its outputs under, in their order.
 
         There are none if library code made the call.
         """
         site, outputs = self._trace.sites[call.site], call.outputs
         if call.op == "Tensor.unbind" and (names := self._syntax.unpacked(site)):
-            return zip(outputs, names * len(outputs) if len(names) == 1 else names, strict=False)
+            return names * len(outputs) if len(names) == 1 else names
         if not site.targets or not outputs or not self.is_direct(call):
             return ()
         names = _spread(site.targets, len(outputs))
         if len(outputs) == len(names):
-            return zip(outputs, names, strict=True)
-        if len(names) == 1:
-            return [(access, f"{names[0]}[{position}]") for position, access in enumerate(outputs)]
-        return ()
+            return names
+        return [f"{names[0]}[{position}]" for position in range(len(outputs))] if len(names) == 1 else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Expression:
+    """What is the same for every call of one op at one site: the function, and the names of inputs and of outputs."""
+
+    scope: Scope
+    read: tuple[tuple[int, str, set[int]], ...]  # position of the input, its name, all tensors that are read by it
+    stored: tuple[str, ...]
 
 
 def _module_variables(trace: Trace) -> set[str]:
@@ -119,7 +146,8 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
     above = cache(lambda site: frozenset(callers(trace, site)))
     for event, after in zip(events, next_sites, strict=False):
         if isinstance(event, Call):
-            yield event, event.site != after and (after is None or event.site not in above(after))
+            site = event.site
+            yield event, site != after and (after is None or site not in above(after))
 
 
 def _spread(targets: tuple[str, ...], size: int) -> tuple[str, ...]:

@@ -126,8 +126,11 @@ def results_by_site(
     own expression makes.
     """
     results: dict[int, list[LineResults]] = defaultdict(list)
-    run = LineResults()
+    run: LineResults | None = None
     for call, last in calls:
+        if last and run is None and (not trace.sites[call.site].targets or is_direct(call)):
+            continue  # a line with this one call, which needs no evidence
+        run = run or LineResults()
         run.used.update(access.tensor for access in call.inputs)
         made = [access.tensor for access in call.outputs if trace.tensors[access.tensor].created_by == call.index]
         run.made.update(dict.fromkeys(made, call))
@@ -135,5 +138,5 @@ def results_by_site(
             run.value = tuple(made) if len(made) == len(call.outputs) else ()
             if trace.sites[call.site].targets and not is_direct(call):
                 results[call.site].append(run)
-            run = LineResults()
+            run = None
     return results

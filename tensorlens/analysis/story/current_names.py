@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
@@ -26,14 +26,15 @@ class CurrentNames:
         self._trace = trace
         self.names = names
         self._stored: dict[tuple[Scope, str], list[tuple[int, int]]] = defaultdict(list)  # -> (event, tensor), in order
+        self._sites = {event.index: event.site for event in trace.events}
+        scopes = cache(lambda site: ("", "") if site is None else place_of(trace.sites[site])[:2])
         for tensor, named in names.stores.items():
             for index, name in named.items():
-                self._stored[self._scope(index), name].append((index, tensor))
+                self._stored[scopes(self._sites.get(index)), name].append((index, tensor))
         for stores in self._stored.values():
             stores.sort()
-        self._stored_pairs = {key: set(stores) for key, stores in self._stored.items()}
-        self._stored_tensors = {key: {tensor for _, tensor in stores} for key, stores in self._stored.items()}
-        self._store_lines = {key: {self._line(at) for at, _ in stores} for key, stores in self._stored.items()}
+        self._stored_tensors = cache(self._tensors_stored)
+        self._store_lines = cache(self._lines_that_store)
         self._bindings = cache(_bindings)
 
     def name(self, tensor: int, at: int) -> str | None:
@@ -66,16 +67,14 @@ class CurrentNames:
         if not last:
             return not bindings or any(binding.may_have_run(0, line) for binding in bindings)
         index = stores[last - 1][0]
-        since, recorded = self._line(index), self._store_lines[scope, root]
+        since, recorded = self._line(index), self._store_lines((scope, root))
         others = [b.value for b in bindings if b.may_have_run(since, line) and b.line not in recorded]
         made = self._made(tensor)
         if made is not None:
             others = [
                 b.value for b in bindings if b.may_have_run(since, line) and b.line not in recorded and b.fits(made)
             ]
-        if (
-            root == name and (index, tensor) in self._stored_pairs[scope, root]
-        ):  # `for row in table` stores several at one event
+        if root == name and _is_in((index, tensor), stores):  # `for row in table` stores several at one event
             return all(value == root or (value and self._may_refer(value, tensor, at)) for value in others)
         later = name in self.names.all_names(tensor)  # some line gave it that name
         return any(later if value in (None, root) else self._may_refer(value or "", tensor, at) for value in others)
@@ -94,8 +93,14 @@ class CurrentNames:
     def _may_refer(self, value: str, tensor: int, at: int) -> bool:
         """Returns whether the variable `value`, which a line gave another name, may have referred to the tensor."""
         scope = self._scope(at)
-        stored = self._stored_tensors.get((scope, value))
-        return stored is None or tensor in stored
+        return (scope, value) not in self._stored or tensor in self._stored_tensors((scope, value))
+
+    def _tensors_stored(self, key: tuple[Scope, str]) -> set[int]:
+        return {tensor for _, tensor in self._stored[key]}
+
+    def _lines_that_store(self, key: tuple[Scope, str]) -> set[int]:
+        sites = {self._sites.get(at) for at, _ in self._stored[key]}
+        return {0 if site is None else self._trace.sites[site].span.line for site in sites}
 
     def _made(self, tensor: int) -> Span | None:
         """Returns the expression that made a tensor."""
@@ -104,14 +109,17 @@ class CurrentNames:
         return None if event is None or event.site is None else self._trace.sites[event.site].span
 
     def _scope(self, index: int) -> Scope:
-        event = self._trace.event(index)
-        site = None if event is None else event.site
+        site = self._sites.get(index)
         return ("", "") if site is None else place_of(self._trace.sites[site])[:2]
 
     def _line(self, index: int | None) -> int:
-        event = self._trace.event(index)
-        site = None if event is None else event.site
+        site = None if index is None else self._sites.get(index)
         return 0 if site is None else self._trace.sites[site].span.line
+
+
+def _is_in(pair: tuple[int, int], ordered: list[tuple[int, int]]) -> bool:
+    at = bisect_left(ordered, pair)
+    return at < len(ordered) and ordered[at] == pair
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,15 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeGuard
 
 from tensorlens.analysis.naming.blocks import Blocks, Statement
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.trace_index import has_event
-from tensorlens.records.model import Backward, Call, GradMode, Site, Trace
+from tensorlens.records.model import Backward, Call, Event, GradMode, Site, Trace
+
+_HEADS = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -81,8 +84,7 @@ class LineRuns:
 
     def _computations(self) -> dict[ast.stmt, int]:
         """Counts the runs of each statement with an expression that is one op and that every run computes."""
-        events = (e for e in self._trace.events if isinstance(e, Call | Backward))
-        counts = Counter((event.site, event.op) for event in events if not _is_call_as_well(event))
+        counts = Counter((event.site, event.op) for event in self._trace.events if _is_computation(event))
         counts |= Counter({(total.site, total.op): total.count for total in self._trace.totals})
         for failure in self._trace.failures:
             if failure.site is not None and failure.op is not None and not has_event(self._trace, failure):
@@ -98,19 +100,21 @@ class LineRuns:
         """Counts for each statement the runs that certainly began among the recorded events: a minimum."""
         begun: Counter[ast.stmt] = Counter()
         last: dict[Scope, tuple[int, Statement]] = {}  # function -> its last event and statement
+        place = cache(lambda site: (self._statement(site), self._scope(site), self._outer(site)))
         for event in self._trace.events:
             if not isinstance(event, Call | Backward | GradMode):
                 continue
-            statement, scope = self._statement(event.site), self._scope(event.site)
+            statement, scope, outer = place(event.site)
             if statement is None or scope in self._mixed:  # another thread may have run the line before
                 continue
             when, before = last.get(scope, (-1, None))
-            left = any(last[outer][0] > when for outer in self._outer(event.site) if outer in last)
+            left = bool(outer) and any(last[each][0] > when for each in outer if each in last)
             again = before is None or left or (before is not statement and scope not in self._recursive)
-            if statement.is_with or statement.is_for:
+            if isinstance(statement.node, _HEADS):
                 inside = before is not None and any(around is statement for around in before.around())
                 again = again and inside if statement.is_for else again and (left or not inside)
-            begun[statement.node] += again
+            if again:
+                begun[statement.node] += 1
             last[scope] = event.index, statement
         return begun
 
@@ -131,9 +135,12 @@ class LineRuns:
         return recursive
 
 
-def _is_call_as_well(event: Call | Backward) -> bool:
-    """Returns whether an event is a backward pass of `autograd.grad`, whose call is an event too."""
-    return isinstance(event, Backward) and event.op == "autograd.grad" and not event.failed
+def _is_computation(event: Event) -> TypeGuard[Call | Backward]:
+    """Returns whether an event is a run of an expression: not a backward pass of `autograd.grad`, whose call is an
+    event too."""
+    if isinstance(event, Call):
+        return True
+    return isinstance(event, Backward) and (event.op != "autograd.grad" or event.failed)
 
 
 def _is_inner(site: Site) -> bool:

@@ -71,6 +71,8 @@ class Phrases:
         """Returns the storages that the calls changed, as far as they belong to parameters, gradients, or tensors that
         have a name at the end."""
         written = {write.tensor for event in events if isinstance(event, Call) for write in event.writes}
+        if not written:
+            return set()
         storages = {self._names.storage_of(tensor) for tensor in written}
         return {storage for storage in storages if storage is not None and storage in self._lasting_storages}
 

@@ -23,7 +23,15 @@ MAX_FACTS = 6
 _IMPORT = re.compile(r"\s*(import\s|from\s+\S+\s+import\b)[^;]*$")
 _Mark = tuple[int, str, str]  # site, op and grad mode of an event
 _Statement = tuple[int, int]  # line and column of its beginning
-_Kind = tuple[_Statement, frozenset[_Mark]]  # two visits of the same kind did the same
+
+
+@dataclass(slots=True, eq=False)
+class _Kind:
+    """A statement, and the marks of the events of a visit to it. Two visits of the same kind did the same."""
+
+    statement: _Statement
+    marks: frozenset[_Mark]
+    longer: dict[_Mark, _Kind] = field(default_factory=dict)  # the kind with one mark more
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +73,9 @@ class _Visit:
 
     place: Place
     events: list[Event]
-    marks: set[_Mark]
-    statement: _Statement
-
-    @property
-    def kind(self) -> _Kind:
-        return self.statement, frozenset(self.marks)
+    kind: _Kind
+    sites: set[int] = field(default_factory=set)  # of its calls and backward passes
+    last: int | None = None  # the site of the last of them
 
 
 @dataclass(slots=True)
@@ -88,8 +93,9 @@ def _rows(trace: Trace, names: Names) -> dict[Place, Row]:
     lines: dict[Place, _Line] = defaultdict(_Line)
     for number, visit in enumerate(visits):
         line = lines[visit.place]
+        if visit.kind not in line.visits:
+            line.sites |= {mark[0] for mark in visit.kind.marks}
         line.visits[visit.kind] = number
-        line.sites |= {mark[0] for mark in visit.marks}
     _add_phrases(visits, lines, Phrases(trace, names))
     _add_failures(trace, lines)
     runs = LineRuns(trace, names)
@@ -107,11 +113,11 @@ def _rows(trace: Trace, names: Names) -> dict[Place, Row]:
 
 def _facts_of(line: _Line) -> list[LineEvent]:
     """Returns the facts of a line, in the order of its statements."""
-    statements = sorted({statement for statement, _ in line.facts})
+    statements = sorted({kind.statement for kind in line.facts})
     return [
         fact
         for statement in statements
-        for fact in _latest(facts for kind, facts in line.facts.items() if kind[0] == statement)
+        for fact in _latest(facts for kind, facts in line.facts.items() if kind.statement == statement)
     ]
 
 
@@ -153,28 +159,56 @@ def _visits(trace: Trace, names: Names) -> list[_Visit]:
     again."""
     visits: list[_Visit] = []
     visit: _Visit | None = None
-    place = cache(lambda site: place_of(trace.sites[site]))
+    kinds = _Kinds()
+    begin = cache(
+        lambda site: (place_of(trace.sites[site]), kinds.empty(names.syntax.parts.statement(trace.sites[site])))
+    )
     for event in trace.events:
-        if event.site is None or isinstance(event, Gap | Change) or _is_not_shown(event):
+        site = event.site
+        if site is None or (isinstance(event, Gap | Change | Region) and not _is_shown(event)):
             continue
-        here, mark = place(event.site), (event.site, *_kind_of(event))
-        statement = names.syntax.parts.statement(trace.sites[event.site])
-        again = visit is not None and mark in visit.marks and _is_direct(trace, names, event)
-        again = again or (visit is not None and _begins_again(trace, names, visit, event))
-        if visit is None or again or (visit.place, visit.statement) != (here, statement):
-            visit = _Visit(here, [], set(), statement)
+        here, kind = begin(site)
+        mark = (site, *_kind_of(event))
+        if (
+            visit is None
+            or visit.kind.statement != kind.statement
+            or visit.place != here
+            or (mark in visit.kind.marks and _is_direct(trace, names, event))
+            or (visit.last != site and site in visit.sites and _begins_again(trace, names, event))
+        ):
+            visit = _Visit(here, [event], kinds.with_mark(kind, mark))
             visits.append(visit)
-        visit.marks.add(mark)
-        visit.events.append(event)
+        else:
+            visit.kind = kinds.with_mark(visit.kind, mark)
+            visit.events.append(event)
+        if isinstance(event, Call | Backward):
+            visit.last = site
+            visit.sites.add(site)
     return visits
 
 
-def _begins_again(trace: Trace, names: Names, visit: _Visit, event: Event) -> bool:
-    """Returns whether a line begins again: an expression of it runs a second time, after another one."""
-    sites = [earlier.site for earlier in visit.events if isinstance(earlier, Call | Backward)]
-    if not isinstance(event, Call | Backward) or event.site not in sites or sites[-1] == event.site:
-        return False
-    return not names.syntax.parts.is_repeated(trace.sites[event.site])
+class _Kinds:
+    """Makes one object for each kind of visit, so that the kinds of many visits are compared quickly."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[_Statement, frozenset[_Mark]], _Kind] = {}
+
+    def empty(self, statement: _Statement) -> _Kind:
+        return self._kind(statement, frozenset())
+
+    def with_mark(self, kind: _Kind, mark: _Mark) -> _Kind:
+        longer = kind.longer.get(mark)
+        if longer is None:
+            longer = kind.longer[mark] = self._kind(kind.statement, kind.marks | {mark})
+        return longer
+
+    def _kind(self, statement: _Statement, marks: frozenset[_Mark]) -> _Kind:
+        return self._kinds.setdefault((statement, marks), _Kind(statement, marks))
+
+
+def _begins_again(trace: Trace, names: Names, event: Event) -> bool:
+    """Returns whether a line begins again when one of its expressions runs a second time, after another one."""
+    return isinstance(event, Call | Backward) and not names.syntax.parts.is_repeated(trace.sites[event.site])
 
 
 def _is_direct(trace: Trace, names: Names, event: Event) -> bool:
@@ -183,8 +217,8 @@ def _is_direct(trace: Trace, names: Names, event: Event) -> bool:
     return isinstance(event, Call) and not event.within and names.syntax.is_direct(trace.sites[event.site], event.op)
 
 
-def _is_not_shown(event: Event) -> bool:
-    return isinstance(event, Region) and not (event.entering and event.name in REGION_TEXTS)
+def _is_shown(event: Gap | Change | Region) -> bool:
+    return isinstance(event, Region) and event.entering and event.name in REGION_TEXTS
 
 
 def _kind_of(event: Event) -> tuple[str, str]:

@@ -4,6 +4,7 @@ storage."""
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 
 from tensorlens.analysis.states import states_of
 from tensorlens.analysis.story.current_names import CurrentNames
@@ -14,12 +15,33 @@ _LISTED = 3
 
 
 class StorageUsers:
-    """Indexes the tensors that calls used in each storage, with the event of their first use there."""
+    """Indexes the tensors that calls used in each storage, with the event of their first use there.
+
+    Only a write asks for it.
+    """
 
     def __init__(self, trace: Trace) -> None:
-        self.first_use: dict[int, dict[int, int]] = defaultdict(dict)  # storage -> tensor -> event
-        self.first_parameter: dict[int, int] = {}  # storage -> the first event that used a parameter in it
-        self.last_use = _last_uses(trace)
+        self._trace = trace
+
+    @property
+    def first_use(self) -> dict[int, dict[int, int]]:
+        """The tensors of each storage, each with the event."""
+        return self._first_uses[0]
+
+    @property
+    def first_parameter(self) -> dict[int, int]:
+        """The first event that used a parameter in each storage."""
+        return self._first_uses[1]
+
+    @cached_property
+    def last_use(self) -> dict[int, int]:
+        return _last_uses(self._trace)
+
+    @cached_property
+    def _first_uses(self) -> tuple[dict[int, dict[int, int]], dict[int, int]]:
+        trace = self._trace
+        uses: dict[int, dict[int, int]] = defaultdict(dict)
+        parameters: dict[int, int] = {}
         storages: dict[int, int] = {}  # tensor -> the storage in its last recorded state
         for event in trace.events:
             if not isinstance(event, Call):
@@ -29,9 +51,10 @@ class StorageUsers:
                 tensor = trace.tensors[access.tensor]
                 storage = storages.get(access.tensor, tensor.storage)
                 if storage is not None:
-                    self.first_use[storage].setdefault(access.tensor, event.index)
+                    uses[storage].setdefault(access.tensor, event.index)
                     if tensor.type == "Parameter":
-                        self.first_parameter.setdefault(storage, event.index)
+                        parameters.setdefault(storage, event.index)
+        return uses, parameters
 
 
 class TensorsBefore:

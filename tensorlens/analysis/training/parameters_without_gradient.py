@@ -95,6 +95,8 @@ def _sites_before_steps(training: Training, numbers: set[int]) -> set[int]:
 def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
     """Yields where the path ends, for each of the tensors that calls used and that no root was computed from."""
     facts = training.facts
+    if not numbers:
+        return
     computed_from: dict[int, frozenset[int]] = {number: frozenset((number,)) for number in numbers}
     ends: dict[int, _End] = {}
     for call in facts.calls:
@@ -122,7 +124,7 @@ def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:
     """Maps tensors to the call that detached their values, if these values left torch afterwards."""
     constant: dict[int, Cut] = {}
     cuts: dict[int, Cut] = {}
-    for call in facts.calls:
+    for call in facts.calls if ends else ():
         source = call.inputs[0].tensor if call.inputs and not call.within else None
         cut = constant.get(source or 0)
         if cut is None and source in ends and call.op not in OPS_LEAVING_TORCH:

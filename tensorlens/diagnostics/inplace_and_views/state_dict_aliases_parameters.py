@@ -17,6 +17,8 @@ CODE = "state-dict-aliases-parameters"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
+    if not any(site.through in ("Module.load_state_dict", "Module.state_dict") for site in facts.trace.sites):
+        return
     reported: set[tuple[int, int]] = set()
     for site, group in groupby(facts.calls, key=lambda call: call.site):
         if facts.trace.sites[site].through != "Module.load_state_dict":

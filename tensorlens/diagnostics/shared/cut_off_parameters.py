@@ -39,6 +39,8 @@ def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagn
     stepped = _stepped(training)
     reported = {call.op for _, call, _ in missing_gradients(facts)}
     cut_off = [end for end in _path_ends_of(training, stepped) if chosen(end.cut) and end.cut.call.op not in reported]
+    if not cut_off:
+        return
     whole = [end for end in cut_off if end.number not in training.had_gradient]
     sites = {end.cut.call.site for end in whole}
     moved = {call.site for call in facts.calls if call.op == DATA_SET}

@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 from tensorlens.analysis.code_around import statement_at
@@ -54,9 +55,13 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 def _by_line(facts: TraceIndex) -> dict[object, list[Call]]:
     """Returns the recorded calls that made a result, by line. Lines that ran fewer than `FEWEST` times are left out."""
     lines: dict[object, list[Call]] = defaultdict(list)
+    place = cache(lambda site: place_of(facts.trace.sites[site]))
     for call in facts.calls:
-        if call.mode == "grad" and any(s.requires_grad and not s.is_leaf for s in call.states) and _made(call):
-            lines[place_of(facts.trace.sites[call.site])].append(call)
+        if call.mode == "grad" and (call.outputs or call.writes):
+            for state in call.states:
+                if state.requires_grad and not state.is_leaf:
+                    lines[place(call.site)].append(call)
+                    break
     return {line: calls for line, calls in lines.items() if len(calls) >= FEWEST}
 
 
@@ -66,16 +71,23 @@ def _made(call: Call) -> list[int]:
 
 def _chain(facts: TraceIndex, calls: list[Call]) -> _Chain | None:
     """Returns the last calls of a line, as far back as each depends on the one of the round before."""
-    site = calls[-1].site
-    rounds = list({facts.times_run(site, call.index)[0]: call for call in calls if call.site == site}.values())
-    chain = [rounds[-1]]
-    for call in reversed(rounds[:-1]):
-        if not _carries(facts, call, chain[-1]):
+    chain: list[Call] = []
+    for call in _rounds(facts, calls):
+        if chain and not _carries(facts, call, chain[-1]):
             break
         chain.append(call)
     if len(chain) < FEWEST:
         return None
     return _Chain(tuple(reversed(chain)), _added(facts, chain[0], chain[1]))
+
+
+def _rounds(facts: TraceIndex, calls: list[Call]) -> Iterator[Call]:
+    """Yields the last call of each run of a site, the latest run first."""
+    site, latest = calls[-1].site, None
+    for call in reversed(calls):
+        if call.site == site and (run := facts.times_run(site, call.index)[0]) != latest:
+            latest = run
+            yield call
 
 
 def _carries(facts: TraceIndex, earlier: Call, later: Call) -> bool:
