@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_it_is_the_innermost_of_nested_calls_and_the_latest_of_equal_ones(seed: 
     for index in range(200):
         first = numbers.randrange(-1, 60)
         calls.append(_Call(index, (first, first + numbers.choice((0, 1, 1, 2, 3, 9, 40)))))
-    found = NodeCalls(calls)  # type: ignore[arg-type]
+    found: Any = NodeCalls(calls)  # type: ignore[arg-type]
     for sequence in range(-2, 105):
         for before in (0, 50, 133, 200):
             assert found.innermost(sequence, before) is _innermost(calls, sequence, before)
@@ -42,7 +43,7 @@ def test_it_is_the_innermost_of_nested_calls_and_the_latest_of_equal_ones(seed: 
 def test_a_search_does_not_read_the_other_calls() -> None:
     reads: list[int] = []
     calls = [_Call(index, (2 * index, 2 * index + 1 + index % 2), reads) for index in range(2_000)]
-    found = NodeCalls(calls)  # type: ignore[arg-type]
+    found: Any = NodeCalls(calls)  # type: ignore[arg-type]
     reads.clear()
     for call in calls:
         assert found.innermost(call.span[0], 2_000) is call
