@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise, takewhile, zip_longest
+from itertools import chain, pairwise, takewhile, zip_longest
 from sys import maxsize
 from typing import Literal
 
@@ -52,6 +52,8 @@ class _Runs:
         self._clocks = Clocks(trace)
         self._statement, self._scope = self._clocks.statement, self._clocks.scope
         self._ops = self._clocks.ops
+        self._before_loop = cache(self._events_before_loop)
+        self._counting = cache(self._events_counting)
         self._is_repeated = cache(lambda site: names_of(trace).syntax.parts.is_repeated(trace.sites[site]))
 
     def number(self, event: Call | Backward) -> RunNumber | None:
@@ -82,6 +84,12 @@ class _Runs:
 
         It is -1 for a loop that runs once, because it is at the top level and no other loop is around it.
         """
+        events = self._before_loop(loop, scope)
+        end = bisect_left(events, before)
+        return events[end - 1] if end else None
+
+    def _events_before_loop(self, loop: Statement, scope: Scope) -> list[int]:
+        """Lists the events of the statements that run each time before a loop of a function, in order."""
         passed: list[list[int]] = []
         statement: Statement | None = loop
         while statement is not None and (statement is loop or not isinstance(statement.node, LOOPS)):
@@ -95,8 +103,7 @@ class _Runs:
                 passed.append(self._clocks.called[scope])
                 break
             statement = outer
-        ends = [bisect_left(events, before) for events in passed]
-        return max((events[end - 1] for events, end in zip(passed, ends, strict=True) if end), default=None)
+        return sorted(chain.from_iterable(passed))
 
     def _clock(self, place: LoopPlace, event: Call | Backward) -> tuple[list[int], bool] | None:
         """Returns the events that count iterations up to `event`, and whether this iteration's comes after it."""
@@ -104,7 +111,7 @@ class _Runs:
         for at, node in enumerate(body_of(place.loop)):
             site, events = self._clocks.of.get(node, (-1, []))
             is_other = statement is None or statement.node is not node
-            is_before = is_other or event.index in events or self._clocks.is_inside(site, event.site)
+            is_before = is_other or _contains(events, event.index) or self._clocks.is_inside(site, event.site)
             if events and at <= place.at and is_before:
                 return events, False
             if events and (at > place.at or self._clocks.is_inside(event.site, site)):
@@ -198,7 +205,8 @@ class _Runs:
 
     def _run(self, event: Call | Backward, statement: Statement) -> RunNumber | None:
         """Returns the number of the run of a line that no known loop repeats."""
-        found = self._line_events(event, statement) if self._clocks.is_script else None
+        is_within = isinstance(event, Call) and bool(event.within)
+        found = self._counting(event.site, event.op, is_within) if self._clocks.is_script else None
         if found is None:
             return None
         events, later = found
@@ -213,30 +221,34 @@ class _Runs:
             return RunNumber("run", times + later)
         return RunNumber("call", times + later, function.rpartition("<locals>.")[2])
 
-    def _line_events(self, event: Call | Backward, statement: Statement) -> tuple[list[int], bool] | None:
-        """Returns events that count the runs of a line, one each, and whether this run's comes after `event`."""
-        site = self._trace.sites[event.site]
-        within = isinstance(event, Call) and bool(event.within)
-        if not within and self._clocks.syntax.is_direct(site, event.op):
-            return self._ops[event.site, event.op], False
-        if isinstance(event, Call) and event.within:
-            steps = [step.index for step in self._trace.inspection.steps if step.site == event.site]
-            return steps, False
-        if self._is_repeated(event.site) or statement.is_for:
+    def _events_counting(self, number: int, op: str, is_within: bool) -> tuple[list[int], bool] | None:
+        """Returns events that count the runs of a line, one each, and whether the one of a run comes after its calls
+        of `op`, which an optimizer's step makes if `is_within`."""
+        site, statement = self._trace.sites[number], self._statement(number)
+        if is_within:
+            return [step.index for step in self._trace.inspection.steps if step.site == number], False
+        if self._clocks.syntax.is_direct(site, op):
+            return self._ops[number, op], False
+        if statement is None or self._is_repeated(number) or statement.is_for:
             return None
         clock, events = self._clocks.of.get(statement.node, (-1, []))
-        if events and self._clocks.is_inside(event.site, clock):
+        if events and self._clocks.is_inside(number, clock):
             return events, True
         at = statement.block.index(statement.node)
         for node in _until_jump(statement.block[:at][::-1]):
             if node in self._clocks.of:
                 return self._clocks.of[node][1], False
-        own = self._ops[event.site, event.op]
+        own = self._ops[number, op]
         beside = (*_until_jump(statement.block[:at][::-1]), *_until_jump(statement.block[at + 1 :]))
         others = (self._ops[key] for node in beside for key in self._clocks.keys.get(node, ()))
         if not jumps(statement.node) and any(_alternate(own, other) for other in others):
             return own, False  # one run makes all calls of one line before those of the other
         return None
+
+
+def _contains(events: list[int], index: int) -> bool:
+    at = bisect_left(events, index)
+    return at < len(events) and events[at] == index
 
 
 def _until_jump(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:

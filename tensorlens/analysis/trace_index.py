@@ -14,6 +14,7 @@ from functools import cached_property
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.naming.places import Scope, callers, place_of
+from tensorlens.analysis.node_calls import NodeCalls
 from tensorlens.analysis.statement_heads import head_of
 from tensorlens.analysis.states import StateHistory, states_of
 from tensorlens.records.failure_context import SavedTensor
@@ -203,13 +204,15 @@ class TraceIndex:
 
     def first_use(self, number: int) -> Call | None:
         """Returns the call that created a tensor, else the first that used it."""
-        made = self.creator(number)
-        if made is not None:
-            return made
+        return self.creator(number) or self._first_uses.get(number)
+
+    @cached_property
+    def _first_uses(self) -> dict[int, Call]:
+        uses: dict[int, Call] = {}
         for call in self.calls:
-            if any(access.tensor == number for access in (*call.inputs, *call.outputs)):
-                return call
-        return None
+            for access in (*call.inputs, *call.outputs):
+                uses.setdefault(access.tensor, call)
+        return uses
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -238,15 +241,11 @@ class TraceIndex:
 
     def call_of_node(self, sequence: int | None, before: int) -> Call | None:
         """Returns the innermost call that made the node with this sequence number."""
-        innermost: Call | None = None
-        for call in reversed(self.calls):
-            first, last = call.nodes
-            if sequence is not None and call.index < before and first <= sequence < last:
-                if innermost is None or (last - first) < (innermost.nodes[1] - innermost.nodes[0]):
-                    innermost = call
-                if last - first == 1:
-                    break
-        return innermost
+        return None if sequence is None else self._node_calls.innermost(sequence, before)
+
+    @cached_property
+    def _node_calls(self) -> NodeCalls:
+        return NodeCalls(self.calls)
 
     def saved_tensor(self, saved: SavedTensor, by: Call) -> int | None:
         """Returns the input or output of the call `by` that its node saved.
@@ -268,8 +267,8 @@ class TraceIndex:
     def mode_switch(self, before: int) -> GradMode | None:
         """Returns the switch, such as `no_grad`, that had turned gradient recording off at event `before`."""
         depth = 0
-        for event in reversed(self.events[: self.trace.position(before)]):
-            if not isinstance(event, GradMode):
+        for event in reversed(self._mode_switches):
+            if event.index >= before:
                 continue
             if not event.entering:
                 depth += 1
@@ -280,6 +279,10 @@ class TraceIndex:
             elif event.cause != "enable_grad":  # inside `inference_mode`, that changes nothing
                 return event
         return None
+
+    @cached_property
+    def _mode_switches(self) -> list[GradMode]:
+        return [event for event in self.events if isinstance(event, GradMode)]
 
 
 def is_result_slot(slot: str) -> bool:

@@ -1,72 +1,97 @@
-"""Graphs and modules that are deeper than what is read of them, or than Python's stack."""
+"""A failed backward pass is explained however deep in the graph its cause is, and the program does not notice."""
 
-from __future__ import annotations
-
+import os
+import signal
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 import torch
-from support.recording import traced
 
-from tensorlens.records.model import Call, Gap
-from tensorlens.records.source import text_of
-from tensorlens.tracer.isolation.module_tree import Limit, module_tensors
-from tensorlens.tracer.saved_tensors import graph
+import tensorlens
+from tensorlens.records.failure_context import SavedTensor
+from tensorlens.records.model import Gap, Trace
+from tensorlens.tracer.isolation.forked_copy import read_in_copy
+from tensorlens.tracer.saved_tensors.graph import MAX_NODES
 
-
-def failing() -> None:
-    y = torch.ones(3, requires_grad=True).exp()
-    z = y
-    for _ in range(30):
-        z = z * 1.5
-    y.add_(1)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        z.sum().backward()
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only here a process is copied without the program noticing")
 
 
-@pytest.mark.parametrize(("most", "gaps"), [(20, 1), (1_000, 0)])
-def test_a_failed_graph_that_is_not_read_to_its_end_is_a_gap(
-    monkeypatch: pytest.MonkeyPatch, most: int, gaps: int
-) -> None:
-    monkeypatch.setattr(graph, "MAX_NODES", most)
-    trace = traced(failing)
-    found = [event.reason for event in trace.events if isinstance(event, Gap)]
-    assert len(found) == gaps
-    assert all("the failed graph has more than" in reason for reason in found)
+def _overwritten_below(depth: int) -> Trace:
+    with tensorlens.trace() as run:
+        x = torch.ones(3, requires_grad=True)
+        saved = x.exp()
+        saved.add_(1)
+        y = saved
+        for _ in range(depth):
+            y = y * 1.5
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+    return run.trace()
 
 
-def test_a_module_deeper_than_the_stack_is_read() -> None:
-    module: torch.nn.Module = torch.nn.Linear(1, 1)
-    for _ in range(3_000):
-        outer = torch.nn.Module()
-        outer._modules["0"] = module
-        module = outer
-    assert [path for path, _ in module_tensors("m", module, Limit())] == [
-        "m" + "[0]" * 3_000 + ".weight",
-        "m" + "[0]" * 3_000 + ".bias",
-    ]
-    while module._modules:  # freed from outside: freeing the outermost first would recurse
-        module = module._modules.pop("0")  # type: ignore[assignment]
+def _saved(trace: Trace) -> tuple[SavedTensor, ...]:
+    (failure,) = trace.failures
+    return failure.saved
 
 
-def test_a_module_in_itself_is_read_once() -> None:
-    module = torch.nn.Module()
-    module.weight = torch.nn.Parameter(torch.ones(1))
-    module._modules["again"] = module
-    assert [path for path, _ in module_tensors("m", module, Limit())] == ["m.weight"]
+@linux
+def test_the_cause_is_found_below_more_nodes_than_the_process_itself_may_read() -> None:
+    trace = _overwritten_below(MAX_NODES + 1_000)
+    (saved,) = _saved(trace)
+    assert (saved.node, saved.slot, saved.expected, saved.found) == ("ExpBackward0", "result", 0, 1)
+    assert saved.sequence is not None
+    assert saved.storage is not None
+    assert not [event for event in trace.events if isinstance(event, Gap) and "failed graph" in event.reason]
 
 
-def test_a_call_below_many_frames_without_a_site_is_recorded() -> None:
-    """The sites of all frames around a call are found at its first line: a recursion would need their number again."""
+@linux
+def test_a_program_that_handles_the_end_of_its_processes_sees_no_other_and_gets_a_gap() -> None:
+    ended: list[int] = []
+    before = signal.signal(signal.SIGCHLD, lambda number, frame: ended.append(number))
+    try:
+        trace = _overwritten_below(MAX_NODES + 1_000)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert not ended
+    assert [event for event in trace.events if isinstance(event, Gap) and "failed graph" in event.reason]
 
-    def program(depth: int = sys.getrecursionlimit() // 2) -> None:
-        if depth:
-            program(depth - 1)
-        else:
-            torch.ones(2).mul(2)
 
-    trace = traced(program)
-    assert [event.op for event in trace.events if isinstance(event, Call)] == ["torch.ones", "Tensor.mul"]
-    (called,) = (site for site in trace.sites if "mul" in text_of(trace.sources[site.span.file], site.span))
-    outer = trace.sites[called.caller or 0]
-    assert text_of(trace.sources[outer.span.file], outer.span) == "program(depth - 1)"
+@linux
+def test_a_copy_returns_plain_data_and_runs_nothing_that_the_program_registered_for_its_forks() -> None:
+    forks: list[str] = []
+    os.register_at_fork(before=lambda: forks.append("before"), after_in_parent=lambda: forks.append("after"))
+    parent, interval = os.getpid(), sys.getswitchinterval()
+    children = Path(f"/proc/{parent}/task/{threading.get_native_id()}/children")
+    others = children.read_text()
+    assert read_in_copy(lambda: [(os.getpid() != parent, None, "text", list(forks))]) == [(True, None, "text", [])]
+    assert not forks
+    assert sys.getswitchinterval() == interval
+    assert children.read_text() == others
+
+
+@linux
+def test_a_copy_that_fails_gives_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    assert read_in_copy(lambda: 1 // 0) is None
+    assert read_in_copy(lambda: [object()]) is None
+    assert read_in_copy(lambda: os.kill(os.getpid(), signal.SIGKILL)) is None
+    assert capfd.readouterr() == ("", "")
+
+
+@linux
+def test_a_copy_is_made_while_another_thread_is_busy() -> None:
+    ended = threading.Event()
+
+    def count() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        assert [read_in_copy(lambda: sum(range(100_000))) for _ in range(3)] == [4_999_950_000] * 3
+    finally:
+        ended.set()
+        thread.join()

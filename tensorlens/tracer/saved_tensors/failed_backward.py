@@ -6,12 +6,14 @@ each with the sequence number of its node, which leads to the line that saved it
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 
 import torch
 
 from tensorlens.journal.rows import NONE, optional
+from tensorlens.tracer.isolation.forked_copy import read_in_copy
 from tensorlens.tracer.isolation.guard import reraise_user_error
 from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import isinf, isnan, numel, total
@@ -62,9 +64,13 @@ def failed_backward_nodes(
     try:
         if (nan := _NAN.search(message)) is not None:
             return _nan_rows(recorder, roots, nan, message)
-        rows.extend(_failing(recorder, in_order_of_execution(roots, inputs), older if FREED in message else 0))
-        if not any(row[-1] == message for row in rows) and is_cut(roots):
-            recorder.gap(f"the failed graph has more than {MAX_NODES} nodes: those further from its root were not read")
+        freed_below = older if FREED in message else 0
+        rows.extend(_failing(recorder, in_order_of_execution(roots, inputs), freed_below))
+        if is_cut(roots):  # the nodes that were read are then not the first in the order of execution, either
+            found = read_in_copy(lambda: _failing_of_all(recorder, roots, inputs, freed_below))
+            rows = rows if found is None else found
+            if not any(row[-1] == message for row in rows):
+                recorder.gap(f"the failed graph has more than {MAX_NODES} nodes: not all could be read")
     except Exception as error:  # ours: it must not replace the user's exception
         reraise_user_error(error)
         recorder.gap(f"the failed graph could not be read to its end ({type(error).__name__}: {error})")
@@ -175,6 +181,14 @@ def _from_message(message: str) -> list[SavedRow]:
     now, expected = (int(n) for n in versions.groups())
     sizes = tuple(int(n) for n in shape.group(1).split(",") if n.strip()) if shape else ()
     return [("", NONE, "", None, None, sizes, expected, now, "version", message)]
+
+
+def _failing_of_all(
+    recorder: Recorder, roots: list[torch.Tensor], inputs: Sequence[torch.Tensor], older: int
+) -> list[SavedRow]:
+    """Lists the failing saved tensors of a whole graph, however large: only a copy of the process may read that."""
+    with torch._C.DisableTorchFunction():
+        return list(_failing(recorder, in_order_of_execution(roots, inputs, math.inf), older))
 
 
 def _failing(recorder: Recorder, nodes: list[Node], older: int) -> Iterator[SavedRow]:

@@ -12,7 +12,7 @@ import torch
 
 from tensorlens.tracer.saved_tensors.unchecked import READS_DATA, Unchecked
 
-MAX_NODES = 20_000
+MAX_NODES = 20_000  # freeing a chain of more whose nodes Python has read can overflow the stack
 LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: its sequence number is 2**64 - 1
 
 
@@ -30,7 +30,7 @@ class Node(Protocol):
     def __call__(self, *gradients: torch.Tensor) -> object: ...
 
 
-def nodes_of(roots: Sequence[torch.Tensor]) -> Iterator[Node]:
+def nodes_of(roots: Sequence[torch.Tensor], limit: float = MAX_NODES) -> Iterator[Node]:
     """Finds the nodes below `roots`, breadth first, each once."""
     queue: deque[Node] = deque()
     for root in roots:
@@ -40,7 +40,7 @@ def nodes_of(roots: Sequence[torch.Tensor]) -> Iterator[Node]:
         except RuntimeError:  # a view invalidated by a write to its base
             continue
     seen = set(queue)
-    while queue and len(seen) < MAX_NODES:
+    while queue and len(seen) < limit:
         node = queue.popleft()
         yield node
         for following, _ in node.next_functions:
@@ -57,13 +57,15 @@ def is_cut(roots: Sequence[torch.Tensor]) -> bool:
     )
 
 
-def in_order_of_execution(roots: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor] = ()) -> list[Node]:
+def in_order_of_execution(
+    roots: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor] = (), limit: float = MAX_NODES
+) -> list[Node]:
     """Returns the nodes below `roots` in the order in which the engine runs them.
 
     Of the nodes whose users have all run, the engine takes the one made last. With `inputs`, only the nodes that lead
     to those tensors are returned.
     """
-    nodes = list(nodes_of(roots))
+    nodes = list(nodes_of(roots, limit))
     users = Counter(following for node in nodes for following, _ in node.next_functions)
     ready = [(-node._sequence_nr(), place, node) for place, node in enumerate(nodes) if not users[node]]
     heapq.heapify(ready)
