@@ -32,6 +32,7 @@ enum { STORAGE_ROW = 10, TENSOR_ROW = 11 };             /* as in journal/row_buf
 static PyObject *s_shape, *s_dtype, *s_device, *s_sweep, *s_find_template, *s_entry, *s_finish,
     *s_note_exception, *s_is_watched;
 static PyObject *data_ptr; /* the original `Tensor.data_ptr` */
+static PyObject *is_mode_enabled, *pop_mode, *push_mode; /* PyTorch's functions on the stack of modes */
 
 /* --- what PyTorch says of a tensor --------------------------------------------------------------------------------- */
 
@@ -482,6 +483,7 @@ typedef struct {
     Numbers *numbers;
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *only_cpu;
     PyObject *sharers, *texts; /* of `TensorIds` and tensor_ids.py */
+    PyObject *handle;          /* PyTorch's `handle_torch_function` */
     Template **templates; /* BUCKETS of them */
     Py_ssize_t template_count;
     int64_t *run; /* of MAX_RUN numbers: compact calls that are not in the rows yet, see `settle` */
@@ -1321,6 +1323,92 @@ fast_path_call(PyObject *callable, PyObject *const *arguments, size_t flags, PyO
     return PyObject_Vectorcall(self->fallback, arguments, flags, names);
 }
 
+/* --- a Python function of PyTorch that gives its call to the mode ------------------------------------------------------ */
+
+/* Returns what PyTorch's `handle_torch_function` passes on as the types; NULL without an exception if an argument may
+   have a `__torch_function__` of its own. */
+static PyObject *
+types_of(FastPath *self, PyObject *relevant)
+{
+    int plain = 0;
+    for (Py_ssize_t n = 0; n < PyTuple_GET_SIZE(relevant); n++) {
+        PyObject *value = PyTuple_GET_ITEM(relevant, n), *kind = (PyObject *)Py_TYPE(value);
+        plain |= kind == self->tensor;
+        if (!is_tensor(self, value) && PySet_Contains(self->atoms, kind) != 1)
+            return NULL;
+    }
+    return plain ? PyTuple_Pack(1, self->tensor) : PyTuple_New(0);
+}
+
+/* Returns the keyword arguments of a call, `count` positional ones before them, as a dict. */
+static PyObject *
+keywords_of(PyObject *const *arguments, Py_ssize_t count, PyObject *names)
+{
+    PyObject *keywords = PyDict_New();
+    for (Py_ssize_t n = 0; keywords != NULL && names != NULL && n < PyTuple_GET_SIZE(names); n++)
+        if (PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, n), arguments[count + n]) < 0)
+            Py_CLEAR(keywords);
+    return keywords;
+}
+
+/* Makes a call with this mode off the stack, as PyTorch does. NULL without an exception: another mode is innermost. */
+static PyObject *
+call_below_mode(FastPath *self, PyObject *const *call)
+{
+    PyObject *mode = PyObject_CallNoArgs(pop_mode), *result = NULL, *kind, *error, *traceback;
+    if (mode == NULL)
+        return NULL;
+    if (mode == (PyObject *)self)
+        result = fast_path_call((PyObject *)self, call, 4, NULL);
+    PyErr_Fetch(&kind, &error, &traceback);
+    PyObject *done = PyObject_CallOneArg(push_mode, mode);
+    if (done != NULL)
+        PyErr_Restore(kind, error, traceback);
+    else
+        Py_CLEAR(result);
+    Py_XDECREF(done);
+    Py_DECREF(mode);
+    return result;
+}
+
+/* Returns whether a function is one of PyTorch's wrappers, such as `Tensor.__rsub__`: these have a `__wrapped__`. They may
+   answer NotImplemented to the mode, and are asked again then. */
+static int
+is_wrapper(PyObject *func)
+{
+    PyObject *dict = PyFunction_Check(func) ? ((PyFunctionObject *)func)->func_dict : NULL;
+    return dict != NULL && PyDict_GET_SIZE(dict) > 0;
+}
+
+/* Does what PyTorch's `handle_torch_function` does, which a Python function of PyTorch calls with itself, the arguments
+   that may have a `__torch_function__`, and all arguments. That function itself takes the calls that are for other
+   modes or for such arguments, too. */
+static PyObject *
+handle_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names)
+{
+    PyObject *types = NULL, *args = NULL, *kwargs = NULL, *result = NULL;
+    if (count >= 2 && PyTuple_CheckExact(arguments[1]) && !is_wrapper(arguments[0])
+        && truth(PyObject_CallNoArgs(is_mode_enabled)) == 1)
+        types = types_of(self, arguments[1]);
+    if (types != NULL && (args = PyTuple_New(count - 2)) != NULL) {
+        for (Py_ssize_t n = 2; n < count; n++)
+            PyTuple_SET_ITEM(args, n - 2, Py_NewRef(arguments[n]));
+        kwargs = keywords_of(arguments, count, names);
+    }
+    if (kwargs != NULL) {
+        PyObject *call[] = {arguments[0], types, args, kwargs};
+        result = call_below_mode(self, call);
+        if (result == Py_NotImplemented)
+            Py_CLEAR(result);
+    }
+    Py_XDECREF(types);
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
+    if (result == NULL && !PyErr_Occurred())
+        return PyObject_Vectorcall(self->handle, arguments, count, names);
+    return result;
+}
+
 /* --- the type ------------------------------------------------------------------------------------------------------- */
 
 static PyObject **
@@ -1367,13 +1455,13 @@ create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"recorder", "fallback", "call_python", "tensor_ids", "call_kinds", "codes", "rows",
                             "slow_path_reasons", "watched", "guarded", "known", "blocks", "numbers", "atoms", "risks",
-                            "note_risk", "tensor", "parameter", "only_cpu", "sharers", "texts", NULL};
-    PyObject *m[21];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!OOOOO!O!", names, &m[0], &m[1], &m[2], &m[3],
+                            "note_risk", "tensor", "parameter", "only_cpu", "sharers", "texts", "handle", NULL};
+    PyObject *m[22];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!OOOOO!O!O", names, &m[0], &m[1], &m[2], &m[3],
                                      &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyList_Type, &m[6], &PySet_Type, &m[7],
                                      &PySet_Type, &m[8], &PyList_Type, &m[9], &TableType, &m[10], &TableType, &m[11],
                                      &NumbersType, &m[12], &PySet_Type, &m[13], &PyDict_Type, &m[14], &m[15], &m[16],
-                                     &m[17], &m[18], &PyDict_Type, &m[19], &PyDict_Type, &m[20]))
+                                     &m[17], &m[18], &PyDict_Type, &m[19], &PyDict_Type, &m[20], &m[21]))
         return NULL;
     if (torch.version_counter == NULL)
         return PyErr_Format(PyExc_RuntimeError, "bind() was not called");
@@ -1406,6 +1494,7 @@ static PyMethodDef methods[] = {
     {"find", (PyCFunction)find_method, METH_O, "Returns the id of a known tensor, or None."},
     {"entry", (PyCFunction)entry_method, METH_O, "Returns the entry of a known tensor, or None."},
     {"add", (PyCFunction)add_method, METH_O, "Gives an id to a new tensor on new memory, or returns None."},
+    {"handle", (PyCFunction)(void (*)(void))handle_method, METH_FASTCALL | METH_KEYWORDS, "Does what PyTorch's function does."},
     {"pause", (PyCFunction)pause_method, METH_O, "Stops recording, or resumes it."},
     {NULL}};
 
@@ -1519,6 +1608,12 @@ find_originals(void)
     PyObject *base = module == NULL ? NULL : PyObject_GetAttrString(module, "TensorBase");
     data_ptr = base == NULL ? NULL : PyObject_GetAttrString(base, "data_ptr"); /* the program may have replaced it */
     int found = data_ptr == NULL ? -1 : find_getters(base);
+    if (found == 0) {
+        is_mode_enabled = PyObject_GetAttrString(module, "_is_torch_function_mode_enabled");
+        pop_mode = PyObject_GetAttrString(module, "_pop_torch_function_stack");
+        push_mode = PyObject_GetAttrString(module, "_push_on_torch_function_stack");
+        found = is_mode_enabled == NULL || pop_mode == NULL || push_mode == NULL ? -1 : 0;
+    }
     Py_XDECREF(base);
     Py_XDECREF(module);
     return found;
