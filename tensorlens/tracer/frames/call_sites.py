@@ -129,7 +129,11 @@ class Sites:
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """Returns the innermost user frame from `frame` outwards."""
-        while frame is not None and not self.is_user(frame.f_code.co_filename):
+        known = self._is_user
+        while frame is not None:
+            filename = frame.f_code.co_filename
+            if known.get(filename) or (filename not in known and self.is_user(filename)):
+                break
             frame = frame.f_back
         return frame
 

@@ -193,6 +193,8 @@ def _gradients(recorder: Recorder, before: _Gradients, reached: set[int] | None)
 
     Of the leaves that the pass does not reach, another thread may be changing the gradient: to read it could crash.
     """
+    if reached is None and recorder.tensor_ids.in_c is not None:
+        return recorder.tensor_ids.in_c.gradients(recorder.leaves, before, short_values)
     gradients: _Gradients = {}
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
