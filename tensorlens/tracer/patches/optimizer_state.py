@@ -10,7 +10,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType, FunctionType, MethodType
-from typing import cast
 
 import torch
 
@@ -27,7 +26,7 @@ MAX_DEPTH = 100  # modules around a parameter
 
 
 FoundParameter = tuple[torch.Tensor, int, int, torch.Tensor | None, int | None, int]
-"""A parameter as a step finds it: (tensor, its id, its version counter, its gradient, the id of that and its version)"""
+"""A parameter as a step finds it: (tensor, its id, its version counter, its gradient, id and version of that)"""
 
 
 class OptimizerState:
@@ -126,9 +125,7 @@ class OptimizerState:
             else:
                 yield parameter, number, counter, gradient, entry_of(gradient)[1], version_of(gradient)
 
-    def _write_step(
-        self, optimizer: torch.optim.Optimizer, parameters: list[FoundParameter], frame: FrameType
-    ) -> None:
+    def _write_step(self, optimizer: torch.optim.Optimizer, parameters: list[FoundParameter], frame: FrameType) -> None:
         """Writes a `Step`. Once `MAX_NOTED` parameters are written, only if one of its parameters is new or has its
         first gradient."""
         tensors, numbers, _, _, gradients, versions = zip(*parameters, strict=True) if parameters else ((),) * 6
@@ -196,7 +193,7 @@ def _movable_without_gradient(optimizer: torch.optim.Optimizer, parameters: list
 
 def _has_closure(args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
     """Returns whether `step(closure)` was called: the first of `args` is the optimizer itself."""
-    return any(value is not None for value in (*args[1:2], kwargs.get("closure")))
+    return (len(args) > 1 and args[1] is not None) or kwargs.get("closure") is not None
 
 
 class _BackwardAttribute:
@@ -209,17 +206,18 @@ class _BackwardAttribute:
         self._switching = None if recorder.sampling is None else recorder.sampling.switching(function)
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
+        bound: Function = self._function.__get__(tensor, owner)
         if tensor is None:
-            return cast(Function, self._function.__get__(None, owner))
+            return bound
         if torch.compiler.is_compiling():  # `torch.compile` follows the program into this function
-            return MethodType(self._function, tensor)
+            return bound
         if not self._recorder.paused:
             frame = sys._getframe(1)
             with ErrorGuard(self._recorder, "`backward`", frame):
                 self._recorder.training.name_backward(tensor, frame)
         if self._switching is not None:
             return MethodType(self._switching, tensor)
-        return cast(Function, self._function.__get__(tensor, owner))
+        return bound
 
 
 def _with_hook(method: str) -> Callable[[Recorder, OrderedDict[object, object]], object]:

@@ -153,12 +153,14 @@ def _is_observing(recorder: Recorder) -> bool:
 
 def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
     """Returns whether a step changes only parameters and the optimizer's own state, and runs no code of the program."""
+    for group in optimizer.param_groups:
+        if group.get("fused") or group.get("differentiable"):
+            return False
     return (
         f"{type(optimizer).__module__}.".startswith("torch.optim.")
         and not optimizer._optimizer_step_pre_hooks
         and not optimizer._optimizer_step_post_hooks
         and len(_OPTIM._global_optimizer_pre_hooks) == len(_OPTIM._global_optimizer_post_hooks) == 1  # the lens's own
-        and not any(group.get("fused") or group.get("differentiable") for group in optimizer.param_groups)
     )
 
 

@@ -26,6 +26,8 @@ enum { MAX_DIMENSIONS = 8 };                            /* of a result whose tem
 enum { MAX_TEMPLATES = 1 << 14 };                       /* kept here; Python keeps more */
 enum { BUCKETS = 1 << 12 };                             /* of the templates */
 enum { MAX_RUN = 1 << 13 };                             /* numbers: then they are put into the rows */
+enum { TEXTS = 1 << 6 };                                /* of values, kept here */
+enum { SHOWN_VALUES = 6 };                              /* as in tensor_text.py */
 enum { STORAGE_ROW = 10, TENSOR_ROW = 11 };             /* as in journal/row_buffer.py */
 #define NONE (-1)                                       /* as in journal/rows.py */
 
@@ -474,6 +476,12 @@ typedef struct Template { /* of calls that one instruction makes: what must be t
     int risky;
 } Template;
 
+typedef struct { /* what is shown of the values of tensors with one shape and kind */
+    Shape shape;
+    Kind kind;
+    PyObject *text;
+} Text;
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
@@ -491,6 +499,7 @@ typedef struct {
     char paused; /* whether nothing is recorded */
     Kind last_kind; /* of a tensor that got its rows, with the names of its dtype and device */
     PyObject *dtype_text, *device_text;
+    Text values_texts[TEXTS];
 } FastPath;
 
 typedef struct { /* a tensor among the arguments, as it was before the call */
@@ -899,6 +908,36 @@ has_numbers(PyObject *tuple, int64_t id, int64_t version)
     return PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, 1)) == id && PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, 2)) == version;
 }
 
+/* Returns the text of a gradient's values. If they are too many to be shown, their shape and kind decide it. */
+static PyObject *
+values_text(FastPath *self, PyObject *gradient, PyObject *values_of)
+{
+    Text now = {0};
+    int64_t count = 1;
+    if (!is_tensor(self, gradient) || !is_plain(gradient) || read_shape(gradient, &now.shape) < 0
+        || now.shape.dimensions < 0 || read_kind(gradient, &now.kind) < 0) {
+        PyErr_Clear();
+        return PyObject_CallOneArg(values_of, gradient);
+    }
+    uint64_t hash = (uint32_t)now.kind.dtype;
+    for (int64_t n = 0; n < now.shape.dimensions; n++) {
+        count *= now.shape.sizes[n];
+        hash = (hash ^ (uint64_t)now.shape.sizes[n]) * 0x9E3779B97F4A7C15u;
+    }
+    if (count <= SHOWN_VALUES)
+        return PyObject_CallOneArg(values_of, gradient);
+    Text *kept = &self->values_texts[(hash ^ hash >> 32) & (TEXTS - 1)];
+    if (kept->text == NULL || !is_same_shape(&kept->shape, &now.shape) || memcmp(&kept->kind, &now.kind, sizeof now.kind)) {
+        now.text = PyObject_CallOneArg(values_of, gradient);
+        if (now.text == NULL)
+            return NULL;
+        PyObject *before = kept->text;
+        *kept = now;
+        Py_XDECREF(before);
+    }
+    return Py_NewRef(kept->text);
+}
+
 /* Notes the gradient of a leaf. `before` are those before the pass, `values_of` the function that reads values. */
 static int
 note_gradient(FastPath *self, PyObject *number, PyObject *gradient, PyObject *const *arguments, PyObject *found)
@@ -912,7 +951,7 @@ note_gradient(FastPath *self, PyObject *number, PyObject *gradient, PyObject *co
         return -1;
     if (known != NULL && has_numbers(known, id, version))
         return PyDict_SetItem(found, number, known);
-    PyObject *items[] = {PyObject_CallOneArg(values_of, gradient), NULL, NULL}, *made = NULL;
+    PyObject *items[] = {values_text(self, gradient, values_of), NULL, NULL}, *made = NULL;
     if (items[0] != NULL) {
         items[1] = PyLong_FromLongLong(id), items[2] = PyLong_FromLongLong(version);
         made = tuple_with(3, items);
@@ -1776,6 +1815,8 @@ deallocate(PyObject *object)
         Py_XDECREF(members[n]);
     if (self->templates != NULL)
         drop_templates(self);
+    for (size_t n = 0; n < TEXTS; n++)
+        Py_XDECREF(self->values_texts[n].text);
     PyMem_Free(self->templates);
     PyMem_Free(self->run);
     Py_TYPE(self)->tp_free(self);
