@@ -131,8 +131,8 @@ class Sites:
         """Returns the innermost user frame from `frame` outwards."""
         known = self._is_user
         while frame is not None:
-            filename = frame.f_code.co_filename
-            if known.get(filename) or (filename not in known and self.is_user(filename)):
+            name = frame.f_code.co_filename
+            if known[name] if name in known else self.is_user(name):
                 break
             frame = frame.f_back
         return frame
@@ -291,8 +291,6 @@ def _called(frame: FrameType) -> CodeType | None:
 
 
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-
-
 _CLASS = re.compile(r"\s*class\s+(\w+)")
 
 
