@@ -129,7 +129,11 @@ class Sites:
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """Returns the innermost user frame from `frame` outwards."""
-        while frame is not None and not self.is_user(frame.f_code.co_filename):
+        known = self._is_user
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if known[name] if name in known else self.is_user(name):
+                break
             frame = frame.f_back
         return frame
 
@@ -287,8 +291,6 @@ def _called(frame: FrameType) -> CodeType | None:
 
 
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-
-
 _CLASS = re.compile(r"\s*class\s+(\w+)")
 
 

@@ -13,6 +13,8 @@ from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 
 def is_in_main_memory(tensor: torch.Tensor) -> bool:
     """Returns whether a tensor is on the CPU. One on `meta` is not, and has no values at all."""
+    if type(tensor) is torch.Tensor or type(tensor) is torch.nn.Parameter:
+        return tensor.is_cpu  # a tenth of the time
     return tensor.device.type == "cpu"
 
 

@@ -30,7 +30,7 @@ from tensorlens.tracer.saved_tensors.failed_backward import (
     nondifferentiable_nodes,
 )
 from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, nodes_of
-from tensorlens.tracer.saved_tensors.nonfinite_derivatives import nonfinite_nodes, note_nonfinite
+from tensorlens.tracer.saved_tensors.nonfinite_derivatives import NonfiniteNode, nonfinite_nodes, note_nonfinite
 
 _Gradients = dict[int, tuple[object, int, int]]  # leaf -> values, id and version of its gradient
 _Change = tuple[int, object, object, tuple[int, int, int] | None, int | None]
@@ -57,6 +57,7 @@ class _Pass(NamedTuple):
 
     token: int
     frame: FrameType
+    site: int
     roots: list[torch.Tensor]
     accesses: list[int]  # (id, version) of each root, flat
     before: _Gradients
@@ -97,13 +98,16 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
             for root in roots:
                 recorder.training.call_backward(root)
             recorder.training.reached.look(frame)
-            with recorder.quiet():
-                recorder.saved_tensors.note_stale(roots, frame)
-                nonfinite = nonfinite_nodes(recorder, roots, frame)
+            nonfinite: list[NonfiniteNode] = []
+            if recorder.risky or recorder.saved_tensors.may_be_stale():
+                with recorder.quiet():
+                    recorder.saved_tensors.note_stale(roots, frame)
+                    nonfinite = nonfinite_nodes(recorder, roots, frame)
             end_sample = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.write(BackwardStartRow, token)
-        recorder.sites.shared.pass_begins(token, recorder.sites.site_or_outside(frame))
-        begun = _Pass(token, frame, roots, accesses, before, _EngineArguments.of(args), reached_leaves)
+        site = recorder.sites.site_or_outside(frame)
+        recorder.sites.shared.pass_begins(token, site)
+        begun = _Pass(token, frame, site, roots, accesses, before, _EngineArguments.of(args), reached_leaves)
         failed, result = True, None
         try:
             with room, recorder:
@@ -140,8 +144,7 @@ def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Ten
         numbers = tuple(recorder.tensor_ids.id_of(tensor) for tensor in requested)
         if not retain and not numbers:
             recorder.training.held.round_ends(by_step=False)
-    site = recorder.sites.site_or_outside(begun.frame)
-    called = begun.token, _op(begun.frame), site, tuple(begun.accesses)
+    called = begun.token, _op(begun.frame), begun.site, tuple(begun.accesses)
     recorder.rows.write(BackwardRow, *called, changes, numbers, bool(retain), bool(create), failed)
     return requested
 
@@ -193,6 +196,8 @@ def _gradients(recorder: Recorder, before: _Gradients, reached: set[int] | None)
 
     Of the leaves that the pass does not reach, another thread may be changing the gradient: to read it could crash.
     """
+    if reached is None and recorder.tensor_ids.in_c is not None:
+        return recorder.tensor_ids.in_c.gradients(recorder.leaves, before, short_values)
     gradients: _Gradients = {}
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()

@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType, FunctionType, MethodType
-from typing import NamedTuple, cast
 
 import torch
 
@@ -26,15 +25,8 @@ from tensorlens.tracer.saved_tensors.retained_graphs import RetainedGraphs
 MAX_DEPTH = 100  # modules around a parameter
 
 
-class SteppedParameter(NamedTuple):
-    """A parameter as a step finds it."""
-
-    tensor: torch.Tensor
-    number: int  # tensor id
-    counter: int  # version counter
-    gradient: torch.Tensor | None
-    gradient_number: int | None
-    gradient_version: int
+FoundParameter = tuple[torch.Tensor, int, int, torch.Tensor | None, int | None, int]
+"""A parameter as a step finds it: (tensor, its id, its version counter, its gradient, id and version of that)"""
 
 
 class OptimizerState:
@@ -111,34 +103,36 @@ class OptimizerState:
         if self._recorder.sampling is not None:
             self._recorder.sampling.step_ended(optimizer)
 
-    def _note_step(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> list[SteppedParameter]:
-        entry_of = self._recorder.tensor_ids.entry
-        parameters: list[SteppedParameter] = []
+    def _note_step(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> list[FoundParameter]:
+        in_c = self._recorder.tensor_ids.in_c
+        find = self._found if in_c is None else in_c.found
+        parameters: list[FoundParameter] = []
         with torch._C.DisableTorchFunction():
             for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    _, number, counter, _ = entry_of(parameter)
-                    gradient = parameter.grad
-                    if gradient is None:
-                        parameters.append(SteppedParameter(parameter, number, counter, None, None, NONE))
-                    else:
-                        of_gradient = entry_of(gradient)[1], version_of(gradient)
-                        parameters.append(SteppedParameter(parameter, number, counter, gradient, *of_gradient))
+                parameters += find(group["params"])
             self._write_step(optimizer, parameters, frame)
             if self._recorder.samples is not None:
                 self._recorder.samples.step(optimizer)
         return parameters
 
-    def _write_step(
-        self, optimizer: torch.optim.Optimizer, parameters: list[SteppedParameter], frame: FrameType
-    ) -> None:
+    def _found(self, parameters: Sequence[torch.Tensor]) -> Iterator[FoundParameter]:
+        entry_of = self._recorder.tensor_ids.entry
+        for parameter in parameters:
+            _, number, counter, _ = entry_of(parameter)
+            gradient = parameter.grad
+            if gradient is None:
+                yield parameter, number, counter, None, None, NONE
+            else:
+                yield parameter, number, counter, gradient, entry_of(gradient)[1], version_of(gradient)
+
+    def _write_step(self, optimizer: torch.optim.Optimizer, parameters: list[FoundParameter], frame: FrameType) -> None:
         """Writes a `Step`. Once `MAX_NOTED` parameters are written, only if one of its parameters is new or has its
         first gradient."""
-        with_gradient = {parameter.number for parameter in parameters if parameter.gradient is not None}
-        if self._left < len(parameters) and with_gradient <= self._had_gradient:
-            if self._stepped.issuperset(parameter.number for parameter in parameters):
-                return
         tensors, numbers, _, _, gradients, versions = zip(*parameters, strict=True) if parameters else ((),) * 6
+        with_gradient = {number for number, gradient in zip(numbers, gradients, strict=True) if gradient is not None}
+        if self._left < len(parameters) and with_gradient <= self._had_gradient:
+            if self._stepped.issuperset(numbers):
+                return
         self._stepped.update(numbers)
         self._had_gradient |= with_gradient
         self._left -= len(parameters)
@@ -188,18 +182,18 @@ class OptimizerState:
         return outermost
 
 
-def _movable_without_gradient(optimizer: torch.optim.Optimizer, parameters: list[SteppedParameter]) -> tuple[int, ...]:
+def _movable_without_gradient(optimizer: torch.optim.Optimizer, parameters: list[FoundParameter]) -> tuple[int, ...]:
     """Finds the parameters that a step may change without a gradient: by weight decay or by tensors of its state."""
     groups = optimizer.param_groups
     states = [(p, state) for p, state in optimizer.state.items() if isinstance(state, dict)]  # one may keep anything
     moved = {id(p) for group in groups if group.get("weight_decay") for p in group["params"]}
     moved |= {id(p) for p, state in states if any(isinstance(value, torch.Tensor) for value in state.values())}
-    return tuple(parameter.number for parameter in parameters if id(parameter.tensor) in moved) if moved else ()
+    return tuple(number for parameter, number, *_ in parameters if id(parameter) in moved) if moved else ()
 
 
 def _has_closure(args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
     """Returns whether `step(closure)` was called: the first of `args` is the optimizer itself."""
-    return any(value is not None for value in (*args[1:2], kwargs.get("closure")))
+    return (len(args) > 1 and args[1] is not None) or kwargs.get("closure") is not None
 
 
 class _BackwardAttribute:
@@ -212,17 +206,18 @@ class _BackwardAttribute:
         self._switching = None if recorder.sampling is None else recorder.sampling.switching(function)
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
+        bound: Function = self._function.__get__(tensor, owner)
         if tensor is None:
-            return cast(Function, self._function.__get__(None, owner))
+            return bound
         if torch.compiler.is_compiling():  # `torch.compile` follows the program into this function
-            return MethodType(self._function, tensor)
+            return bound
         if not self._recorder.paused:
             frame = sys._getframe(1)
             with ErrorGuard(self._recorder, "`backward`", frame):
                 self._recorder.training.name_backward(tensor, frame)
         if self._switching is not None:
             return MethodType(self._switching, tensor)
-        return cast(Function, self._function.__get__(tensor, owner))
+        return bound
 
 
 def _with_hook(method: str) -> Callable[[Recorder, OrderedDict[object, object]], object]:

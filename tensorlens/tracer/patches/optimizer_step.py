@@ -20,9 +20,9 @@ from torch.autograd.profiler import record_function
 
 from tensorlens.journal.rows import NONE, NOTHING, WRITTEN, CallTemplateRow
 from tensorlens.tracer.frames.failing_call import failing_call
-from tensorlens.tracer.isolation.guard import Function
-from tensorlens.tracer.isolation.patch import Observing, Patch, observe, observe_always
-from tensorlens.tracer.patches.optimizer_state import SteppedParameter
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function
+from tensorlens.tracer.isolation.patch import Observing, Patch, observe
+from tensorlens.tracer.patches.optimizer_state import FoundParameter
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder, current_mode, version_of
 from tensorlens.tracer.recording.tensor_ids import PLAIN
@@ -45,22 +45,15 @@ class OptimizerSteps:
         self._templates: dict[tuple[tuple[str, int, int], int], dict[tuple[int, bool], int]] = {}
         self._running: dict[int, tuple[str, FrameType | None, list[_Before]]] = {}  # by thread
 
-    def begin(self, optimizer: torch.optim.Optimizer, parameters: list[SteppedParameter], frame: FrameType) -> None:
+    def begin(self, optimizer: torch.optim.Optimizer, parameters: list[FoundParameter], frame: FrameType) -> None:
         """Takes the mode off the stack until the step ends, unless that could miss something."""
         if not _is_observing(self._recorder) or not _is_plain(optimizer):
             return
-        before: list[_Before] = []
         with torch._C.DisableTorchFunction():
-            for parameter, number, counter, gradient, gradient_number, gradient_version in parameters:
-                if type(parameter) not in PLAIN or not parameter.is_leaf or parameter.is_inference():
-                    return
-                access = (number, parameter._version)
-                if gradient is None or gradient_number is None:
-                    before.append((parameter, counter, access))
-                elif type(gradient) in PLAIN:
-                    before.append((parameter, counter, (*access, gradient_number, gradient_version)))
-                else:
-                    return
+            in_c = self._recorder.tensor_ids.in_c
+            before = _before(parameters) if in_c is None else in_c.before(parameters)
+        if before is None:
+            return
         name = f"{type(optimizer).__name__}.step"
         self._running[_thread.get_ident()] = (name, self._recorder.sites.user_frame(frame), before)
         torch._C._pop_torch_function_stack()
@@ -82,6 +75,15 @@ class OptimizerSteps:
     ) -> None:
         recorder = self._recorder
         template_of = self._template_finder((op, recorder.sites.site_or_outside(frame), NO_GRAD), WRITTEN)
+        if recorder.tensor_ids.in_c is not None:
+            recorder.tensor_ids.in_c.stepped(parameters, template_of)
+        else:
+            self._write_stepped(parameters, template_of)
+        if error is not None:
+            name, tensors = failing_call(recorder.sites, error.__traceback__)
+            recorder.fail(error, name or op, recorder.accesses(tensors), frame)
+
+    def _write_stepped(self, parameters: list[_Before], template_of: Callable[[int, bool], int]) -> None:
         recorded: set[int] = set()  # version counters
         sequence = _next_sequence()
         for parameter, counter, inputs in parameters:
@@ -89,10 +91,7 @@ class OptimizerSteps:
             if version != inputs[1] and counter not in recorded:
                 recorded.add(counter)
                 template = template_of(len(inputs) // 2, parameter.requires_grad)
-                recorder.rows.write_call((template, *inputs, inputs[0], NONE, version, sequence))
-        if error is not None:
-            name, tensors = failing_call(recorder.sites, error.__traceback__)
-            recorder.fail(error, name or op, recorder.accesses(tensors), frame)
+                self._recorder.rows.write_call((template, *inputs, inputs[0], NONE, version, sequence))
 
     def is_any_running(self) -> bool:
         """Returns whether a step is running in some thread that waits for the mode to be put back."""
@@ -102,6 +101,9 @@ class OptimizerSteps:
         """Records which of the leaves that had gradients have none any more."""
         recorder = self._recorder
         template_of = self._template_finder((_CLEAR, recorder.sites.site_or_outside(frame), current_mode()), NOTHING)
+        if recorder.tensor_ids.in_c is not None:
+            recorder.tensor_ids.in_c.dropped(leaves, template_of)
+            return
         for leaf in leaves:
             if leaf.grad is None:
                 number, version = recorder.tensor_ids.id_of(leaf), version_of(leaf)
@@ -128,6 +130,22 @@ class OptimizerSteps:
         return template_of
 
 
+def _before(parameters: list[FoundParameter]) -> list[_Before] | None:
+    """Returns what is kept of the parameters until the step ends; None if it must be recorded call by call."""
+    before: list[_Before] = []
+    for parameter, number, counter, gradient, gradient_number, gradient_version in parameters:
+        if type(parameter) not in PLAIN or not parameter.is_leaf or parameter.is_inference():
+            return None
+        access = (number, parameter._version)
+        if gradient is None or gradient_number is None:
+            before.append((parameter, counter, access))
+        elif type(gradient) in PLAIN:
+            before.append((parameter, counter, (*access, gradient_number, gradient_version)))
+        else:
+            return None
+    return before
+
+
 def _is_observing(recorder: Recorder) -> bool:
     """Returns whether the recorder sees the next call and records it on its fast path."""
     return not recorder.paused and not recorder.slow_path_reasons and recorder.is_on_top()
@@ -135,40 +153,36 @@ def _is_observing(recorder: Recorder) -> bool:
 
 def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
     """Returns whether a step changes only parameters and the optimizer's own state, and runs no code of the program."""
+    for group in optimizer.param_groups:
+        if group.get("fused") or group.get("differentiable"):
+            return False
     return (
         f"{type(optimizer).__module__}.".startswith("torch.optim.")
         and not optimizer._optimizer_step_pre_hooks
         and not optimizer._optimizer_step_post_hooks
         and len(_OPTIM._global_optimizer_pre_hooks) == len(_OPTIM._global_optimizer_post_hooks) == 1  # the lens's own
-        and not any(group.get("fused") or group.get("differentiable") for group in optimizer.param_groups)
     )
 
 
-class _ModeOff:
-    """Takes the mode off the stack in a `with` block if it records now. Unlike `Recorder.aside`, patches go on
-    recording. It is no generator, which would take four times as long."""
-
-    __slots__ = ("_recorder",)
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder if _is_observing(recorder) else None
-
-    def __enter__(self) -> None:
-        if self._recorder is not None:
-            torch._C._pop_torch_function_stack()
-
-    def __exit__(self, *_: object) -> None:
-        if self._recorder is not None:
-            torch._C._push_on_torch_function_stack(self._recorder.mode)
+def _call_below_mode(recorder: Recorder, function: Function, *args: object, **kwargs: object) -> object:
+    """Makes a call with the mode off the stack. Unlike `Recorder.aside`, patches go on recording."""
+    torch._C._pop_torch_function_stack()
+    try:
+        return function(*args, **kwargs)
+    finally:
+        torch._C._push_on_torch_function_stack(recorder.mode)
 
 
-@observe
 def _enter(recorder: Recorder, original: Function) -> Function:
-    """Notes the optimizer that begins a step. PyTorch announces it to the profiler: "Optimizer.step#SGD.step"."""
+    """Notes the optimizer that begins a step. PyTorch announces it to the profiler: "Optimizer.step#SGD.step".
 
-    def __enter__(_: FrameType, self: record_function) -> object:
-        with _ModeOff(recorder):
-            result: object = original(self)
+    It is no `observe` patch, since nothing here can fail. PyTorch enters such a block twice in each training step.
+    """
+
+    def __enter__(self: record_function) -> object:
+        if torch.compiler.is_compiling() or recorder.paused:
+            return original(self)
+        result = _call_below_mode(recorder, original, self) if _is_observing(recorder) else original(self)
         if type(self.name) is str and self.name.startswith(_STEP):
             recorder.within = self.name.removeprefix(_STEP)
         return result
@@ -177,37 +191,36 @@ def _enter(recorder: Recorder, original: Function) -> Function:
 
 
 def _exit(recorder: Recorder, original: Function) -> Function:
-    """Ends a step that was begun. Between the recorded steps of a sampled run, none has been."""
-    ending = _ending(recorder, original)
+    """Ends a step that was begun, even if the recorder has been paused since: the mode must come back.
 
-    def __exit__(*args: object) -> object:
-        return original(*args) if recorder.off else ending(*args)
-
-    return ending if recorder.sampling is None else __exit__
-
-
-@observe_always
-def _ending(recorder: Recorder, original: Function) -> Function:
-    """Ends a step that was begun, even if the recorder has been paused since: the mode must come back."""
+    Between the recorded steps of a sampled run, none has been begun.
+    """
 
     def __exit__(
-        _: FrameType,
         self: record_function,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:
+    ) -> object:
+        if recorder.off or torch.compiler.is_compiling():
+            return original(self, kind, error, traceback)
         if type(self.name) is str and self.name.startswith(_STEP):
-            try:
-                recorder.steps.end(error)
-            finally:
-                recorder.within = ""
-                if recorder.sampling is not None:
-                    recorder.sampling.switch()
-        with _ModeOff(recorder):
-            original(self, kind, error, traceback)
+            with ErrorGuard(recorder, "`record_function.__exit__`"):
+                _end_step(recorder, error)
+        if _is_observing(recorder):
+            return _call_below_mode(recorder, original, self, kind, error, traceback)
+        return original(self, kind, error, traceback)
 
     return __exit__
+
+
+def _end_step(recorder: Recorder, error: BaseException | None) -> None:
+    try:
+        recorder.steps.end(error)
+    finally:
+        recorder.within = ""
+        if recorder.sampling is not None:
+            recorder.sampling.switch()
 
 
 def _zero_grad(parameters_of: Callable[..., Iterable[torch.Tensor]]) -> Observing[Recorder]:
@@ -220,12 +233,11 @@ def _zero_grad(parameters_of: Callable[..., Iterable[torch.Tensor]]) -> Observin
             if not dropping or not _is_observing(recorder):
                 original(self, *args, **kwargs)
                 return
-            with _ModeOff(recorder):
-                with torch._C.DisableTorchFunction():
-                    leaves = [p for p in parameters_of(self) if p.is_leaf and p.grad is not None]
-                original(self, *args, **kwargs)
-                with torch._C.DisableTorchFunction():
-                    recorder.steps.dropped(leaves, frame)
+            with torch._C.DisableTorchFunction():
+                leaves = [p for p in parameters_of(self) if p.is_leaf and p.grad is not None]
+            _call_below_mode(recorder, original, self, *args, **kwargs)
+            with torch._C.DisableTorchFunction():
+                recorder.steps.dropped(leaves, frame)
 
         return zero_grad
 

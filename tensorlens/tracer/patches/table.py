@@ -23,6 +23,7 @@ from tensorlens.tracer.patches import (
     optimizer_parameters,
     optimizer_state,
     optimizer_step,
+    python_functions,
     storage_writes,
     tensor_creation,
     threads_and_exit,
@@ -50,6 +51,7 @@ PATCHES: tuple[Patch[Recorder], ...] = (
     *compile.PATCHES,
     *child_processes.PATCHES,
     *device_waits.PATCHES,
+    *python_functions.PATCHES,
 )
 
 

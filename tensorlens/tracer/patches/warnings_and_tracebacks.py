@@ -162,13 +162,16 @@ def _reissue(message: warnings.WarningMessage, frame: FrameType) -> None:
 
 def _calling_frame(frame: FrameType | None) -> FrameType | None:
     """Returns the frame that called PyTorch: past the recorder's, past `handle_torch_function` and its function."""
+    called: FrameType | None = None  # by this package
     while frame is not None and not _is_handler(frame):
-        frame = frame.f_back
+        called, frame = frame, frame.f_back
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is not None and frame.f_code.co_filename == OVERRIDES:
         frame = frame.f_back
         frame = frame.f_back if frame is not None else None
+    elif frame is not None and called is not None and frame.f_code is called.f_code:
+        frame = frame.f_back  # a function of PyTorch that gave its call to the compiled mode
     return frame
 
 

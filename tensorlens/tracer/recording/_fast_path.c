@@ -26,12 +26,15 @@ enum { MAX_DIMENSIONS = 8 };                            /* of a result whose tem
 enum { MAX_TEMPLATES = 1 << 14 };                       /* kept here; Python keeps more */
 enum { BUCKETS = 1 << 12 };                             /* of the templates */
 enum { MAX_RUN = 1 << 13 };                             /* numbers: then they are put into the rows */
+enum { TEXTS = 1 << 6 };                                /* of values, kept here */
+enum { SHOWN_VALUES = 6 };                              /* as in tensor_text.py */
 enum { STORAGE_ROW = 10, TENSOR_ROW = 11 };             /* as in journal/row_buffer.py */
 #define NONE (-1)                                       /* as in journal/rows.py */
 
 static PyObject *s_shape, *s_dtype, *s_device, *s_sweep, *s_find_template, *s_entry, *s_finish,
-    *s_note_exception, *s_is_watched;
+    *s_note_exception, *s_is_watched, *s_tensor, *s_parameter, *s_grad;
 static PyObject *data_ptr; /* the original `Tensor.data_ptr` */
+static PyObject *is_mode_enabled, *pop_mode, *push_mode; /* PyTorch's functions on the stack of modes */
 
 /* --- what PyTorch says of a tensor --------------------------------------------------------------------------------- */
 
@@ -61,7 +64,7 @@ typedef struct { /* a property of tensors: PyTorch's own getter, also where the 
 } Property;
 
 static Property version_of = {"_version"}, base_of = {"_base"}, requires_grad_of = {"requires_grad"},
-                is_leaf_of = {"is_leaf"}, retains_grad_of = {"retains_grad"};
+                is_leaf_of = {"is_leaf"}, retains_grad_of = {"retains_grad"}, grad_of = {"grad"};
 
 static PyObject *
 ask(Property *property, PyObject *tensor)
@@ -473,6 +476,12 @@ typedef struct Template { /* of calls that one instruction makes: what must be t
     int risky;
 } Template;
 
+typedef struct { /* what is shown of the values of tensors with one shape and kind */
+    Shape shape;
+    Kind kind;
+    PyObject *text;
+} Text;
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
@@ -482,11 +491,15 @@ typedef struct {
     Numbers *numbers;
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *only_cpu;
     PyObject *sharers, *texts; /* of `TensorIds` and tensor_ids.py */
+    PyObject *handle;          /* PyTorch's `handle_torch_function` */
     Template **templates; /* BUCKETS of them */
     Py_ssize_t template_count;
     int64_t *run; /* of MAX_RUN numbers: compact calls that are not in the rows yet, see `settle` */
     Py_ssize_t run_length;
     char paused; /* whether nothing is recorded */
+    Kind last_kind; /* of a tensor that got its rows, with the names of its dtype and device */
+    PyObject *dtype_text, *device_text;
+    Text values_texts[TEXTS];
 } FastPath;
 
 typedef struct { /* a tensor among the arguments, as it was before the call */
@@ -754,28 +767,70 @@ is_first_there(FastPath *self, PyObject *tensor, void **address)
     return shared < 0 ? -1 : !shared;
 }
 
+/* Sets the names of a tensor's dtype and device, borrowed: 1 if they are known. Most tensors are of the kind of the last. */
+static int
+names_of(FastPath *self, PyObject *tensor, PyObject **dtype, PyObject **device)
+{
+    Kind kind;
+    if (read_kind(tensor, &kind) < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (self->dtype_text == NULL || memcmp(&kind, &self->last_kind, sizeof kind)) {
+        PyObject *of_dtype = PyObject_GetAttr(tensor, s_dtype), *of_device = PyObject_GetAttr(tensor, s_device);
+        *dtype = of_dtype == NULL ? NULL : PyDict_GetItemWithError(self->texts, of_dtype);
+        *device = of_device == NULL ? NULL : PyDict_GetItemWithError(self->texts, of_device);
+        Py_XDECREF(of_dtype);
+        Py_XDECREF(of_device);
+        if (*dtype == NULL || *device == NULL)
+            return PyErr_Occurred() ? -1 : 0;
+        self->last_kind = kind;
+        self->dtype_text = *dtype, self->device_text = *device; /* `texts` keeps both: it only grows */
+    }
+    *dtype = self->dtype_text, *device = self->device_text;
+    return 1;
+}
+
+/* Returns a tuple of new references; NULL if one of them is NULL. */
+static PyObject *
+tuple_with(Py_ssize_t count, PyObject **items)
+{
+    PyObject *tuple = PyTuple_New(count);
+    int whole = tuple != NULL;
+    for (Py_ssize_t n = 0; n < count; n++) {
+        whole &= items[n] != NULL;
+        if (tuple == NULL)
+            Py_XDECREF(items[n]);
+        else
+            PyTuple_SET_ITEM(tuple, n, items[n]);
+    }
+    if (!whole)
+        Py_CLEAR(tuple);
+    return tuple;
+}
+
 /* Returns the rows of a new tensor on new memory as one tuple; NULL without an exception if Python must make them. */
 static PyObject *
 rows_of(FastPath *self, PyObject *tensor, int64_t id)
 {
     Shape shape;
     int64_t nbytes;
-    if (read_shape(tensor, &shape) < 0 || shape.dimensions < 0 || torch.nbytes(handle_of(tensor), &nbytes))
+    PyObject *dtype, *device, *sizes[MAX_DIMENSIONS];
+    if (read_shape(tensor, &shape) < 0 || shape.dimensions < 0 || torch.nbytes(handle_of(tensor), &nbytes)
+        || names_of(self, tensor, &dtype, &device) != 1)
         return NULL;
-    PyObject *dtype = PyObject_GetAttr(tensor, s_dtype), *device = PyObject_GetAttr(tensor, s_device),
-             *dtype_text = dtype == NULL ? NULL : PyDict_GetItemWithError(self->texts, dtype),
-             *device_text = device == NULL ? NULL : PyDict_GetItemWithError(self->texts, device),
-             *sizes = PyTuple_New(shape.dimensions), *rows = NULL;
-    for (int64_t n = 0; sizes != NULL && n < shape.dimensions; n++)
-        PyTuple_SET_ITEM(sizes, n, PyLong_FromLongLong(shape.sizes[n]));
-    if (dtype_text != NULL && device_text != NULL && sizes != NULL && !PyErr_Occurred())
-        rows = Py_BuildValue("((iLL)(iLLLOOOsO))", STORAGE_ROW, (long long)id, (long long)nbytes, TENSOR_ROW,
-                             (long long)id, (long long)id, (long long)id, sizes, dtype_text, device_text,
-                             (PyObject *)Py_TYPE(tensor) == self->tensor ? "Tensor" : "Parameter", Py_None);
-    Py_XDECREF(dtype);
-    Py_XDECREF(device);
-    Py_XDECREF(sizes);
-    return rows;
+    for (int64_t n = 0; n < shape.dimensions; n++)
+        sizes[n] = PyLong_FromLongLong(shape.sizes[n]);
+    PyObject *number = PyLong_FromLongLong(id);
+    if (number == NULL)
+        return NULL;
+    PyObject *kind = (PyObject *)Py_TYPE(tensor) == self->tensor ? s_tensor : s_parameter;
+    PyObject *of_storage[] = {PyLong_FromLong(STORAGE_ROW), Py_NewRef(number), PyLong_FromLongLong(nbytes)};
+    PyObject *of_tensor[] = {PyLong_FromLong(TENSOR_ROW), Py_NewRef(number),  Py_NewRef(number),
+                             number,                      tuple_with(shape.dimensions, sizes), Py_NewRef(dtype),
+                             Py_NewRef(device),           Py_NewRef(kind),    Py_NewRef(Py_None)};
+    PyObject *rows[] = {tuple_with(3, of_storage), tuple_with(9, of_tensor)};
+    return tuple_with(2, rows);
 }
 
 /* Gives an id to a new tensor on memory of its own, as `TensorIds.add`. Returns its entry; None: it is for Python. */
@@ -801,6 +856,323 @@ add_method(FastPath *self, PyObject *tensor)
     PyObject *made = failed ? NULL : tuple_of(entry);
     Py_DECREF(ref);
     return made;
+}
+
+/* --- the leaves of a backward pass and of a step: one call for all of them -------------------------------------------- */
+
+/* Reads the entry of a tensor; a new one gets its id. */
+static int
+read_entry(FastPath *self, PyObject *tensor, int64_t *id, int64_t *counter)
+{
+    Entry *entry = entry_of(self, tensor);
+    if (entry != NULL) {
+        *id = entry->id, *counter = entry->counter;
+        return 0;
+    }
+    PyObject *made = add_method(self, tensor);
+    if (made == Py_None) {
+        Py_DECREF(made);
+        made = PyObject_CallMethodOneArg(self->tensor_ids, s_entry, tensor);
+    }
+    PyObject *ref;
+    long long numbers[3];
+    int read = made != NULL && PyArg_ParseTuple(made, "OLLL", &ref, &numbers[0], &numbers[1], &numbers[2]);
+    Py_XDECREF(made);
+    *id = numbers[0], *counter = numbers[1];
+    return read ? 0 : -1;
+}
+
+/* Reads the version of a tensor, NONE of an inference tensor. */
+static int
+read_version_or_none(PyObject *tensor, int64_t *version)
+{
+    if (read_version(tensor, version) == 0)
+        return 0;
+    if (!PyErr_ExceptionMatches(PyExc_RuntimeError))
+        return -1;
+    PyErr_Clear();
+    *version = NONE;
+    return 0;
+}
+
+static PyObject *
+gradient_of(FastPath *self, PyObject *tensor)
+{
+    return is_tensor(self, tensor) ? ask(&grad_of, tensor) : PyObject_GetAttr(tensor, s_grad);
+}
+
+/* Returns whether two numbers of a tuple, after its first item, are these. */
+static int
+has_numbers(PyObject *tuple, int64_t id, int64_t version)
+{
+    return PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, 1)) == id && PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, 2)) == version;
+}
+
+/* Returns the text of a gradient's values. If they are too many to be shown, their shape and kind decide it. */
+static PyObject *
+values_text(FastPath *self, PyObject *gradient, PyObject *values_of)
+{
+    Text now = {0};
+    int64_t count = 1;
+    if (!is_tensor(self, gradient) || !is_plain(gradient) || read_shape(gradient, &now.shape) < 0
+        || now.shape.dimensions < 0 || read_kind(gradient, &now.kind) < 0) {
+        PyErr_Clear();
+        return PyObject_CallOneArg(values_of, gradient);
+    }
+    uint64_t hash = (uint32_t)now.kind.dtype;
+    for (int64_t n = 0; n < now.shape.dimensions; n++) {
+        count *= now.shape.sizes[n];
+        hash = (hash ^ (uint64_t)now.shape.sizes[n]) * 0x9E3779B97F4A7C15u;
+    }
+    if (count <= SHOWN_VALUES)
+        return PyObject_CallOneArg(values_of, gradient);
+    Text *kept = &self->values_texts[(hash ^ hash >> 32) & (TEXTS - 1)];
+    if (kept->text == NULL || !is_same_shape(&kept->shape, &now.shape) || memcmp(&kept->kind, &now.kind, sizeof now.kind)) {
+        now.text = PyObject_CallOneArg(values_of, gradient);
+        if (now.text == NULL)
+            return NULL;
+        PyObject *before = kept->text;
+        *kept = now;
+        Py_XDECREF(before);
+    }
+    return Py_NewRef(kept->text);
+}
+
+/* Notes the gradient of a leaf. `before` are those before the pass, `values_of` the function that reads values. */
+static int
+note_gradient(FastPath *self, PyObject *number, PyObject *gradient, PyObject *const *arguments, PyObject *found)
+{
+    PyObject *before = arguments[1], *values_of = arguments[2];
+    int64_t id, counter, version;
+    if (read_entry(self, gradient, &id, &counter) < 0 || read_version_or_none(gradient, &version) < 0)
+        return -1;
+    PyObject *known = PyDict_GetItemWithError(before, number);
+    if (known == NULL && PyErr_Occurred())
+        return -1;
+    if (known != NULL && has_numbers(known, id, version))
+        return PyDict_SetItem(found, number, known);
+    PyObject *items[] = {values_text(self, gradient, values_of), NULL, NULL}, *made = NULL;
+    if (items[0] != NULL) {
+        items[1] = PyLong_FromLongLong(id), items[2] = PyLong_FromLongLong(version);
+        made = tuple_with(3, items);
+    }
+    int failed = made == NULL ? -1 : PyDict_SetItem(found, number, made);
+    Py_XDECREF(made);
+    return failed;
+}
+
+/* Returns whether a backward pass may give a tensor a gradient. */
+static int
+may_have_gradient(PyObject *tensor)
+{
+    int leaf = truth(ask(&is_leaf_of, tensor));
+    return leaf ? leaf : truth(ask(&retains_grad_of, tensor));
+}
+
+/* Reads the gradient of every leaf that is alive and has one, as `_gradients` in patches/backward.py. Its arguments:
+   the leaves, the gradients before, the function that reads values. */
+static PyObject *
+gradients_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 3 || !PyDict_Check(arguments[0]) || !PyDict_Check(arguments[1]))
+        return PyErr_Format(PyExc_TypeError, "gradients() takes two dicts and a function");
+    PyObject *leaves = PyDict_Items(arguments[0]), *found = leaves == NULL ? NULL : PyDict_New();
+    for (Py_ssize_t n = 0; found != NULL && n < PyList_GET_SIZE(leaves); n++) {
+        PyObject *number = PyTuple_GET_ITEM(PyList_GET_ITEM(leaves, n), 0);
+        PyObject *tensor = PyObject_CallNoArgs(PyTuple_GET_ITEM(PyList_GET_ITEM(leaves, n), 1));
+        int failed = tensor == NULL ? -1 : 0;
+        if (tensor == Py_None) {
+            if (PyDict_DelItem(arguments[0], number) < 0) { /* another thread may have removed it */
+                failed = !PyErr_ExceptionMatches(PyExc_KeyError);
+                if (!failed)
+                    PyErr_Clear();
+            }
+        } else if (!failed) {
+            int may = may_have_gradient(tensor);
+            PyObject *gradient = may == 1 ? gradient_of(self, tensor) : NULL;
+            failed = may < 0 || (may && gradient == NULL) ? -1 : 0;
+            if (gradient != NULL && gradient != Py_None)
+                failed = note_gradient(self, number, gradient, arguments, found);
+            Py_XDECREF(gradient);
+        }
+        Py_XDECREF(tensor);
+        if (failed)
+            Py_CLEAR(found);
+    }
+    Py_XDECREF(leaves);
+    return found;
+}
+
+/* Describes a parameter as a step finds it: see `FoundParameter` in patches/optimizer_state.py. */
+static PyObject *
+found_parameter(FastPath *self, PyObject *parameter)
+{
+    int64_t id, counter, of_gradient = 0, version = NONE, ignored;
+    PyObject *gradient = NULL;
+    if (read_entry(self, parameter, &id, &counter) < 0 || (gradient = gradient_of(self, parameter)) == NULL)
+        return NULL;
+    int has = gradient != Py_None;
+    if (has && (read_entry(self, gradient, &of_gradient, &ignored) < 0 || read_version_or_none(gradient, &version) < 0)) {
+        Py_DECREF(gradient);
+        return NULL;
+    }
+    PyObject *items[] = {Py_NewRef(parameter), PyLong_FromLongLong(id), PyLong_FromLongLong(counter), gradient,
+                         has ? PyLong_FromLongLong(of_gradient) : Py_NewRef(Py_None), PyLong_FromLongLong(version)};
+    return tuple_with(6, items);
+}
+
+static PyObject *
+found_method(FastPath *self, PyObject *parameters)
+{
+    PyObject *list = PySequence_List(parameters), *found = list == NULL ? NULL : PyList_New(0);
+    for (Py_ssize_t n = 0; found != NULL && n < PyList_GET_SIZE(list); n++) {
+        PyObject *made = found_parameter(self, PyList_GET_ITEM(list, n));
+        if (made == NULL || PyList_Append(found, made) < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(made);
+    }
+    Py_XDECREF(list);
+    return found;
+}
+
+/* Returns what `write_stepped` takes of a parameter that a step has found; NULL without an exception if the step must be
+   recorded call by call. */
+static PyObject *
+before_step(FastPath *self, PyObject *found)
+{
+    PyObject *parameter = PyTuple_GET_ITEM(found, 0), *gradient = PyTuple_GET_ITEM(found, 3);
+    int64_t version;
+    if (!is_tensor(self, parameter) || truth(ask(&is_leaf_of, parameter)) != 1
+        || (gradient != Py_None && !is_tensor(self, gradient)) || read_version_or_none(parameter, &version) < 0
+        || version == NONE)
+        return NULL;
+    PyObject *numbers[] = {Py_NewRef(PyTuple_GET_ITEM(found, 1)), PyLong_FromLongLong(version),
+                           Py_NewRef(PyTuple_GET_ITEM(found, 4)), Py_NewRef(PyTuple_GET_ITEM(found, 5))};
+    PyObject *inputs = tuple_with(gradient == Py_None ? 2 : 4, numbers);
+    if (gradient == Py_None) {
+        Py_DECREF(numbers[2]);
+        Py_DECREF(numbers[3]);
+    }
+    PyObject *items[] = {Py_NewRef(parameter), Py_NewRef(PyTuple_GET_ITEM(found, 2)), inputs};
+    return tuple_with(3, items);
+}
+
+static PyObject *
+before_method(FastPath *self, PyObject *found)
+{
+    PyObject *list = PyList_CheckExact(found) ? PyList_New(0) : PyErr_Format(PyExc_TypeError, "before() takes a list");
+    for (Py_ssize_t n = 0; list != NULL && n < PyList_GET_SIZE(found); n++) {
+        PyObject *made = before_step(self, PyList_GET_ITEM(found, n));
+        if (made == NULL || PyList_Append(list, made) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(made);
+    }
+    return list == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : list;
+}
+
+typedef struct { /* finds the call templates of one step */
+    PyObject *find;         /* a function of the number of inputs and of whether the leaf requires grad */
+    int64_t known[3][2]; /* what it has returned; 0: it was not asked yet */
+} Finder;
+
+static int
+find_number_of(Finder *finder, Py_ssize_t inputs, PyObject *leaf, int64_t *id)
+{
+    PyObject *answer = ask(&requires_grad_of, leaf);
+    if (answer == NULL)
+        return -1;
+    int64_t *known = &finder->known[inputs][answer == Py_True];
+    if (*known == 0) {
+        PyObject *count = PyLong_FromSsize_t(inputs), *made = NULL;
+        if (count != NULL)
+            made = PyObject_CallFunctionObjArgs(finder->find, count, answer, NULL);
+        Py_XDECREF(count);
+        Py_DECREF(answer);
+        if (number(made, known) < 0)
+            return -1;
+    } else
+        Py_DECREF(answer);
+    *id = *known;
+    return 0;
+}
+
+/* Writes a compact call that returned its first input or nothing. `inputs`: (id, version) of each, flat. */
+static int
+write_leaf(FastPath *self, int64_t template, const int64_t *inputs, Py_ssize_t count, int64_t version, int64_t sequence)
+{
+    if (self->run_length + count + 5 > MAX_RUN && settle(self) < 0)
+        return -1;
+    int64_t *end = self->run + self->run_length;
+    *end++ = template;
+    for (Py_ssize_t n = 0; n < count; n++)
+        *end++ = inputs[n];
+    *end++ = inputs[0];
+    *end++ = NONE;
+    *end++ = version;
+    *end++ = sequence;
+    self->run_length = end - self->run;
+    return 0;
+}
+
+/* Writes the call of one parameter if the step has changed it: see `OptimizerSteps._record_step`. */
+static int
+write_stepped(FastPath *self, PyObject *before, PyObject *recorded, Finder *finder)
+{
+    PyObject *parameter = PyTuple_GET_ITEM(before, 0), *counter = PyTuple_GET_ITEM(before, 1),
+             *numbers = PyTuple_GET_ITEM(before, 2);
+    Py_ssize_t count = PyTuple_GET_SIZE(numbers);
+    int64_t inputs[4], version, template;
+    for (Py_ssize_t n = 0; n < count && n < 4; n++)
+        inputs[n] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, n));
+    if (PyErr_Occurred() || read_version(parameter, &version) < 0)
+        return -1;
+    if (version == inputs[1])
+        return 0;
+    int seen = PySet_Contains(recorded, counter);
+    if (seen)
+        return seen < 0 ? -1 : 0;
+    if (PySet_Add(recorded, counter) < 0 || find_number_of(finder, count / 2, parameter, &template) < 0)
+        return -1;
+    return write_leaf(self, template, inputs, count, version, (int64_t)torch.next_sequence());
+}
+
+/* Writes the calls of the parameters that a step has changed. Its arguments: a list of (parameter, version counter,
+   (id, version) of it and of its gradient, flat), and a function that finds the call template. */
+static PyObject *
+stepped_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 2 || !PyList_CheckExact(arguments[0]))
+        return PyErr_Format(PyExc_TypeError, "stepped() takes a list and a function");
+    PyObject *recorded = PySet_New(NULL);
+    Finder finder = {arguments[1]};
+    int failed = recorded == NULL;
+    for (Py_ssize_t n = 0; !failed && n < PyList_GET_SIZE(arguments[0]); n++)
+        failed = write_stepped(self, PyList_GET_ITEM(arguments[0], n), recorded, &finder);
+    Py_XDECREF(recorded);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+/* Writes the calls of the leaves in a list that have no gradient any more: see `OptimizerSteps.dropped`. */
+static PyObject *
+dropped_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 2 || !PyList_CheckExact(arguments[0]))
+        return PyErr_Format(PyExc_TypeError, "dropped() takes a list and a function");
+    Finder finder = {arguments[1]};
+    for (Py_ssize_t n = 0; n < PyList_GET_SIZE(arguments[0]); n++) {
+        PyObject *leaf = PyList_GET_ITEM(arguments[0], n), *gradient = gradient_of(self, leaf);
+        int64_t access[2], counter, template;
+        Py_XDECREF(gradient); /* only compared */
+        if (gradient == NULL)
+            return NULL;
+        if (gradient != Py_None)
+            continue;
+        if (read_entry(self, leaf, &access[0], &counter) < 0 || read_version_or_none(leaf, &access[1]) < 0
+            || find_number_of(&finder, 1, leaf, &template) < 0
+            || write_leaf(self, template, access, 2, access[1], (int64_t)torch.next_sequence()) < 0)
+            return NULL;
+    }
+    Py_RETURN_NONE;
 }
 
 /* --- call templates -------------------------------------------------------------------------------------------------- */
@@ -1321,6 +1693,92 @@ fast_path_call(PyObject *callable, PyObject *const *arguments, size_t flags, PyO
     return PyObject_Vectorcall(self->fallback, arguments, flags, names);
 }
 
+/* --- a Python function of PyTorch that gives its call to the mode ------------------------------------------------------ */
+
+/* Returns what PyTorch's `handle_torch_function` passes on as the types; NULL without an exception if an argument may
+   have a `__torch_function__` of its own. */
+static PyObject *
+types_of(FastPath *self, PyObject *relevant)
+{
+    int plain = 0;
+    for (Py_ssize_t n = 0; n < PyTuple_GET_SIZE(relevant); n++) {
+        PyObject *value = PyTuple_GET_ITEM(relevant, n), *kind = (PyObject *)Py_TYPE(value);
+        plain |= kind == self->tensor;
+        if (!is_tensor(self, value) && PySet_Contains(self->atoms, kind) != 1)
+            return NULL;
+    }
+    return plain ? PyTuple_Pack(1, self->tensor) : PyTuple_New(0);
+}
+
+/* Returns the keyword arguments of a call, `count` positional ones before them, as a dict. */
+static PyObject *
+keywords_of(PyObject *const *arguments, Py_ssize_t count, PyObject *names)
+{
+    PyObject *keywords = PyDict_New();
+    for (Py_ssize_t n = 0; keywords != NULL && names != NULL && n < PyTuple_GET_SIZE(names); n++)
+        if (PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, n), arguments[count + n]) < 0)
+            Py_CLEAR(keywords);
+    return keywords;
+}
+
+/* Makes a call with this mode off the stack, as PyTorch does. NULL without an exception: another mode is innermost. */
+static PyObject *
+call_below_mode(FastPath *self, PyObject *const *call)
+{
+    PyObject *mode = PyObject_CallNoArgs(pop_mode), *result = NULL, *kind, *error, *traceback;
+    if (mode == NULL)
+        return NULL;
+    if (mode == (PyObject *)self)
+        result = fast_path_call((PyObject *)self, call, 4, NULL);
+    PyErr_Fetch(&kind, &error, &traceback);
+    PyObject *done = PyObject_CallOneArg(push_mode, mode);
+    if (done != NULL)
+        PyErr_Restore(kind, error, traceback);
+    else
+        Py_CLEAR(result);
+    Py_XDECREF(done);
+    Py_DECREF(mode);
+    return result;
+}
+
+/* Returns whether a function is one of PyTorch's wrappers, such as `Tensor.__rsub__`: these have a `__wrapped__`. They may
+   answer NotImplemented to the mode, and are asked again then. */
+static int
+is_wrapper(PyObject *func)
+{
+    PyObject *dict = PyFunction_Check(func) ? ((PyFunctionObject *)func)->func_dict : NULL;
+    return dict != NULL && PyDict_GET_SIZE(dict) > 0;
+}
+
+/* Does what PyTorch's `handle_torch_function` does, which a Python function of PyTorch calls with itself, the arguments
+   that may have a `__torch_function__`, and all arguments. That function itself takes the calls that are for other
+   modes or for such arguments, too. */
+static PyObject *
+handle_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names)
+{
+    PyObject *types = NULL, *args = NULL, *kwargs = NULL, *result = NULL;
+    if (count >= 2 && PyTuple_CheckExact(arguments[1]) && !is_wrapper(arguments[0])
+        && truth(PyObject_CallNoArgs(is_mode_enabled)) == 1)
+        types = types_of(self, arguments[1]);
+    if (types != NULL && (args = PyTuple_New(count - 2)) != NULL) {
+        for (Py_ssize_t n = 2; n < count; n++)
+            PyTuple_SET_ITEM(args, n - 2, Py_NewRef(arguments[n]));
+        kwargs = keywords_of(arguments, count, names);
+    }
+    if (kwargs != NULL) {
+        PyObject *call[] = {arguments[0], types, args, kwargs};
+        result = call_below_mode(self, call);
+        if (result == Py_NotImplemented)
+            Py_CLEAR(result);
+    }
+    Py_XDECREF(types);
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
+    if (result == NULL && !PyErr_Occurred())
+        return PyObject_Vectorcall(self->handle, arguments, count, names);
+    return result;
+}
+
 /* --- the type ------------------------------------------------------------------------------------------------------- */
 
 static PyObject **
@@ -1357,6 +1815,8 @@ deallocate(PyObject *object)
         Py_XDECREF(members[n]);
     if (self->templates != NULL)
         drop_templates(self);
+    for (size_t n = 0; n < TEXTS; n++)
+        Py_XDECREF(self->values_texts[n].text);
     PyMem_Free(self->templates);
     PyMem_Free(self->run);
     Py_TYPE(self)->tp_free(self);
@@ -1367,13 +1827,13 @@ create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"recorder", "fallback", "call_python", "tensor_ids", "call_kinds", "codes", "rows",
                             "slow_path_reasons", "watched", "guarded", "known", "blocks", "numbers", "atoms", "risks",
-                            "note_risk", "tensor", "parameter", "only_cpu", "sharers", "texts", NULL};
-    PyObject *m[21];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!OOOOO!O!", names, &m[0], &m[1], &m[2], &m[3],
+                            "note_risk", "tensor", "parameter", "only_cpu", "sharers", "texts", "handle", NULL};
+    PyObject *m[22];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!OOOOO!O!O", names, &m[0], &m[1], &m[2], &m[3],
                                      &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyList_Type, &m[6], &PySet_Type, &m[7],
                                      &PySet_Type, &m[8], &PyList_Type, &m[9], &TableType, &m[10], &TableType, &m[11],
                                      &NumbersType, &m[12], &PySet_Type, &m[13], &PyDict_Type, &m[14], &m[15], &m[16],
-                                     &m[17], &m[18], &PyDict_Type, &m[19], &PyDict_Type, &m[20]))
+                                     &m[17], &m[18], &PyDict_Type, &m[19], &PyDict_Type, &m[20], &m[21]))
         return NULL;
     if (torch.version_counter == NULL)
         return PyErr_Format(PyExc_RuntimeError, "bind() was not called");
@@ -1406,6 +1866,12 @@ static PyMethodDef methods[] = {
     {"find", (PyCFunction)find_method, METH_O, "Returns the id of a known tensor, or None."},
     {"entry", (PyCFunction)entry_method, METH_O, "Returns the entry of a known tensor, or None."},
     {"add", (PyCFunction)add_method, METH_O, "Gives an id to a new tensor on new memory, or returns None."},
+    {"gradients", (PyCFunction)(void (*)(void))gradients_method, METH_FASTCALL, "Reads the gradients of leaves."},
+    {"found", (PyCFunction)found_method, METH_O, "Describes parameters as a step finds them."},
+    {"before", (PyCFunction)before_method, METH_O, "Returns what `stepped` takes, or None."},
+    {"stepped", (PyCFunction)(void (*)(void))stepped_method, METH_FASTCALL, "Writes what a step has changed."},
+    {"dropped", (PyCFunction)(void (*)(void))dropped_method, METH_FASTCALL, "Writes which gradients are gone."},
+    {"handle", (PyCFunction)(void (*)(void))handle_method, METH_FASTCALL | METH_KEYWORDS, "Does what PyTorch's function does."},
     {"pause", (PyCFunction)pause_method, METH_O, "Stops recording, or resumes it."},
     {NULL}};
 
@@ -1497,7 +1963,7 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_fast_path
 static int
 find_getters(PyObject *base)
 {
-    Property *properties[] = {&version_of, &base_of, &requires_grad_of, &is_leaf_of, &retains_grad_of};
+    Property *properties[] = {&version_of, &base_of, &requires_grad_of, &is_leaf_of, &retains_grad_of, &grad_of};
     for (size_t n = 0; n < sizeof properties / sizeof *properties; n++) {
         PyObject *found = PyObject_GetAttrString(base, properties[n]->name);
         if (found == NULL || !Py_IS_TYPE(found, &PyGetSetDescr_Type)) {
@@ -1519,6 +1985,12 @@ find_originals(void)
     PyObject *base = module == NULL ? NULL : PyObject_GetAttrString(module, "TensorBase");
     data_ptr = base == NULL ? NULL : PyObject_GetAttrString(base, "data_ptr"); /* the program may have replaced it */
     int found = data_ptr == NULL ? -1 : find_getters(base);
+    if (found == 0) {
+        is_mode_enabled = PyObject_GetAttrString(module, "_is_torch_function_mode_enabled");
+        pop_mode = PyObject_GetAttrString(module, "_pop_torch_function_stack");
+        push_mode = PyObject_GetAttrString(module, "_push_on_torch_function_stack");
+        found = is_mode_enabled == NULL || pop_mode == NULL || push_mode == NULL ? -1 : 0;
+    }
     Py_XDECREF(base);
     Py_XDECREF(module);
     return found;
@@ -1533,7 +2005,8 @@ PyInit__fast_path(void)
     } texts[] = {{&s_shape, "shape"},     {&s_dtype, "dtype"},   {&s_device, "device"},
                  {&s_sweep, "sweep"},   {&s_find_template, "find_template"},
                  {&s_entry, "entry"},     {&s_finish, "finish_on_slow_path"},
-                 {&s_note_exception, "note_exception"},          {&s_is_watched, "is_watched"}};
+                 {&s_note_exception, "note_exception"},          {&s_is_watched, "is_watched"},
+                 {&s_tensor, "Tensor"},   {&s_parameter, "Parameter"},    {&s_grad, "grad"}};
     for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
         if ((*texts[n].place = PyUnicode_InternFromString(texts[n].text)) == NULL)
             return NULL;

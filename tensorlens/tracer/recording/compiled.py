@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.overrides import handle_torch_function
 
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.torch_features import ONLY_CPU
@@ -102,4 +103,5 @@ def compiled_fast_path(
         only_cpu=ONLY_CPU,
         sharers=tensor_ids.sharers,
         texts=texts,
+        handle=handle_torch_function,
     )

@@ -106,6 +106,9 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         torch._C._push_on_torch_function_stack(self.mode)
         return self
 
+    def __exit__(self, *_: object) -> None:
+        torch._C._pop_torch_function_stack()
+
     def __torch_function__(self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None) -> Any:
         """Makes the call. Each recorder has its own; this one is for threads that have the mode after recording."""
         return func(*args, **(kwargs or {}))

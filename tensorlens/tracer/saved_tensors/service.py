@@ -116,6 +116,11 @@ class SavedTensors:
         self._memory = MemoryWatcher(self._recorder, self._overwrites, self._counts_are_complete)
         self._statistics.clear()
 
+    def may_be_stale(self) -> bool:
+        """Returns whether `note_stale` can find anything: memory was watched or written past its version counter, or a
+        custom Function keeps tensors on its `ctx`."""
+        return bool(self._recorder.watched or self._overwrites or self._attributes)
+
     def note_stale(self, roots: list[torch.Tensor], frame: FrameType) -> None:
         """Writes a row for each saved tensor below `roots` that changed after it was saved."""
         try:

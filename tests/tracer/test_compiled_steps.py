@@ -1,0 +1,205 @@
+"""What is done in C for a whole training step writes the same rows as Python: gradients, steps, `zero_grad`, and the
+functions of PyTorch in Python (`tensorlens/tracer/recording/_fast_path.c`)."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from tensorlens.tracer.entry.new_recorder import new_recorder
+from tensorlens.tracer.patches import backward
+from tensorlens.tracer.patches.python_functions import PATCHES
+from tensorlens.tracer.patches.table import installed
+from tensorlens.tracer.recording import compiled
+
+FastPath = compiled.FastPath
+pytestmark = pytest.mark.skipif(FastPath is None, reason="not built from this source: python hatch_build.py")
+
+
+def rows_of(program: Callable[[], object], fast_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Records a program with all patches, in a thread of its own, where the sequence numbers start at 0."""
+    rows: list[Any] = []
+    raised: list[BaseException] = []
+    monkeypatch.setattr(compiled, "FastPath", fast_path)
+    monkeypatch.setattr(backward, "_tokens", count())
+
+    def run() -> None:
+        torch.manual_seed(0)
+        recorder = new_recorder((__file__,))
+        try:
+            with installed(recorder), recorder:
+                program()
+        except BaseException as error:  # pytest would not see it in another thread
+            raised.append(error)
+        recorder.close()
+        for row in recorder.rows:
+            rows.extend(array("q", row) if type(row) is bytes else (row,))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+    return rows
+
+
+def _train(make: Callable[..., torch.optim.Optimizer], set_to_none: bool = True) -> None:
+    model = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
+    optimizer = make(model.parameters())
+    inputs, targets = torch.randn(4, 3), torch.tensor([0, 1, 0, 1])
+    for _ in range(3):
+        optimizer.zero_grad(set_to_none)
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+    model.zero_grad()
+
+
+def sgd() -> None:
+    _train(lambda parameters: torch.optim.SGD(parameters, lr=0.1))
+
+
+def gradients_that_are_kept() -> None:
+    _train(lambda parameters: torch.optim.Adam(parameters, lr=0.1), set_to_none=False)
+
+
+def parameters_without_a_gradient() -> None:
+    used, unused = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(9, dtype=torch.float64))
+    optimizer = torch.optim.SGD([used, unused, *nn.Linear(2, 2).parameters()], lr=0.1, weight_decay=0.1)
+    used.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def a_sparse_gradient() -> None:
+    table = nn.Embedding(5, 3, sparse=True)
+    optimizer = torch.optim.SGD(table.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        table(torch.tensor([1, 2])).sum().backward()
+        optimizer.step()
+
+
+def parameters_that_share_memory() -> None:
+    whole = torch.ones(4)
+    first, second = nn.Parameter(whole[:2]), nn.Parameter(whole.detach())
+    optimizer = torch.optim.SGD([first, second], lr=0.1)
+    (first.sum() + second.sum()).backward()
+    optimizer.step()
+
+
+def gradients_that_grow() -> None:
+    small, large = torch.ones(2, requires_grad=True), torch.ones(3, 4, requires_grad=True)
+    inner = large * 2
+    inner.retain_grad()
+    loss = inner.sum() * small.sum()
+    for _ in range(3):
+        loss.backward(retain_graph=True)
+    small.grad = None
+    assert large.grad is not None
+    large.grad.mul_(2)
+    loss.backward(inputs=[large])
+
+
+def gradients_of_dead_leaves() -> None:
+    for size in (2, 20):
+        leaf = torch.ones(size, requires_grad=True)
+        leaf.sum().backward()
+
+
+def a_subclass() -> None:
+    class Own(torch.Tensor):
+        pass
+
+    leaf = torch.ones(3).as_subclass(Own).requires_grad_()
+    for _ in range(2):
+        (leaf * 2).sum().backward()
+
+
+def functions_in_python() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    F.relu(x)
+    F.softmax(x, dim=1)
+    F.dropout(x, 0.5)
+    torch.einsum("ij,kj->ik", x, x)
+    (1 - x).norm()
+    x.split(1)
+    with suppress(TypeError):
+        "a" - x  # type: ignore[operator]
+    with suppress(ValueError):
+        F.dropout(x, 2.0)
+
+
+def a_step_that_fails() -> None:
+    parameter = nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(2)), parameter], lr=0.1)
+    parameter.sum().backward()
+    optimizer.param_groups[0]["lr"] = "fast"
+    with suppress(TypeError):
+        optimizer.step()
+    optimizer.zero_grad()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        sgd, gradients_that_are_kept, parameters_without_a_gradient, a_sparse_gradient, parameters_that_share_memory,
+        gradients_that_grow, gradients_of_dead_leaves, a_subclass, functions_in_python, a_step_that_fails,
+    ],
+    ids=lambda program: program.__name__,
+)  # fmt: skip
+def test_rows_are_those_of_python(program: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = rows_of(program, None, monkeypatch)
+    assert expected
+    assert rows_of(program, FastPath, monkeypatch) == expected
+
+
+def _relu(x: torch.Tensor) -> torch.Tensor:
+    return F.relu(x)
+
+
+def test_a_python_function_of_pytorch_goes_to_the_mode_in_c() -> None:
+    recorder = new_recorder()
+    frames: list[str] = []
+
+    def note(frame: Any, event: str, _: object) -> None:
+        if event == "call":
+            frames.append(frame.f_code.co_name)
+
+    with installed(recorder), recorder:
+        x = torch.ones(2)
+        for profile in (None, None, note):  # the first calls are looked up
+            sys.setprofile(profile)
+            _relu(x)
+            sys.setprofile(None)
+    recorder.close()
+    assert frames == ["_relu", "relu", "__torch_function__", "relu"]
+
+
+def test_pytorchs_functions_are_back_afterwards() -> None:
+    recorder = new_recorder()
+    with installed(recorder), recorder:
+        replaced = [vars(patch.owner)[patch.name] for patch in PATCHES]
+    recorder.close()
+    assert all(function is not torch.overrides.handle_torch_function for function in replaced)
+    assert all(vars(patch.owner)[patch.name] is torch.overrides.handle_torch_function for patch in PATCHES)
+
+
+def test_arguments_of_another_kind_are_refused() -> None:
+    recorder = new_recorder()
+    in_c: Any = recorder.tensor_ids.in_c
+    for call in (in_c.gradients, in_c.stepped, in_c.dropped):
+        with pytest.raises(TypeError):
+            call(1)
+    with pytest.raises(TypeError):
+        in_c.before(1)
+    recorder.close()
