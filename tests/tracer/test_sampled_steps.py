@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -417,3 +419,79 @@ def test_recordings_in_each_other_count_for_themselves() -> None:
     assert sampling_of(recorded(whole)) is None
     assert steps_of(recorded(inner))[0] == (1, 2)
     recorded(outer)
+
+
+def functions_of_the_lens(run: Callable[[], object]) -> list[str]:
+    """Returns the functions of the lens that run in this thread while `run` does, each as often as it is called."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and "/tensorlens/" in frame.f_code.co_filename:
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return sorted(called)
+
+
+def test_a_step_without_a_record_only_counts() -> None:
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+
+    with tensorlens.trace(every=4) as lens:
+        step()
+        found = [functions_of_the_lens(step) for _ in range(6)]
+    assert found[0] == found[3] == found[4] == ["__get__", "_next", "after_step", "before_step", "step_ended"]
+    assert "_note_pass" in found[2]  # of the fourth step
+    assert functions_of_the_lens(step) == []
+    assert steps_of(recorded(lens)) == [(1, 1), (4, 4)]
+
+
+@pytest.mark.parametrize("from_step", [2, 4])
+def test_a_function_that_the_program_replaces_stays_in_place(from_step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, calls = torch.optim.Optimizer.zero_grad, []
+
+    def inside(step: int, out: torch.Tensor) -> None:
+        if step == from_step:
+            current = torch.optim.Optimizer.zero_grad
+
+            def zero_grad(self: torch.optim.Optimizer, set_to_none: bool = True) -> None:
+                calls.append(step)
+                current(self, set_to_none)
+
+            monkeypatch.setattr(torch.optim.Optimizer, "zero_grad", zero_grad)
+
+    with tensorlens.trace(every=4) as lens:
+        train(9, inside)
+    assert len(calls) == 9 - from_step
+    assert torch.optim.Optimizer.zero_grad is original
+    trace = recorded(lens)
+    cleared = [e for e in trace.events if isinstance(e, Call) and e.op == "Tensor.grad = "]
+    assert steps_of(trace) == [(1, 1), (4, 4), (8, 8)]
+    assert cleared
+    assert all(trace.position(e.index) < len(trace.events) for e in cleared)
+
+
+def test_a_second_recording_inside_leaves_the_first_complete() -> None:
+    def inside(step: int, out: torch.Tensor) -> None:
+        if step in (3, 4, 6):
+            with tensorlens.trace() as inner:
+                (torch.ones(2, requires_grad=True) * 2).sum().backward()
+            assert any(isinstance(event, Backward) for event in inner.trace().events)
+
+    with tensorlens.trace() as whole:
+        train(9, lambda step, out: (torch.ones(2, requires_grad=True) * 2).sum().backward() if step in (3, 4, 6) else None)
+    with tensorlens.trace(every=4) as lens:
+        train(9, inside)
+    trace = recorded(lens)
+    passes = [event for event in trace.events if isinstance(event, Backward)]
+    assert [len(step) for step in by_step(whole.trace())][3] > 0
+    assert len(passes) == 4  # the first, the fourth and its own two passes, the eighth

@@ -78,7 +78,7 @@ class OptimizerState:
         """Runs as a hook of PyTorch before each `step()`."""
         if torch.compiler.is_compiling():  # `torch.compile` follows the program into hooks
             return
-        if not self._recorder.paused:
+        if not (self._recorder.off or self._recorder.paused):
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 self._before_step(optimizer, args, kwargs, sys._getframe(1))
 
@@ -104,7 +104,7 @@ class OptimizerState:
         """Runs as a hook of PyTorch after each `step()`."""
         if torch.compiler.is_compiling():
             return
-        if not self._recorder.paused:
+        if not (self._recorder.off or self._recorder.paused):
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 if _has_closure(args, kwargs):
                     self._note_step(optimizer, sys._getframe(1))
@@ -209,12 +209,15 @@ class _BackwardAttribute:
         self.__doc__ = function.__doc__
         self._recorder = recorder
         self._function = function
-        self._switching = None if recorder.sampling is None else recorder.sampling.switching(function)
+        self._sampling = recorder.sampling
+        self._switching = None if self._sampling is None else self._sampling.switching(function)
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
         if tensor is None:
             return cast(Function, self._function.__get__(None, owner))
         if torch.compiler.is_compiling():  # `torch.compile` follows the program into this function
+            return MethodType(self._function, tensor)
+        if self._sampling is not None and self._sampling.is_resting:
             return MethodType(self._function, tensor)
         if not self._recorder.paused:
             frame = sys._getframe(1)
