@@ -181,6 +181,28 @@ def test_a_failure_in_a_recorded_step_has_the_finding_of_a_complete_recording(st
     assert found[0][0][0] == "saved-tensor-modified-inplace"
 
 
+def test_the_steps_that_a_report_asks_for_explain_the_failure() -> None:
+    """A recorded optimizer step before the failing one reads gradients, which no call has made."""
+    found = []
+    for steps in ("5:6", "4:6", None):
+        with pytest.raises(RuntimeError), tensorlens.trace(steps=steps) as lens:
+            train(8, fails_in(6))
+        found.append([(d.code, d.title, d.labels[0].span.line) for d in lens.report().diagnostics])
+    assert found[0] == found[1] == found[2]
+    assert found[0][0][0] == "saved-tensor-modified-inplace"
+
+
+def test_an_exception_of_the_program_needs_no_other_step() -> None:
+    def inside(step: int, out: torch.Tensor) -> None:
+        if step == 4:
+            raise ValueError("of the program")
+
+    with pytest.raises(ValueError), tensorlens.trace(every=4) as lens:  # noqa: PT011
+        train(6, inside)
+    (found,) = lens.report().diagnostics
+    assert (found.code, found.explanation, found.fixes) == ("uncaught-exception", "", ())
+
+
 def test_a_failure_in_another_step_names_its_line_and_how_to_record_it() -> None:
     with pytest.raises(RuntimeError), tensorlens.trace(every=4) as lens:
         train(6, fails_in(6))
@@ -449,10 +471,10 @@ def test_a_step_without_a_record_only_counts() -> None:
     with tensorlens.trace(every=4) as lens:
         step()
         found = [functions_of_the_lens(step) for _ in range(6)]
-    assert found[0] == found[3] == found[4] == ["__get__", "_next", "after_step", "before_step", "step_ended"]
+    assert found[0] == found[3] == found[4] == ["__get__", "count"]
     assert "_note_pass" in found[2]  # of the fourth step
     assert functions_of_the_lens(step) == []
-    assert steps_of(recorded(lens)) == [(1, 1), (4, 4)]
+    assert steps_of(recorded(lens)) == [(1, 1), (4, 4), (8, 8)]
 
 
 @pytest.mark.parametrize("from_step", [2, 4])
@@ -474,10 +496,14 @@ def test_a_function_that_the_program_replaces_stays_in_place(from_step: int, mon
     assert len(calls) == 9 - from_step
     assert torch.optim.Optimizer.zero_grad is original
     trace = recorded(lens)
-    cleared = [e for e in trace.events if isinstance(e, Call) and e.op == "Tensor.grad = "]
+    cleared = [e for e in trace.events if isinstance(e, Call) and e.op == "Tensor.grad.__set__"]
     assert steps_of(trace) == [(1, 1), (4, 4), (8, 8)]
-    assert cleared
-    assert all(trace.position(e.index) < len(trace.events) for e in cleared)
+    lines = {trace.sites[call.site].span.line for call in cleared}
+    called = (
+        {"optimizer.zero_grad()", "current(self, set_to_none)"} if from_step == 4 else {"current(self, set_to_none)"}
+    )
+    source = trace.sources[__file__].splitlines()
+    assert {source[line - 1].strip() for line in lines} == called
 
 
 def test_a_second_recording_inside_leaves_the_first_complete() -> None:
@@ -488,7 +514,9 @@ def test_a_second_recording_inside_leaves_the_first_complete() -> None:
             assert any(isinstance(event, Backward) for event in inner.trace().events)
 
     with tensorlens.trace() as whole:
-        train(9, lambda step, out: (torch.ones(2, requires_grad=True) * 2).sum().backward() if step in (3, 4, 6) else None)
+        train(
+            9, lambda step, out: (torch.ones(2, requires_grad=True) * 2).sum().backward() if step in (3, 4, 6) else None
+        )
     with tensorlens.trace(every=4) as lens:
         train(9, inside)
     trace = recorded(lens)

@@ -24,6 +24,7 @@ from tensorlens.tracer.recording.recorder import Recorder, version_of
 from tensorlens.tracer.saved_tensors.retained_graphs import RetainedGraphs
 
 MAX_DEPTH = 100  # modules around a parameter
+HOOK = "tensorlens"  # the key of the lens's hooks in the tables of PyTorch
 
 
 class SteppedParameter(NamedTuple):
@@ -215,9 +216,10 @@ class _BackwardAttribute:
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
         if tensor is None:
             return cast(Function, self._function.__get__(None, owner))
+        if self._sampling is not None and not torch.compiler.is_dynamo_compiling() and self._sampling.is_resting:
+            bound: Function = self._function.__get__(tensor, owner)
+            return bound
         if torch.compiler.is_compiling():  # `torch.compile` follows the program into this function
-            return MethodType(self._function, tensor)
-        if self._sampling is not None and self._sampling.is_resting:
             return MethodType(self._function, tensor)
         if not self._recorder.paused:
             frame = sys._getframe(1)
@@ -233,7 +235,7 @@ def _with_hook(method: str) -> Callable[[Recorder, OrderedDict[object, object]],
 
     def wrap(recorder: Recorder, original: OrderedDict[object, object]) -> object:
         table = OrderedDict(original)
-        table["tensorlens"] = getattr(recorder.training, method)
+        table[HOOK] = getattr(recorder.training, method)
         return table
 
     return wrap

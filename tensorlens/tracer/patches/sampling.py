@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -23,6 +25,7 @@ from tensorlens.records.observations import ChosenSteps, RecordingSwitch
 from tensorlens.records.step_choice import StepChoice
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch, replacement_of
+from tensorlens.tracer.patches.optimizer_state import HOOK
 from tensorlens.tracer.recording.recorder import Recorder
 
 _NO_PASS = -1  # what PyTorch calls the running backward pass if there is none
@@ -36,6 +39,29 @@ _OF_EACH_STEP: tuple[tuple[object, str], ...] = (
 )
 """Functions that are PyTorch's own again between recorded steps. `Tensor` and `Module` are not in the list: to set an
 attribute of a class clears what Python knows of the attributes of all its subclasses."""
+_OPTIM = sys.modules[torch.optim.Optimizer.__module__]
+StepHook = Callable[[torch.optim.Optimizer, object, object], None]
+
+
+class _StepHooks:
+    """Takes the hook before optimizer steps out, and replaces the one after them."""
+
+    def __init__(self, count: StepHook) -> None:
+        self._before, self._after = _OPTIM._global_optimizer_pre_hooks, _OPTIM._global_optimizer_post_hooks
+        self._earlier = set(takewhile(lambda key: key != HOOK, self._before))
+        self._taken = self._before.pop(HOOK, None), self._after.get(HOOK)
+        if self._taken[1] is not None:
+            self._after[HOOK] = count
+
+    def put_back(self) -> None:
+        """Puts both hooks back, at their places among those of the program."""
+        before, after = self._taken
+        if before is not None:
+            self._before[HOOK] = before
+            for key in [key for key in self._before if key != HOOK and key not in self._earlier]:
+                self._before.move_to_end(key)
+        if after is not None:
+            self._after[HOOK] = after
 
 
 class _HotPatches:
@@ -46,33 +72,36 @@ class _HotPatches:
         self._patches = [patch for patch in patches if (patch.owner, patch.name) in _OF_EACH_STEP]
         self._originals = {patch: vars(patch.owner).get(patch.name) for patch in self._patches}
         self._replacements: dict[Patch[Recorder], object] = {}
-        self._is_out = False
+        self._hooks: _StepHooks | None = None
+        self._out: list[Patch[Recorder]] = []  # whose originals are in place
 
     def note_replacements(self) -> None:
         """Notes what the patches are, once they are installed."""
         self._replacements = {patch: vars(patch.owner).get(patch.name) for patch in self._patches}
 
-    def take_out(self) -> None:
-        """Puts the originals in place. What the program has put in the place of a patch stays."""
+    def take_out(self, count: StepHook) -> None:
+        """Puts the originals in place, and `count` in that of the hook after each step. What the program has put in
+        the place of a patch stays."""
+        if not self._recorder.compiled_functions:  # compiled code would be compiled again
+            self._hooks = _StepHooks(count)
         for patch, replacement in self._replacements.items():
             original = self._originals[patch]
             if original is not None and vars(patch.owner).get(patch.name) is replacement:
                 setattr(patch.owner, patch.name, original)
-        self._is_out = True
+                self._out.append(patch)
 
     def put_back(self) -> None:
         """Puts the patches in place. A function that the program has put there since is patched itself."""
-        if not self._is_out:
-            return
-        self._is_out = False
-        for patch, replacement in list(self._replacements.items()):
+        if self._hooks is not None:
+            self._hooks.put_back()
+            self._hooks = None
+        for patch in self._out:
             current = vars(patch.owner).get(patch.name)
-            if current is self._originals[patch]:
-                setattr(patch.owner, patch.name, replacement)
-            elif current is not None and current is not replacement:
+            if current is not None and current is not self._originals[patch]:
                 self._originals[patch] = current
                 self._replacements[patch] = replacement_of(patch, self._recorder, current)
-                setattr(patch.owner, patch.name, self._replacements[patch])
+            setattr(patch.owner, patch.name, self._replacements[patch])
+        self._out.clear()
 
 
 class SampledSteps:
@@ -135,6 +164,13 @@ class SampledSteps:
         if not self._has_optimizer and _is_outside_passes():
             self._next()
 
+    def count(self, optimizer: torch.optim.Optimizer, _args: object, _kwargs: object) -> None:
+        """Counts a step in which nothing is recorded: a hook of PyTorch after each `step()`."""
+        if id(optimizer) == self._last and not self._others and self._step + 1 < self._next_chosen:
+            self._step += 1
+        else:
+            self.step_ended(optimizer)
+
     def _next(self) -> None:
         self._step += 1
         if not self._recorder.off:
@@ -168,7 +204,7 @@ class SampledSteps:
         if self._has_optimizer:
             self.is_resting = True
             if self._hot is not None:
-                self._hot.take_out()
+                self._hot.take_out(self.count)
         recorder.rows.write_fact(RecordingSwitch, self._step, False, False)
 
     def _on(self) -> None:
