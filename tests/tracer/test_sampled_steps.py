@@ -192,6 +192,24 @@ def test_the_steps_that_a_report_asks_for_explain_the_failure() -> None:
     assert found[0][0][0] == "saved-tensor-modified-inplace"
 
 
+def test_passes_have_no_number_if_some_were_not_recorded() -> None:
+    def run() -> None:
+        start, weight = torch.ones(3), torch.ones(3, requires_grad=True)
+        optimizer, kept = torch.optim.SGD([weight], lr=0.1), start
+        for step in range(1, 9):
+            kept = (kept if step == 7 else start) * weight.exp()
+            kept.sum().backward()
+            optimizer.step()
+
+    with pytest.raises(RuntimeError), tensorlens.trace(steps="5:8") as lens:
+        run()
+    (found,) = lens.report().diagnostics
+    texts = [label.text for label in found.labels]
+    assert found.code == "backward-through-freed-graph"
+    assert "an earlier pass: it released the graph" in texts
+    assert not [text for text in texts if "pass 2" in text or "pass 3" in text]
+
+
 def test_an_exception_of_the_program_needs_no_other_step() -> None:
     def inside(step: int, out: torch.Tensor) -> None:
         if step == 4:
