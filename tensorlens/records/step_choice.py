@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -20,6 +21,13 @@ class StepChoice:
         if self.every is not None:
             return step % self.every == 0
         return step >= self.first and (self.last is None or step <= self.last)
+
+    def next_after(self, step: int) -> float:
+        """Returns the first step after this one that is recorded; infinity: none is."""
+        if self.every is not None:
+            return step - step % self.every + self.every
+        following = max(step + 1, self.first)
+        return following if self.last is None or following <= self.last else math.inf
 
 
 def every_from(value: object) -> int:

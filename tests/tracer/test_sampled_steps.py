@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -177,6 +179,46 @@ def test_a_failure_in_a_recorded_step_has_the_finding_of_a_complete_recording(st
         found.append([(d.code, d.title, d.labels[0].span.line) for d in lens.report().diagnostics])
     assert found[0] == found[1]
     assert found[0][0][0] == "saved-tensor-modified-inplace"
+
+
+def test_the_steps_that_a_report_asks_for_explain_the_failure() -> None:
+    """A recorded optimizer step before the failing one reads gradients, which no call has made."""
+    found = []
+    for steps in ("5:6", "4:6", None):
+        with pytest.raises(RuntimeError), tensorlens.trace(steps=steps) as lens:
+            train(8, fails_in(6))
+        found.append([(d.code, d.title, d.labels[0].span.line) for d in lens.report().diagnostics])
+    assert found[0] == found[1] == found[2]
+    assert found[0][0][0] == "saved-tensor-modified-inplace"
+
+
+def test_passes_have_no_number_if_some_were_not_recorded() -> None:
+    def run() -> None:
+        start, weight = torch.ones(3), torch.ones(3, requires_grad=True)
+        optimizer, kept = torch.optim.SGD([weight], lr=0.1), start
+        for step in range(1, 9):
+            kept = (kept if step == 7 else start) * weight.exp()
+            kept.sum().backward()
+            optimizer.step()
+
+    with pytest.raises(RuntimeError), tensorlens.trace(steps="5:8") as lens:
+        run()
+    (found,) = lens.report().diagnostics
+    texts = [label.text for label in found.labels]
+    assert found.code == "backward-through-freed-graph"
+    assert "an earlier pass: it released the graph" in texts
+    assert not [text for text in texts if "pass 2" in text or "pass 3" in text]
+
+
+def test_an_exception_of_the_program_needs_no_other_step() -> None:
+    def inside(step: int, out: torch.Tensor) -> None:
+        if step == 4:
+            raise ValueError("of the program")
+
+    with pytest.raises(ValueError), tensorlens.trace(every=4) as lens:  # noqa: PT011
+        train(6, inside)
+    (found,) = lens.report().diagnostics
+    assert (found.code, found.explanation, found.fixes) == ("uncaught-exception", "", ())
 
 
 def test_a_failure_in_another_step_names_its_line_and_how_to_record_it() -> None:
@@ -417,3 +459,83 @@ def test_recordings_in_each_other_count_for_themselves() -> None:
     assert sampling_of(recorded(whole)) is None
     assert steps_of(recorded(inner))[0] == (1, 2)
     recorded(outer)
+
+
+def functions_of_the_lens(run: Callable[[], object]) -> list[str]:
+    """Returns the functions of the lens that run in this thread while `run` does, each as often as it is called."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and "/tensorlens/" in frame.f_code.co_filename:
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return sorted(called)
+
+
+def test_a_step_without_a_record_only_counts() -> None:
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+
+    with tensorlens.trace(every=4) as lens:
+        step()
+        found = [functions_of_the_lens(step) for _ in range(6)]
+    assert found[0] == found[3] == found[4] == ["__get__", "count"]
+    assert "_note_pass" in found[2]  # of the fourth step
+    assert functions_of_the_lens(step) == []
+    assert steps_of(recorded(lens)) == [(1, 1), (4, 4), (8, 8)]
+
+
+@pytest.mark.parametrize("from_step", [2, 4])
+def test_a_function_that_the_program_replaces_stays_in_place(from_step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, calls = torch.optim.Optimizer.zero_grad, []
+
+    def inside(step: int, out: torch.Tensor) -> None:
+        if step == from_step:
+            current = torch.optim.Optimizer.zero_grad
+
+            def zero_grad(self: torch.optim.Optimizer, set_to_none: bool = True) -> None:
+                calls.append(step)
+                current(self, set_to_none)
+
+            monkeypatch.setattr(torch.optim.Optimizer, "zero_grad", zero_grad)
+
+    with tensorlens.trace(every=4) as lens:
+        train(9, inside)
+    assert len(calls) == 9 - from_step
+    assert torch.optim.Optimizer.zero_grad is original
+    trace = recorded(lens)
+    cleared = [e for e in trace.events if isinstance(e, Call) and e.op == "Tensor.grad.__set__"]
+    assert steps_of(trace) == [(1, 1), (4, 4), (8, 8)]
+    lines = {trace.sites[call.site].span.line for call in cleared}
+    called = {"optimizer.zero_grad()", *(["current(self, set_to_none)"] if from_step == 4 else [])}
+    source = trace.sources[__file__].splitlines()
+    assert {source[line - 1].strip() for line in lines} == called
+
+
+def test_a_second_recording_inside_leaves_the_first_complete() -> None:
+    def inside(step: int, out: torch.Tensor) -> None:
+        if step in (3, 4, 6):
+            with tensorlens.trace() as inner:
+                (torch.ones(2, requires_grad=True) * 2).sum().backward()
+            assert any(isinstance(event, Backward) for event in inner.trace().events)
+
+    with tensorlens.trace() as whole:
+        train(
+            9, lambda step, out: (torch.ones(2, requires_grad=True) * 2).sum().backward() if step in (3, 4, 6) else None
+        )
+    with tensorlens.trace(every=4) as lens:
+        train(9, inside)
+    trace = recorded(lens)
+    passes = [event for event in trace.events if isinstance(event, Backward)]
+    assert [len(step) for step in by_step(whole.trace())][3] > 0
+    assert len(passes) == 4  # the first, the fourth and its own two passes, the eighth

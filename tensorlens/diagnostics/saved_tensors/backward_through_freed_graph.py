@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import ReachedCalls, calls_reached_by
+from tensorlens.analysis.sampled_run import has_break
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._freed_advice import fixes_of, is_led_back_to, links, passes_at
 from tensorlens.diagnostics.shared.kept import line_from, operation
@@ -69,6 +70,8 @@ def _needed_text(facts: TraceIndex, failure: Failure, culprit: _Culprit) -> str:
     if culprit.by is None or culprit.by.site != failure.site:
         return f"needs {where} again"
     _, total = passes_at(facts, culprit.by)
+    if has_break(facts.trace):  # passes in steps without a record are not counted
+        return f"a later pass: it needs {where} again"
     return f"pass {total}: it needs {where} again" if total > 1 else f"needs {where} again"
 
 
@@ -81,6 +84,8 @@ def _line_of_result(facts: TraceIndex, failure: Failure, built: Call) -> str:
 def _freed_text(facts: TraceIndex, failure: Failure, freeing: Backward) -> str:
     times, total = passes_at(facts, freeing)
     same = freeing.site == failure.site and total > 1
+    if same and has_break(facts.trace):
+        return "an earlier pass: it released the graph"
     return f"pass {times}: this backward released the graph" if same else "this backward released the graph"
 
 

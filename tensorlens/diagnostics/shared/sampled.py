@@ -86,6 +86,8 @@ def may_explain(facts: TraceIndex, failure: Failure, stretch: Stretch) -> bool:
             return False
         if made is not None and made.index < stretch.start and is_inner:
             return False
+        if state is not None and state.is_leaf and state.requires_grad:
+            continue  # what was written to a leaf, such as gradients by an optimizer, is no part of the graph
         for call in facts.producers(number, failure.index):
             if call.index >= stretch.start:
                 queue += [access.tensor for access in call.inputs]
@@ -105,6 +107,8 @@ def find_unrecorded(facts: TraceIndex, sampling: Sampling, failure: Failure) -> 
     )
     known = entry(failure.kind)
     page = () if known is None else (fix(f"`tensorlens errors {known.code}` explains this message"),)
+    if is_recorded and known is None and not failure.op:
+        why = ""  # the program raised it: no earlier step has more to say
     wanted = f":{step}" if is_recorded and last.first < step else f"{max(step - 1, 1)}:{step}"
     which = "all steps up to this one" if wanted.startswith(":") else "this step and the one before"
     yield finding(
@@ -119,6 +123,6 @@ def find_unrecorded(facts: TraceIndex, sampling: Sampling, failure: Failure) -> 
             *(inputs_of(facts, failure) if is_recorded else ()),
         ],
         notes=() if failure.site is not None else ("it was raised outside the script's own files",),
-        fixes=(fix(f'record {which}: `--steps {wanted}`, or `trace(steps="{wanted}")`'), *page),
+        fixes=(*((fix(f'record {which}: `--steps {wanted}`, or `trace(steps="{wanted}")`'),) if why else ()), *page),
         evidence={"type": failure.type, "message": failure.message, "op": failure.op, "step": step},
     )

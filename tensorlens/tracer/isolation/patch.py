@@ -70,7 +70,7 @@ def patched(patches: Iterable[Patch[R]], recorder: R) -> Iterator[None]:
             with ErrorGuard(recorder, f"`{name}`"):
                 own = vars(owner).get(name, _MISSING)
                 original = getattr(owner, name) if own is _MISSING else own
-                replacement = _replacement(name, wrap, recorder, original)
+                replacement = replacement_of(Patch(owner, name, wrap), recorder, original)
                 undo.append((owner, name, own))
                 setattr(owner, name, replacement)
         yield
@@ -83,8 +83,9 @@ def patched(patches: Iterable[Patch[R]], recorder: R) -> Iterator[None]:
                     setattr(owner, name, own)
 
 
-def _replacement(name: str, wrap: Callable[[R, Any], object], recorder: R, original: object) -> object:
+def replacement_of(patch: Patch[R], recorder: R, original: object) -> object:
     """Wraps the function inside a classmethod or staticmethod. The replacement gets its kind, name and signature."""
+    _, name, wrap = patch
     function: Any = original.__func__ if isinstance(original, classmethod | staticmethod) else original
     replacement = wrap(recorder, function)
     if not isinstance(replacement, FunctionType):

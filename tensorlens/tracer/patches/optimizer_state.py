@@ -23,6 +23,7 @@ from tensorlens.tracer.recording.recorder import Recorder, version_of
 from tensorlens.tracer.saved_tensors.retained_graphs import RetainedGraphs
 
 MAX_DEPTH = 100  # modules around a parameter
+HOOK = "tensorlens"  # the key of the lens's hooks in the tables of PyTorch
 
 
 FoundParameter = tuple[torch.Tensor, int, int, torch.Tensor | None, int | None, int]
@@ -70,7 +71,7 @@ class OptimizerState:
         """Runs as a hook of PyTorch before each `step()`."""
         if torch.compiler.is_compiling():  # `torch.compile` follows the program into hooks
             return
-        if not self._recorder.paused:
+        if not (self._recorder.off or self._recorder.paused):
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 self._before_step(optimizer, args, kwargs, sys._getframe(1))
 
@@ -96,7 +97,7 @@ class OptimizerState:
         """Runs as a hook of PyTorch after each `step()`."""
         if torch.compiler.is_compiling():
             return
-        if not self._recorder.paused:
+        if not (self._recorder.off or self._recorder.paused):
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 if _has_closure(args, kwargs):
                     self._note_step(optimizer, sys._getframe(1))
@@ -203,11 +204,14 @@ class _BackwardAttribute:
         self.__doc__ = function.__doc__
         self._recorder = recorder
         self._function = function
-        self._switching = None if recorder.sampling is None else recorder.sampling.switching(function)
+        self._sampling = recorder.sampling
+        self._switching = None if self._sampling is None else self._sampling.switching(function)
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
         bound: Function = self._function.__get__(tensor, owner)
         if tensor is None:
+            return bound
+        if self._sampling is not None and not torch.compiler.is_dynamo_compiling() and self._sampling.is_resting:
             return bound
         if torch.compiler.is_compiling():  # `torch.compile` follows the program into this function
             return bound
@@ -225,7 +229,7 @@ def _with_hook(method: str) -> Callable[[Recorder, OrderedDict[object, object]],
 
     def wrap(recorder: Recorder, original: OrderedDict[object, object]) -> object:
         table = OrderedDict(original)
-        table["tensorlens"] = getattr(recorder.training, method)
+        table[HOOK] = getattr(recorder.training, method)
         return table
 
     return wrap

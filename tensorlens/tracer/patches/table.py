@@ -54,18 +54,32 @@ PATCHES: tuple[Patch[Recorder], ...] = (
     *python_functions.PATCHES,
 )
 
+_recorders: list[Recorder] = []  # those whose patches are installed
+
 
 @contextmanager
 def installed(recorder: Recorder) -> Iterator[None]:
     """Installs every patch while a run is recorded, and leaves everything as it was."""
     patches = PATCHES
-    if recorder.sampling is not None:
+    sampled = recorder.sampling
+    if sampled is not None:
         from tensorlens.tracer.patches import sampling
 
         patches += sampling.PATCHES
-    with patched(patches, recorder):
-        try:
-            ops.read_names()
-            yield
-        finally:
-            recorder.callbacks.end()
+        sampled.will_install(patches)
+    _recorders.append(recorder)
+    if len(_recorders) > 1:
+        for each in _recorders:
+            if each.sampling is not None:
+                each.sampling.keep_patches()
+    try:
+        with patched(patches, recorder):
+            if sampled is not None:
+                sampled.has_installed()
+            try:
+                ops.read_names()
+                yield
+            finally:
+                recorder.callbacks.end()
+    finally:
+        _recorders.remove(recorder)
