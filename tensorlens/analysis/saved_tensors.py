@@ -90,8 +90,8 @@ def _find_save(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
 
 def _save_by_node(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
     """Finds the save by the call that made the node which holds the saved tensor."""
-    call = facts.call_of_node(saved.sequence, before)
-    return Save(saved, call, None if call is None else facts.saved_tensor(saved, call))
+    call = facts.call_of_node(saved.sequence, before, saved.node)
+    return Save(saved, call, saved.tensor if call is None else facts.saved_tensor(saved, call))
 
 
 def _save_for_backward(facts: TraceIndex, apply: Call, saved: SavedTensor) -> Call | None:

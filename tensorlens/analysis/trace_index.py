@@ -229,8 +229,14 @@ class TraceIndex:
 
     # --- nodes --------------------------------------------------------------------------------------------------
 
-    def call_of_node(self, sequence: int | None, before: int) -> Call | None:
-        """Returns the innermost call that made the node with this sequence number."""
+    def call_of_node(self, sequence: int | None, before: int, name: str | None = None) -> Call | None:
+        """Returns the innermost call that made the node with this sequence number.
+
+        Each thread counts its nodes from 0. If several threads made nodes, the answer is the only call that can have
+        made a node with this number, and with this `name` if it is known; None if several can.
+        """
+        if self.trace.inspection.others:
+            return self._only_call_of_node(sequence, before, name)
         innermost: Call | None = None
         for call in reversed(self.calls):
             first, last = call.nodes
@@ -240,6 +246,17 @@ class TraceIndex:
                 if last - first == 1:
                     break
         return innermost
+
+    def _only_call_of_node(self, sequence: int | None, before: int, name: str | None) -> Call | None:
+        if sequence is None or (self.events and self.events[-1].index >= len(self.events)):
+            return None  # a long run has folded calls: one of these may have made the node
+        fitting: list[Call] = []
+        for call in self.calls:
+            if call.index < before and call.nodes[0] <= sequence < call.nodes[1]:
+                names = {state.grad_fn for state in call.states if state.node == sequence} - {None}
+                if not name or names <= {name}:
+                    fitting.append(call)
+        return fitting[0] if len(fitting) == 1 else None
 
     def saved_tensor(self, saved: SavedTensor, by: Call) -> int | None:
         """Returns the input or output of the call `by` that its node saved.

@@ -123,6 +123,7 @@ class Sites:
         if site == NOWHERE:
             if self._outside == NOWHERE:
                 self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
+            self.shared.note_thread()
             return self._outside
         self.shared.note(site)
         return site
@@ -259,6 +260,10 @@ class Sites:
             self._rows.write(SiteRow, site, file, function, position, targets, optional(caller), through, of_block)
             self._count = site + 1
         return site
+
+    def renew_lock(self) -> None:
+        """Makes a new lock, in a forked child."""
+        self._adding = RLock()
 
     def remember(self, filename: str, text: str | None = None) -> None:
         """Keeps the source text of a file as it is now: it may change while the program runs."""
