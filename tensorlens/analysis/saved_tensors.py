@@ -91,7 +91,15 @@ def _find_save(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
 def _save_by_node(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
     """Finds the save by the call that made the node which holds the saved tensor."""
     call = facts.call_of_node(saved.sequence, before, saved.node)
-    return Save(saved, call, saved.tensor if call is None else facts.saved_tensor(saved, call))
+    return Save(saved, call, _tensor_there(facts, saved) if call is None else facts.saved_tensor(saved, call))
+
+
+def _tensor_there(facts: TraceIndex, saved: SavedTensor) -> int | None:
+    """Returns the saved tensor, or one with its memory if all tensors there share a version counter."""
+    if saved.tensor is not None or saved.storage is None:
+        return saved.tensor
+    there = [number for number, tensor in enumerate(facts.trace.tensors) if tensor.storage == saved.storage]
+    return there[0] if len({facts.tensor(number).counter for number in there}) == 1 else None
 
 
 def _save_for_backward(facts: TraceIndex, apply: Call, saved: SavedTensor) -> Call | None:

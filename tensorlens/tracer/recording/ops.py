@@ -222,7 +222,10 @@ _STATISTICS = ("batch_norm", "instance_norm")  # they write running statistics, 
 
 
 def may_write(func: Function, args: Args, kwargs: Kwargs) -> bool:
-    """Returns whether a call can have changed a version. Else another thread has, while the call ran."""
+    """Returns whether a call can have changed a version. Else another thread has, while the call ran.
+
+    A custom Function counts as none that can: the writes in its forward pass are calls of their own.
+    """
     name = str(getattr(func, "__name__", ""))
     if (name.endswith("_") and not name.endswith("__")) or name in _WRITING_OPERATORS or "out" in kwargs:
         return True
@@ -233,7 +236,7 @@ def may_write(func: Function, args: Args, kwargs: Kwargs) -> bool:
         given = dict(zip(names, args, strict=False)) | kwargs
         is_torchs = str(func.__module__).startswith("torch.")
         return not is_torchs or given.get("inplace") is True or given.get("max_norm") is not None
-    return not isinstance(func, BuiltinFunctionType | MethodDescriptorType | WrapperDescriptorType)
+    return isinstance(func, torch._ops.OpOverload | torch._ops.OpOverloadPacket)
 
 
 def unknown(recorder: CallRecorder, error: Exception, frame: FrameType | None) -> int:
