@@ -19,6 +19,7 @@ _OF_RUN = (
     "written",
     "threads",
     "others",
+    "switching",
 )
 """The tables of facts that a part of a trace keeps whole: names, facts that others refer to by position, and the
 lines that several threads run."""

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
+from tensorlens.analysis.mode_switches import open_switch
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.naming.places import Scope, callers, place_of
@@ -277,19 +278,7 @@ class TraceIndex:
 
     def mode_switch(self, before: int) -> GradMode | None:
         """Returns the switch, such as `no_grad`, that had turned gradient recording off at event `before`."""
-        depth = 0
-        for event in reversed(self.events[: self.trace.position(before)]):
-            if not isinstance(event, GradMode):
-                continue
-            if not event.entering:
-                depth += 1
-            elif depth:
-                depth -= 1
-            elif event.mode == "grad":
-                return None
-            elif event.cause != "enable_grad":  # inside `inference_mode`, that changes nothing
-                return event
-        return None
+        return open_switch(self.trace, before)
 
 
 def is_result_slot(slot: str) -> bool:

@@ -218,6 +218,14 @@ class OtherThread:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadSwitch:
+    """A site at which a thread beside the first one switches its grad mode."""
+
+    index: int
+    site: SiteId
+
+
+@dataclass(frozen=True, slots=True)
 class ChosenSteps:
     """The training steps that a sampled run records: every `every`-th, or those from `first` to `last`."""
 
@@ -262,6 +270,7 @@ class Observations:
     chosen: tuple[ChosenSteps, ...] = ()  # only of a sampled run
     switches: tuple[RecordingSwitch, ...] = ()
     others: tuple[OtherThread, ...] = ()
+    switching: tuple[ThreadSwitch, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

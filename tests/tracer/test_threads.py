@@ -15,6 +15,7 @@ from support.recording import traced
 
 from tensorlens.analysis.naming.names import names_of
 from tensorlens.analysis.story.line_runs import LineRuns
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.model import Backward, Call, Gap, Trace
 from tensorlens.tracer.entry import installation
@@ -427,7 +428,7 @@ def test_a_forked_child_waits_for_no_lock_of_its_parent(lock: str) -> None:
         held, over = threading.Event(), threading.Event()
 
         def hold() -> None:
-            locks = {"sites": recorder.sites._adding, "passes": recorder.passes._lock, "steps": recorder._changing}
+            locks = {"sites": recorder.sites.adding, "passes": recorder.passes._lock, "steps": recorder._changing}
             with locks[lock]:
                 held.set()
                 over.wait(60)
@@ -449,3 +450,33 @@ def test_a_forked_child_waits_for_no_lock_of_its_parent(lock: str) -> None:
     statuses: list[int] = []
     traced(program)
     assert statuses == [signal.SIGKILL]
+
+
+def test_gradients_are_not_off_by_a_block_of_another_thread() -> None:
+    def program() -> None:
+        inside, over = threading.Event(), threading.Event()
+
+        def quiet() -> None:
+            with torch.no_grad():
+                inside.set()
+                over.wait(10)
+
+        def make() -> torch.Tensor:
+            with torch.no_grad():
+                return torch.ones(3, requires_grad=True) * 2
+
+        thread = threading.Thread(target=quiet)
+        thread.start()
+        inside.wait(10)
+        y = make()
+        over.set()
+        thread.join()
+        y.sum()
+        make().sum()
+
+    trace = traced(program)
+    facts = TraceIndex(trace)
+    switches = [facts.mode_switch(call.index) for call in facts.calls if call.op == "Tensor.mul"]
+    assert switches[0] is None
+    assert switches[1] is not None
+    assert trace.sites[switches[1].site].function.endswith("make")

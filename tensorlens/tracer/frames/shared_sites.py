@@ -7,7 +7,7 @@ from _thread import get_ident
 import torch
 
 from tensorlens.journal.row_buffer import RowBuffer
-from tensorlens.records.observations import OtherThread, SharedSite
+from tensorlens.records.observations import OtherThread, SharedSite, ThreadSwitch
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 
@@ -22,6 +22,7 @@ class SharedSites:
         self._has_other_nodes = False
         self._threads: dict[int, int] = {}  # site -> the last thread that was seen there
         self._shared: set[int] = set()
+        self._switching: set[int] = set()
         self._ended: set[int] = set()  # threads
         self._others = 0  # threads of the program that run now
         self._passes: dict[int, tuple[int, int]] = {}  # token of a backward pass -> its thread and its site
@@ -74,6 +75,12 @@ class SharedSites:
             if _next_sequence() > 0:
                 self._has_other_nodes = True
                 self._rows.write_fact(OtherThread)
+
+    def note_switch(self, site: int) -> None:
+        """Notes a site at which this thread switches its grad mode."""
+        if not self.is_first_thread() and site not in self._switching:
+            self._switching.add(site)
+            self._rows.write_fact(ThreadSwitch, site)
 
     def _share(self, site: int) -> None:
         if site not in self._shared:
