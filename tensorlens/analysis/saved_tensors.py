@@ -99,7 +99,9 @@ def _tensor_there(facts: TraceIndex, saved: SavedTensor) -> int | None:
     if saved.tensor is not None or saved.storage is None:
         return saved.tensor
     there = [number for number, tensor in enumerate(facts.trace.tensors) if tensor.storage == saved.storage]
-    return there[0] if len({facts.tensor(number).counter for number in there}) == 1 else None
+    if len({facts.tensor(number).counter for number in there}) != 1:
+        return None
+    return min(there, key=lambda number: (facts.tensor(number).base is not None, number))
 
 
 def _save_for_backward(facts: TraceIndex, apply: Call, saved: SavedTensor) -> Call | None:

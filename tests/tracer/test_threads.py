@@ -17,12 +17,14 @@ from tensorlens.analysis.naming.names import names_of
 from tensorlens.analysis.story.line_runs import LineRuns
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics import diagnose
+from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.records.model import Backward, Call, Gap, Trace
 from tensorlens.tracer.entry import installation
 from tensorlens.tracer.frames import shared_sites
 from tensorlens.tracer.patches import backward
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.running_passes import RunningPasses
+from tensorlens.tracer.recording.tensor_ids import TensorIds
 
 
 def in_threads(*works: Callable[[], object]) -> None:
@@ -421,14 +423,19 @@ def test_a_pass_reads_only_the_retained_gradients_below_its_root(monkeypatch: py
     assert set(read) == {(2,)}
 
 
-@pytest.mark.parametrize("lock", ["sites", "passes", "steps"])
+@pytest.mark.parametrize("lock", ["sites", "passes", "steps", "tensors"])
 def test_a_forked_child_waits_for_no_lock_of_its_parent(lock: str) -> None:
     def program() -> None:
         [recorder] = [each.recorder for each in installation._installations]
         held, over = threading.Event(), threading.Event()
 
         def hold() -> None:
-            locks = {"sites": recorder.sites.adding, "passes": recorder.passes._lock, "steps": recorder._changing}
+            locks = {
+                "sites": recorder.sites.adding,
+                "passes": recorder.passes._lock,
+                "steps": recorder._changing,
+                "tensors": recorder.tensor_ids.adding,
+            }
             with locks[lock]:
                 held.set()
                 over.wait(60)
@@ -480,3 +487,18 @@ def test_gradients_are_not_off_by_a_block_of_another_thread() -> None:
     assert switches[0] is None
     assert switches[1] is not None
     assert trace.sites[switches[1].site].function.endswith("make")
+
+
+def test_threads_that_meet_a_tensor_at_once_give_it_one_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, tensor = TensorIds(RowBuffer()), torch.ones(3)
+    add, both = TensorIds._add, threading.Barrier(2)
+
+    def add_slowly(*args: Any) -> Any:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.5)  # the other thread has looked the tensor up, too, unless it waits
+        return add(*args)
+
+    monkeypatch.setattr(TensorIds, "_add", add_slowly)
+    numbers: list[int] = []
+    in_threads(*[lambda: numbers.append(ids.add(tensor)[1])] * 2)
+    assert len(set(numbers)) == 1

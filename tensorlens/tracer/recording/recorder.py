@@ -107,7 +107,7 @@ class Recorder(FastPathMode):
 
     def after_fork(self) -> None:
         """Makes new locks in a forked child: a thread that is not there may have held the old ones."""
-        self._changing, self.sites.adding = RLock(), RLock()
+        self._changing, self.sites.adding, self.tensor_ids.adding = RLock(), RLock(), RLock()
         self.passes.renew_lock()
 
     def is_on_top(self) -> bool:
