@@ -449,6 +449,7 @@ def test_a_forked_child_waits_for_no_lock_of_its_parent(lock: str) -> None:
             w = torch.ones(3, requires_grad=True)
             (w * 2).sum().backward()
             torch.optim.SGD([w], lr=0.1).step()
+            recorder.tensor_ids.add(w)
             os.kill(os.getpid(), signal.SIGKILL)
         over.set()
         holding.join()
