@@ -34,7 +34,7 @@ QUIET_KINDS = ("pack hook", "unpack hook")  # called for every saved tensor: wri
 
 
 class _Running(threading.local):
-    """What a thread's backward pass runs."""
+    """Knows, for each thread, which node runs."""
 
     node = NONE  # sequence number of the custom function's node whose backward runs
 
