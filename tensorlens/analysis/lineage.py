@@ -296,7 +296,7 @@ def graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:
             break  # detached in place: earlier calls are no longer part of its graph
     if not any(call.nodes[1] > call.nodes[0] for call in calls):  # a hook used it before its call had returned
         state = facts.state(number, user - 1)
-        made = None if state is None else facts.call_of_node(state.node, user)
+        made = None if state is None else facts.call_of_node(state.node, user, state.grad_fn)
         calls += () if made is None else (made,)
     return calls
 

@@ -8,7 +8,19 @@ from itertools import pairwise
 from tensorlens.records.model import Call, Event, Trace
 from tensorlens.records.observations import Observations, RecordingSwitch
 
-_OF_RUN = ("overwrites", "sighted", "reached", "unregistered", "chosen", "switches", "intervened", "written", "threads")
+_OF_RUN = (
+    "overwrites",
+    "sighted",
+    "reached",
+    "unregistered",
+    "chosen",
+    "switches",
+    "intervened",
+    "written",
+    "threads",
+    "others",
+    "switching",
+)
 """The tables of facts that a part of a trace keeps whole: names, facts that others refer to by position, and the
 lines that several threads run."""
 

@@ -90,8 +90,18 @@ def _find_save(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
 
 def _save_by_node(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
     """Finds the save by the call that made the node which holds the saved tensor."""
-    call = facts.call_of_node(saved.sequence, before)
-    return Save(saved, call, None if call is None else facts.saved_tensor(saved, call))
+    call = facts.call_of_node(saved.sequence, before, saved.node)
+    return Save(saved, call, _tensor_there(facts, saved) if call is None else facts.saved_tensor(saved, call))
+
+
+def _tensor_there(facts: TraceIndex, saved: SavedTensor) -> int | None:
+    """Returns the saved tensor, or one with its memory if all tensors there share a version counter."""
+    if saved.tensor is not None or saved.storage is None:
+        return saved.tensor
+    there = [number for number, tensor in enumerate(facts.trace.tensors) if tensor.storage == saved.storage]
+    if len({facts.tensor(number).counter for number in there}) != 1:
+        return None
+    return min(there, key=lambda number: (facts.tensor(number).base is not None, number))
 
 
 def _save_for_backward(facts: TraceIndex, apply: Call, saved: SavedTensor) -> Call | None:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
+from tensorlens.analysis.mode_switches import open_switch
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.naming.places import Scope, callers, place_of
@@ -239,13 +240,30 @@ class TraceIndex:
 
     # --- nodes --------------------------------------------------------------------------------------------------
 
-    def call_of_node(self, sequence: int | None, before: int) -> Call | None:
-        """Returns the innermost call that made the node with this sequence number."""
+    def call_of_node(self, sequence: int | None, before: int, name: str | None = None) -> Call | None:
+        """Returns the innermost call that made the node with this sequence number.
+
+        Each thread counts its nodes from 0. If several threads made nodes, the answer is the only call that can have
+        made a node with this number, and with this `name` if it is known; None if several can.
+        """
+        if self.trace.inspection.others:
+            return self._only_call_of_node(sequence, before, name)
         return None if sequence is None else self._node_calls.innermost(sequence, before)
 
     @cached_property
     def _node_calls(self) -> NodeCalls:
         return NodeCalls(self.calls)
+
+    def _only_call_of_node(self, sequence: int | None, before: int, name: str | None) -> Call | None:
+        if sequence is None or (self.events and self.events[-1].index >= len(self.events)):
+            return None  # a long run has folded calls: one of these may have made the node
+        fitting: list[Call] = []
+        for call in self.calls:
+            if call.index < before and call.nodes[0] <= sequence < call.nodes[1]:
+                names = {state.grad_fn for state in call.states if state.node == sequence} - {None}
+                if not name or names <= {name}:
+                    fitting.append(call)
+        return fitting[0] if len(fitting) == 1 else None
 
     def saved_tensor(self, saved: SavedTensor, by: Call) -> int | None:
         """Returns the input or output of the call `by` that its node saved.
@@ -266,19 +284,7 @@ class TraceIndex:
 
     def mode_switch(self, before: int) -> GradMode | None:
         """Returns the switch, such as `no_grad`, that had turned gradient recording off at event `before`."""
-        depth = 0
-        for event in reversed(self._mode_switches):
-            if event.index >= before:
-                continue
-            if not event.entering:
-                depth += 1
-            elif depth:
-                depth -= 1
-            elif event.mode == "grad":
-                return None
-            elif event.cause != "enable_grad":  # inside `inference_mode`, that changes nothing
-                return event
-        return None
+        return open_switch(self.trace, self._mode_switches, before)
 
     @cached_property
     def _mode_switches(self) -> list[GradMode]:

@@ -110,17 +110,21 @@ class RowBuffer(list[Any]):
     itself until `settle` is called. Every method here calls it, and so must whoever takes rows out.
     """
 
-    __slots__ = ("settle",)
+    __slots__ = ("append_all", "settle")
 
     def __init__(self) -> None:
         super().__init__()
         self.settle: Callable[[], object] = nothing_waits
+        self.append_all: Callable[[Iterable[Any]], object] | None = None  # appends instead, if several threads write
 
     def write(self, row_type: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Appends a row, given by its class and its fields. With fields by position no object is made of it."""
         self.settle()
         fields: Any = tuple(row_type(*args, **kwargs)) if kwargs else args  # type: ignore[arg-type]
-        self.append((_TAGS[row_type],) + fields)  # noqa: RUF005 - half the time of `(tag, *fields)`
+        if self.append_all is None:
+            self.append((_TAGS[row_type],) + fields)  # noqa: RUF005 - half the time of `(tag, *fields)`
+        else:
+            self.append_all(((_TAGS[row_type], *fields),))
 
     def write_fact(self, record: Callable[Concatenate[int, P], object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Appends a fact: a record of `records.observations`, given by its class and all its fields but `index`."""
@@ -131,7 +135,10 @@ class RowBuffer(list[Any]):
     def write_call(self, numbers: Iterable[int]) -> None:
         """Appends the numbers of a compact call."""
         self.settle()
-        self.extend(numbers)
+        if self.append_all is None:
+            self.extend(numbers)
+        else:
+            self.append_all(numbers)
 
 
 def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -211,6 +211,21 @@ class SharedSite:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherThread:
+    """A second thread has made nodes. Each thread counts its nodes from 0, so two may have one number."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSwitch:
+    """A site at which a thread beside the first one switches its grad mode."""
+
+    index: int
+    site: SiteId
+
+
+@dataclass(frozen=True, slots=True)
 class ChosenSteps:
     """The training steps that a sampled run records: every `every`-th, or those from `first` to `last`."""
 
@@ -254,6 +269,8 @@ class Observations:
     threads: tuple[SharedSite, ...] = ()
     chosen: tuple[ChosenSteps, ...] = ()  # only of a sampled run
     switches: tuple[RecordingSwitch, ...] = ()
+    others: tuple[OtherThread, ...] = ()
+    switching: tuple[ThreadSwitch, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

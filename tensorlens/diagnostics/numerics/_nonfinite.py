@@ -36,7 +36,7 @@ def find_singular(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     """Makes one finding for each line whose operation was the first to make a gradient infinite or NaN."""
     reported: set[int] = set()
     for node in facts.trace.inspection.singular:
-        backward, call = backward_of(facts, node.index), facts.call_of_node(node.sequence, node.index)
+        backward, call = backward_of(facts, node.index), facts.call_of_node(node.sequence, node.index, node.node)
         if backward is None or call is None or call.site in reported:
             continue
         reported.add(call.site)

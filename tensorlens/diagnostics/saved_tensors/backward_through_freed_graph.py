@@ -166,7 +166,7 @@ def _recorded(facts: TraceIndex, failure: Failure, saved: SavedTensor) -> Call |
 
     Each thread has its own sequence numbers, so the name of the node must agree as well, if it is known.
     """
-    built = facts.call_of_node(saved.sequence, failure.index)
+    built = facts.call_of_node(saved.sequence, failure.index, saved.node)
     if built is None:
         return None
     names = [state.grad_fn for state in built.states if state.node == saved.sequence]

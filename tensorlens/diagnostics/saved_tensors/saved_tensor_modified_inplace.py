@@ -28,7 +28,7 @@ from tensorlens.diagnostics.shared.kept import (
     short_iteration,
 )
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named, severity_of
-from tensorlens.records.model import Call, Failure
+from tensorlens.records.model import Call, Failure, Gap
 from tensorlens.records.report import Diagnostic, Label
 
 CODE = "saved-tensor-modified-inplace"
@@ -57,11 +57,16 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         _title(facts, change),
         _explanation(facts, change.save),
         _labels(facts, change, failure),
-        notes=() if change.changes else ("which call overwrote it is not known (see the gaps below)",),
+        notes=() if change.changes else (_unknown_change(facts),),
         fixes=fixes_of(facts, change, failure),
         evidence=_evidence(change),
         detail=("; ".join(filter(None, (_versions(facts, change), *_more(facts, change.others, change.save)))),),
     )
+
+
+def _unknown_change(facts: TraceIndex) -> str:
+    unknown = "which call overwrote it is not known"
+    return f"{unknown} (see the gaps below)" if any(isinstance(event, Gap) for event in facts.events) else unknown
 
 
 def _title(facts: TraceIndex, change: SavedTensorChange) -> str:

@@ -87,6 +87,11 @@ def switch_of(facts: TraceIndex, cut: Cut) -> GradMode | None:
     return facts.mode_switch(cut.call.index)
 
 
+def is_switched_in_threads(facts: TraceIndex, cut: Cut) -> bool:
+    """Returns whether the switch that caused a cut is not known because several threads switched their modes."""
+    return recording_off(cut) and bool(facts.trace.inspection.switching) and facts.mode_switch(cut.call.index) is None
+
+
 def is_block(facts: TraceIndex, switch: GradMode) -> bool:
     """Returns whether a switch is a `with` statement."""
     span = facts.span(switch.site)

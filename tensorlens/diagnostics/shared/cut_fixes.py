@@ -17,6 +17,7 @@ from tensorlens.diagnostics.shared.cut_facts import (
     has_values_beside,
     helper_call,
     is_block,
+    is_switched_in_threads,
     is_update_by_hand,
     library_name,
     result_dtype,
@@ -205,6 +206,8 @@ def _in_place_of(facts: TraceIndex, cut: Cut) -> str:
         if through.partition(".")[0] in _REPARAMETRIZED:
             return f"use `rsample()` in place of `{through}()`: its gradient goes back to the distribution"
         return "a sample has no gradient: put its `log_prob()` times the reward into the loss"
+    if is_switched_in_threads(facts, cut):
+        return "compute this where gradients are recorded"
     return f"compute this without {library_name(facts, cut)}"
 
 

@@ -16,6 +16,7 @@ from tensorlens.diagnostics.shared.cut_facts import (
     helper_call,
     is_block,
     is_frozen,
+    is_switched_in_threads,
     library_name,
     names_of_frozen,
     recording_off,
@@ -139,7 +140,7 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
     if cutting_checkpoint(facts, cut) is not None:
         return "a checkpoint recorded nothing"
     if recording_off(cut) and not changed_flag(cut):
-        if switch_of(facts, cut) is not None:
+        if switch_of(facts, cut) is not None or is_switched_in_threads(facts, cut):
             return "gradients were switched off"
         return f"{library_name(facts, cut)} gave no gradient history"
     if cut.call.op in OPS_LEAVING_TORCH:

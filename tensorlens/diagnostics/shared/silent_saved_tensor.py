@@ -38,7 +38,7 @@ def backward_of(facts: TraceIndex, index: int) -> Backward | None:
 
 def saving_call(facts: TraceIndex, stale: StaleSavedTensor) -> Call | None:
     """Finds the call that made the node which saved the tensor."""
-    return facts.call_of_node(stale.sequence, stale.index)
+    return facts.call_of_node(stale.sequence, stale.index, stale.node)
 
 
 def tensor_name(facts: TraceIndex, stale: StaleSavedTensor, saving: Call | None) -> str:

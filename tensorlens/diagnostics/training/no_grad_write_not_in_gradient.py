@@ -166,7 +166,7 @@ def _node(facts: TraceIndex, number: int, at: int) -> int | None:
 def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnostic:
     name = named(facts, change.activation, change.before)
     state = facts.state(change.activation, change.before)
-    built = facts.call_of_node(None if state is None else state.node, change.index)
+    built = None if state is None else facts.call_of_node(state.node, change.index, state.grad_fn)
     bare = name.strip("`") if name.startswith("`") else "x"
     off = change.call is not None and change.call.mode != "grad"
     when = "" if change.call is None else in_iteration(facts, change.call)

@@ -216,7 +216,7 @@ def _built(facts: TraceIndex, chain: _Chain, added: str | None) -> Label | None:
     if chain.added is None or added is None:
         return facts.label("graph_built_here", chain.last.site, "each round adds to the graph")
     state = facts.state(chain.added, chain.last.index - 1)
-    made = facts.call_of_node(None if state is None else state.node, chain.last.index)
+    made = None if state is None else facts.call_of_node(state.node, chain.last.index, state.grad_fn)
     return None if made is None else facts.label("graph_built_here", made.site, f"makes {added} with its graph")
 
 

@@ -23,17 +23,18 @@ def write_end(recorder: Recorder, namespace: dict[str, object], traceback: Trace
         named = {tensor for _, tensor, _ in bindings}
         live = recorder.tensor_ids.live()
         live.sort(key=lambda pair: (pair[0] not in named, pair[0]))
-        states = tuple((*recorder.state_at_end(t), _grad_text(t)) for _, t in live[:LISTED_STATES])
+        states = tuple((*recorder.state_at_end(pair[1]), _grad_text(recorder, *pair)) for pair in live[:LISTED_STATES])
         recorder.rows.write(EndRow, states, tuple(bindings))
 
 
-def _grad_text(tensor: torch.Tensor) -> str | None:
+def _grad_text(recorder: Recorder, number: int, tensor: torch.Tensor) -> str | None:
     """Returns a short text of `.grad` if autograd keeps one. Reading it from any other tensor would warn."""
     try:
         keeps = tensor.is_leaf or tensor.retains_grad
     except RuntimeError:
         return None
-    return short_text(tensor.grad) if keeps and tensor.grad is not None else None
+    gradients, _ = recorder.passes.read([(number, tensor)] if keeps else [])
+    return short_text(gradients[0][1]) if gradients else None
 
 
 def _bindings(

@@ -4,6 +4,7 @@ and generators.
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import ExitStack
 
@@ -17,11 +18,20 @@ _lock = threading.RLock()
 _installations: list[Installation] = []  # in the order in which they were installed
 
 
+def _after_fork() -> None:
+    """Renews the locks in a forked child, in which the recordings go on."""
+    for installation in _installations:
+        installation.recorder.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class Installation:
     """Installs the patches of a recorder, and pushes its mode on the stack of this thread."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._patches = ExitStack()
         self._over = False
         with _lock:
@@ -33,14 +43,14 @@ class Installation:
     def take_out(self) -> None:
         """Ends the recording. If another recorder has patched the same functions since, these patches stay installed,
         without effect, until that one ends."""
-        _take_off_stack(self._recorder)
+        _take_off_stack(self.recorder)
         with _lock:
             self._over = True
             if _installations[-1] is not self:
-                self._recorder.callbacks.end()
+                self.recorder.callbacks.end()
             while _installations and _installations[-1]._over:
                 _installations.pop()._patches.close()
-        self._recorder.paused = True  # its mode may be on the stacks of other threads
+        self.recorder.paused = True  # its mode may be on the stacks of other threads
 
 
 def _take_off_stack(recorder: Recorder) -> None:

@@ -79,7 +79,8 @@ def main(
     except BaseException as raised:
         error = raised
     with suppress(Exception):  # the program broke what is needed here: the command infers the outcome
-        _write_outcome(recorder, program, error)
+        with recorder.quiet():  # threads that go on are recorded: what their passes change now is not read
+            _write_outcome(recorder, program, error)
         sink.flush()
     if error is not None:
         _let_python_show(error)
@@ -124,7 +125,6 @@ def _seed(run: ComparedRun) -> None:
 
 
 def _write_outcome(recorder: Recorder, program: Program, error: BaseException | None) -> None:
-    recorder.paused = True
     if recorder.sampling is not None:
         recorder.sampling.end()
     outcome, exit_code = "ok", 0
@@ -142,7 +142,6 @@ def _write_outcome(recorder: Recorder, program: Program, error: BaseException | 
         for claim in () if program.checker is None else program.checker.results():
             recorder.rows.write(ClaimRow, tuple(getattr(claim, name) for name in claim.__slots__))
     recorder.rows.write(OutcomeRow, outcome, exit_code, failure)
-    recorder.paused = recorder.off
 
 
 def _exit_code(error: SystemExit) -> int:
@@ -197,6 +196,7 @@ def _leave(recorder: Recorder, sink: JournalWriter, status: int) -> None:
 
 def _after_fork(recorder: Recorder, sink: JournalWriter) -> None:
     """Stops tracing in a forked child: the journal belongs to its parent."""
+    recorder.after_fork()
     recorder.paused = True
     if recorder.sampling is not None:
         recorder.sampling.stop()

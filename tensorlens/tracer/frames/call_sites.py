@@ -67,7 +67,7 @@ class Sites:
         self._is_user: dict[str, bool] = {}  # by file name
         self._sources: dict[str, str] = {}
         self._count = 0
-        self._adding = RLock()  # two threads must not give one number to two sites
+        self.adding = RLock()  # two threads must not give one number to two sites
         self._stored_to: tuple[str, ...] = ()  # the targets of the newest site
         self._outside = NOWHERE
 
@@ -123,6 +123,7 @@ class Sites:
         if site == NOWHERE:
             if self._outside == NOWHERE:
                 self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
+            self.shared.note_thread()
             return self._outside
         self.shared.note(site)
         return site
@@ -248,7 +249,7 @@ class Sites:
         position = self.first_line(code) if is_line else position_of(code, offset)
         targets = () if is_line else targets_of(code, offset)
         more = targets, caller, through, offset >= 0 and is_of_block(code, offset)
-        with self._adding:
+        with self.adding:
             offsets = self._writable(code)
             if offset not in offsets:  # else another thread has added it
                 offsets[offset] = self._write(code.co_filename, code.co_qualname, position, more)
@@ -258,7 +259,7 @@ class Sites:
     def _write(self, file: str, function: str, position: Position, more: _More = ((), NOWHERE, "", False)) -> int:
         """Adds a site. Its row is written before any other row can name it, even if Ctrl-C interrupts."""
         targets, caller, through, of_block = more
-        with self._adding:
+        with self.adding:
             site = self._count
             self._rows.write(SiteRow, site, file, function, position, targets, optional(caller), through, of_block)
             self._count = site + 1

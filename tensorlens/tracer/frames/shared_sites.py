@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from _thread import get_ident
 
+import torch
+
 from tensorlens.journal.row_buffer import RowBuffer
-from tensorlens.records.observations import SharedSite
+from tensorlens.records.observations import OtherThread, SharedSite, ThreadSwitch
+
+_next_sequence = torch._C._autograd._get_sequence_nr
 
 
 class SharedSites:
@@ -13,8 +17,12 @@ class SharedSites:
 
     def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
+        self._first = get_ident()
+        self.has_second = False  # a second thread has made a call; it stays so
+        self._has_other_nodes = False
         self._threads: dict[int, int] = {}  # site -> the last thread that was seen there
         self._shared: set[int] = set()
+        self._switching: set[int] = set()
         self._ended: set[int] = set()  # threads
         self._others = 0  # threads of the program that run now
         self._passes: dict[int, tuple[int, int]] = {}  # token of a backward pass -> its thread and its site
@@ -23,9 +31,15 @@ class SharedSites:
     def has_several_threads(self) -> bool:
         return self._others > 0
 
+    def is_first_thread(self) -> bool:
+        """Returns whether this thread is the one that the recording began in."""
+        return get_ident() == self._first
+
     def note(self, site: int) -> None:
         """Notes that this thread makes a call at a site. A thread that has ended leaves its sites to the next one."""
         thread = get_ident()
+        if thread != self._first:
+            self.note_thread()
         before = self._threads.setdefault(site, thread)
         if before == thread:
             return
@@ -53,6 +67,20 @@ class SharedSites:
     def thread_ends(self) -> None:
         self._others -= 1
         self._ended.add(get_ident())
+
+    def note_thread(self) -> None:
+        """Notes that this thread makes a call."""
+        if not self._has_other_nodes and get_ident() != self._first:
+            self.has_second = True
+            if _next_sequence() > 0:
+                self._has_other_nodes = True
+                self._rows.write_fact(OtherThread)
+
+    def note_switch(self, site: int) -> None:
+        """Notes a site at which this thread switches its grad mode."""
+        if not self.is_first_thread() and site not in self._switching:
+            self._switching.add(site)
+            self._rows.write_fact(ThreadSwitch, site)
 
     def _share(self, site: int) -> None:
         if site not in self._shared:

@@ -21,7 +21,7 @@ from tensorlens.tracer.isolation.hidden_frames import is_ours
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.isolation.stack_room import StackRoom
-from tensorlens.tracer.recording.graph_nodes import MAX_READS
+from tensorlens.tracer.recording.graph_nodes import MAX_READS, is_leaf, node_of
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, version_of
 from tensorlens.tracer.recording.tensor_text import short_values
 from tensorlens.tracer.saved_tensors.failed_backward import (
@@ -109,19 +109,21 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
         recorder.sites.shared.pass_begins(token, site)
         begun = _Pass(token, frame, site, roots, accesses, before, _EngineArguments.of(args), reached_leaves)
         failed, result = True, None
+        recorder.passes.begin(token, reached_leaves)
         try:
             with room, recorder:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
             if nonfinite:
                 with torch._C.DisableTorchFunction(), MutedDispatch():
-                    note_nonfinite(recorder, nonfinite, result)
+                    note_nonfinite(recorder, nonfinite, result, reached_leaves)
             return result
         except BaseException as error:
             with torch._C.DisableTorchFunction(), MutedDispatch():
                 _note_failure(recorder, error, begun, ended.freed_below())
             raise
         finally:
+            recorder.passes.end(token)
             recorder.sites.shared.pass_ends(token)
             requested = _note_pass(recorder, begun, failed)
             ended.note(reached, bool(begun.args.retain_graph))
@@ -196,19 +198,21 @@ def _gradients(recorder: Recorder, before: _Gradients, reached: set[int] | None)
 
     Of the leaves that the pass does not reach, another thread may be changing the gradient: to read it could crash.
     """
-    if reached is None and recorder.tensor_ids.in_c is not None:
+    if not recorder.sites.shared.has_several_threads and recorder.tensor_ids.in_c is not None:
         return recorder.tensor_ids.in_c.gradients(recorder.leaves, before, short_values)
-    gradients: _Gradients = {}
+    leaves: list[tuple[int, torch.Tensor]] = []
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
         if tensor is None:
             recorder.leaves.pop(number, None)  # another thread may have removed it
-        elif reached is not None and number not in reached:
-            continue
-        elif (tensor.is_leaf or tensor.retains_grad) and (gradient := tensor.grad) is not None:
-            known = before.get(number)
-            mark = recorder.tensor_ids.id_of(gradient), version_of(gradient)
-            gradients[number] = known if known is not None and known[1:] == mark else (short_values(gradient), *mark)
+        elif (reached is None or number in reached) and (tensor.is_leaf or tensor.retains_grad):
+            leaves.append((number, tensor))
+    found, unread = recorder.passes.read(leaves)
+    gradients: _Gradients = {number: before[number] for number in unread if number in before}
+    for number, gradient in found:
+        known = before.get(number)
+        mark = recorder.tensor_ids.id_of(gradient), version_of(gradient)
+        gradients[number] = known if known is not None and known[1:] == mark else (short_values(gradient), *mark)
     return gradients
 
 
@@ -220,11 +224,14 @@ def _reached(recorder: Recorder, roots: list[torch.Tensor]) -> set[int] | None:
         leaf = getattr(node, "variable", None)
         if isinstance(leaf, torch.Tensor):
             reached.add(recorder.tensor_ids.id_of(leaf))
+    if len(nodes) > MAX_READS:
+        return None
+    below = set(nodes)
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
-        if tensor is not None and not tensor.is_leaf:  # `retain_grad`
+        if tensor is not None and not is_leaf(tensor) and node_of(tensor) in below:  # `retain_grad`
             reached.add(number)
-    return None if len(nodes) > MAX_READS else reached
+    return reached
 
 
 def _changes(before: _Gradients, after: _Gradients, leaves: Container[int]) -> tuple[_Change, ...]:

@@ -53,7 +53,8 @@ def _backward(recorder: Recorder, original: guard.Function) -> guard.Function:
         function_class: type[Function] = self._forward_cls  # type: ignore[attr-defined]
         name = "backward" if function_class.vjp is Function.vjp else "vjp"
         added = callbacks.of_method(function_class, name) or callbacks.of_class(function_class)
-        outer, callbacks.node = callbacks.node, self._sequence_nr()
+        running = callbacks.running
+        outer, running.node = running.node, self._sequence_nr()
         try:
             if added is None:
                 return original(self, *args)
@@ -61,7 +62,7 @@ def _backward(recorder: Recorder, original: guard.Function) -> guard.Function:
                 run.result = original(self, *args)
             return run.result
         finally:
-            callbacks.node = outer
+            running.node = outer
 
     return apply
 

@@ -27,6 +27,7 @@ def note_mode(recorder: Recorder, frame: FrameType, cause: str, entering: bool) 
     """Writes a GRAD_MODE row for a switch of the grad mode by the user's own code, not by code of PyTorch."""
     site, decorator = switch_site(recorder, frame)
     if site != NONE:
+        recorder.sites.shared.note_switch(site)
         recorder.rows.write(GradModeRow, site, current_mode(), cause, entering, decorator)
 
 

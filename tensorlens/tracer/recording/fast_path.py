@@ -47,7 +47,8 @@ def fast_path(recorder: FastPathMode, getframe: Callable[[int], FrameType] = sys
     """Returns the `__torch_function__` of a recorder. It is long: every operation pays for each call and look-up."""
     tensor_ids, templates, call_kinds = recorder.tensor_ids, recorder.templates, recorder.call_kinds
     known, blocks, numbers = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers
-    emit = recorder.rows.extend if compiled.FastPath is None else recorder.rows.write_call
+    is_only = compiled.FastPath is None and getframe is sys._getframe
+    emit = recorder.rows.extend if is_only else recorder.rows.write_call
     slow_path_reasons, watched, quiet_threads = recorder.slow_path_reasons, recorder.watched, recorder.quiet_threads
 
     def __torch_function__(self: Any, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Any:

@@ -36,6 +36,14 @@ def is_leaf(tensor: torch.Tensor) -> bool:
         return False
 
 
+def node_of(tensor: torch.Tensor) -> object:
+    """Returns the node of a tensor; None without one, and for a view that a write to its base has invalidated."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
 def read_node(tensor: torch.Tensor) -> Node:
     """Reads the node of a tensor from `grad_fn`."""
     try:

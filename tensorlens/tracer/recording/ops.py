@@ -215,6 +215,30 @@ def _returns_view(schema: Any) -> bool:
     )
 
 
+_WRITING_OPERATORS = {
+    f"__{name}__" for name in "setitem iadd isub imul itruediv ifloordiv imod ipow iand ior ixor".split()
+}
+_STATISTICS = ("batch_norm", "instance_norm")  # they write running statistics, which their schemas do not say
+
+
+def may_write(func: Function, args: Args, kwargs: Kwargs) -> bool:
+    """Returns whether a call can have changed a version. Else another thread has, while the call ran.
+
+    A custom Function counts as none that can: the writes in its forward pass are calls of their own.
+    """
+    name = str(getattr(func, "__name__", ""))
+    if (name.endswith("_") and not name.endswith("__")) or name in _WRITING_OPERATORS or "out" in kwargs:
+        return True
+    if any(norm in name for norm in _STATISTICS):
+        return True
+    if isinstance(func, FunctionType):
+        names = func.__code__.co_varnames[: func.__code__.co_argcount]
+        given = dict(zip(names, args, strict=False)) | kwargs
+        is_torchs = str(func.__module__).startswith("torch.")
+        return not is_torchs or given.get("inplace") is True or given.get("max_norm") is not None
+    return isinstance(func, torch._ops.OpOverload | torch._ops.OpOverloadPacket)
+
+
 def unknown(recorder: CallRecorder, error: Exception, frame: FrameType | None) -> int:
     """Reports a function whose kind can't be looked up; returns UNKNOWN."""
     recorder.internal_error("a call", error, frame)

@@ -6,13 +6,15 @@ It is built in layers, each of which uses only those before it: `TensorStates`, 
 
 from __future__ import annotations
 
-from _thread import get_ident
-from collections.abc import Callable, Iterator
+import threading
+from _thread import RLock, get_ident
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
 
 from tensorlens.journal.child_config import ComparedRun
+from tensorlens.journal.row_buffer import plain
 from tensorlens.journal.rows import WithinRow
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording.dispatch_mode import FastPathMode
@@ -43,12 +45,18 @@ class Quiet:
             self._recorder.end_quiet(self._thread)
 
 
+class _StepOfThread(threading.local):
+    step = ""
+
+
 class Recorder(FastPathMode):
     """Records every torch call made while it is active. `rows` is the only thing that it produces."""
 
     def __init__(self, own_files: tuple[str, ...], services: Callable[[Recorder], Services]) -> None:
         super().__init__(own_files)
-        self._within = ""
+        self._within = ""  # the step that rows are within, as the journal knows it: one of the first thread
+        self._stepping = _StepOfThread()
+        self._changing = RLock()
         self.samples: GradientSamples | None = None  # in a run with `--reference`
         self.compared: ComparedRun | None = None  # in such a run
         self.compiled_functions = 0  # calls of `torch.compile`
@@ -66,14 +74,41 @@ class Recorder(FastPathMode):
 
     @property
     def within(self) -> str:
-        """The optimizer step that is running, or ""."""
-        return self._within
+        """The optimizer step that is running in this thread, or ""."""
+        return self._stepping.step
 
     @within.setter
     def within(self, step: str) -> None:
-        if step != self._within:
-            self._within = step
-            self.rows.write(WithinRow, step)
+        if step == self._stepping.step:
+            return
+        self._stepping.step = step
+        if self.sites.shared.is_first_thread():
+            with self._changing:
+                self._within = step
+                self.rows.write(WithinRow, step)
+
+    @contextmanager
+    def in_thread(self) -> Iterator[None]:
+        """Records one of the program's threads."""
+        self.rows.append_all = self._append_of_thread
+        with super().in_thread():
+            yield
+
+    def _append_of_thread(self, items: Iterable[object]) -> None:
+        """Appends rows of any thread. Those of another thread than the first are within its own step."""
+        own = self._stepping.step
+        if self.sites.shared.is_first_thread():
+            self.rows.extend(items)
+            return
+        with self._changing:
+            if own != self._within:
+                items = (plain(WithinRow(own)), *items, plain(WithinRow(self._within)))
+            self.rows.extend(items)
+
+    def after_fork(self) -> None:
+        """Makes new locks in a forked child: a thread that is not there may have held the old ones."""
+        self._changing, self.sites.adding, self.tensor_ids.adding = RLock(), RLock(), RLock()
+        self.passes.renew_lock()
 
     def is_on_top(self) -> bool:
         """Returns whether the recorder is the innermost mode, so that it sees the next call of torch."""

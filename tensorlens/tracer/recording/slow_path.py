@@ -106,8 +106,9 @@ class SlowPath(ExceptionRows):
             self.tensor_ids.note_moved(tensors[0])
         for tensor, version in zip(tensors, inputs[1::2], strict=True):
             if version != NONE and tensor._version != version:
-                writes = self._writes(tensors, inputs, out)
-                break
+                if not self.sites.shared.has_second or ops.may_write(func, *(arguments or ((), {}))):
+                    writes = self._writes(tensors, inputs, out)
+                break  # else another thread has written it
         site = self.sites.site_or_outside(frame)
         kind = (name or func, site, kinds_of(arguments) if nodes[0] < nodes[1] else ())
         outputs, states = self._outputs(func, kind, result, tensors, nodes)

@@ -8,6 +8,7 @@ seen on it. Which storage is at an address follows from the live tensors seen th
 from __future__ import annotations
 
 import weakref
+from _thread import RLock
 from collections.abc import Callable, Container, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ class TensorIds:
         self.blocks: Table = compiled.table()  # by the address of a storage: the last tensor seen there
         self.sharers: dict[int, list[weakref.ref[torch.Tensor]]] = {}  # storage -> its other tensors that are not views
         self.in_c: _fast_path.FastPath | None = None  # the compiled fast path does the same for plain tensors
+        self.adding = RLock()  # two threads must not give two ids to one tensor
         self._counter = compiled.counter()
         self.numbers: Iterator[int] = count() if self._counter is None else self._counter
         self.set_due(SWEEP)
@@ -77,6 +79,11 @@ class TensorIds:
 
     def add(self, tensor: torch.Tensor, source: Entry | None = None) -> Entry:
         """Gives a new tensor its id. `source` is no base of it, but has the same memory and version counter."""
+        with self.adding:
+            entry: Entry | None = self.known.get(id(tensor))  # another thread may have added it
+            return entry if entry is not None and entry[0]() is tensor else self._add(tensor, source)
+
+    def _add(self, tensor: torch.Tensor, source: Entry | None) -> Entry:
         if self.in_c is not None and source is None and (made := self.in_c.add(tensor)) is not None:
             return made
         base = tensor._base

@@ -16,6 +16,7 @@ from tensorlens.journal.rows import NONE, GapRow, State, optional
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.guard import reraise_user_error, safe_text
 from tensorlens.tracer.recording.graph_nodes import GraphNodes, Node, is_leaf, read_node
+from tensorlens.tracer.recording.running_passes import RunningPasses
 from tensorlens.tracer.recording.tensor_ids import PLAIN, Entry, TensorIds
 
 _grad_enabled = torch.is_grad_enabled
@@ -49,6 +50,7 @@ class TensorStates:
         self.sites = Sites(self.rows, own_files)
         self.tensor_ids = TensorIds(self.rows)
         self.graph_nodes = GraphNodes()
+        self.passes = RunningPasses()
         self.is_paused = False  # in all threads; the fast path in Python reads it, since a property takes longer
         self._note_pause: Callable[[bool], object] = bool  # the compiled fast path knows of a pause, too
         self.quiet_threads: set[int] = set()  # threads in which nothing is recorded now

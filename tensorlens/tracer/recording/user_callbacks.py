@@ -8,6 +8,7 @@ on the stack of saved-tensor hooks. Nothing here keeps a tensor, module or class
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
 from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
@@ -32,6 +33,12 @@ Versions = list[tuple[torch.Tensor, int]]
 QUIET_KINDS = ("pack hook", "unpack hook")  # called for every saved tensor: written only if something is wrong
 
 
+class _Running(threading.local):
+    """Knows, for each thread, which node runs."""
+
+    node = NONE  # sequence number of the custom function's node whose backward runs
+
+
 class UserCallbacks:
     """Writes the rows of the functions registered with autograd, of their registrations and their runs."""
 
@@ -48,7 +55,7 @@ class UserCallbacks:
         self._applied: weakref.WeakKeyDictionary[type, set[int]] = weakref.WeakKeyDictionary()
         self.by_handle: dict[int, int] = {}  # a hook handle's id -> registration
         self.late: dict[int, int] = {}  # site -> number of a hook registered there after compiled code has run
-        self.node = NONE  # sequence number of the custom function's node whose backward runs
+        self.running = _Running()
         self._over = False
 
     @property
@@ -169,7 +176,7 @@ class UserCallbacks:
             with torch._C.DisableTorchFunction():
                 values = () if result is None else self._values(result[0])
                 arguments = tuple(self._tensor_ids.id_of(tensor) for tensor, _ in before)
-            run = (registration, optional(place), values, arguments, optional(self.node), ending)
+            run = (registration, optional(place), values, arguments, optional(self.running.node), ending)
             self._rows.write(CallbackRunRow, *run)
         except Exception as error:  # ours, never the user's
             self._recorder.internal_error("a callback", error)

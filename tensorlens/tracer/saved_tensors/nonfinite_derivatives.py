@@ -8,7 +8,7 @@ then gives a gradient that is not finite. Graphs without such operations are not
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import FrameType
 
 import torch
@@ -58,13 +58,16 @@ def nonfinite_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: FrameT
     return []
 
 
-def note_nonfinite(recorder: Recorder, nodes: list[NonfiniteNode], result: object) -> None:
-    """Writes rows for these nodes if a gradient of the pass is not finite."""
-    gradients: list[tuple[int, torch.Tensor]] = []
-    for number, ref in recorder.leaves.items():
+def note_nonfinite(
+    recorder: Recorder, nodes: list[NonfiniteNode], result: object, reached: Collection[int] | None
+) -> None:
+    """Writes rows for these nodes if a gradient of the pass is not finite. `reached`: what it gives one; None: any."""
+    leaves: list[tuple[int, torch.Tensor]] = []
+    for number, ref in list(recorder.leaves.items()):
         leaf = ref()
-        if leaf is not None and (leaf.is_leaf or leaf.retains_grad) and leaf.grad is not None:
-            gradients.append((number, leaf.grad))
+        if leaf is not None and (reached is None or number in reached) and (leaf.is_leaf or leaf.retains_grad):
+            leaves.append((number, leaf))
+    gradients, _ = recorder.passes.read(leaves)
     returned: list[torch.Tensor] = []
     collect_tensors(result, returned)
     gradients += [(recorder.tensor_ids.id_of(gradient), gradient) for gradient in returned]

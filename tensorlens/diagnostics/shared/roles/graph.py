@@ -44,7 +44,7 @@ def dead_end(rejected: RejectedCall) -> LabelledSite | None:
 def stopped(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the forward call whose backward formula ran last."""
     node = None if rejected.failure is None else rejected.failure.stopped_at
-    call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index)
+    call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index, node.name)
     if node is None or call is None:
         return None
     number = call.outputs[0].tensor if call.outputs else None
@@ -54,7 +54,7 @@ def stopped(rejected: RejectedCall) -> LabelledSite | None:
 def result_of_stopped(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the first operation on a result of the call whose backward formula ran last."""
     node = None if rejected.failure is None else rejected.failure.stopped_at
-    call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index)
+    call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index, node.name)
     results = set() if call is None else {access.tensor for access in call.outputs}
     for use in rejected.facts.calls:
         number = next((a.tensor for a in use.inputs if a.tensor in results), None)
