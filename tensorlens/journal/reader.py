@@ -108,7 +108,8 @@ class Reader:
         failures = tuple(self._failures)
         records = (*failures, self._end, *self._assignments, inspection, called, compared, eagerly, *self.steps)
         builder = TraceBuilder(self._retention, self._templates, self._tensors, self._nbytes, records)
-        events = builder.events()
+        events, number = builder.events(), self._retention.left_out
+        left_out = (model.Gap(self._count, rows.LEFT_OUT, None, number),) if number else ()
         self.stepped = tuple(map(builder.record, self.steps))
         totals = self._totals + self._compact_calls.by_op()
         return model.Trace(
@@ -118,7 +119,7 @@ class Reader:
             sites=tuple(self._sites),
             storages=builder.storages(),
             tensors=builder.tensors(),
-            events=tuple(self._with_count(event) if isinstance(event, model.Gap) else event for event in events),
+            events=(*(self._with_count(event) if isinstance(event, model.Gap) else event for event in events), *left_out),
             failures=tuple(builder.record(failure) for failure in failures),
             end=builder.record(self._end),
             claims=tuple(self._claims),

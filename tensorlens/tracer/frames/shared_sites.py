@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _thread import get_ident
+from array import array
 
 from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.records.observations import SharedSite
@@ -13,7 +14,7 @@ class SharedSites:
 
     def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
-        self._threads: dict[int, int] = {}  # site -> the last thread that was seen there
+        self._threads = array("Q")  # site -> the last thread that was seen there; 0: none was
         self._shared: set[int] = set()
         self._ended: set[int] = set()  # threads
         self._others = 0  # threads of the program that run now
@@ -26,11 +27,13 @@ class SharedSites:
     def note(self, site: int) -> None:
         """Notes that this thread makes a call at a site. A thread that has ended leaves its sites to the next one."""
         thread = get_ident()
-        before = self._threads.setdefault(site, thread)
+        while len(self._threads) <= site:
+            self._threads.append(0)
+        before = self._threads[site]
         if before == thread:
             return
         self._threads[site] = thread
-        if before not in self._ended:
+        if before and before not in self._ended:
             self._share(site)
 
     def pass_begins(self, token: int, site: int) -> None:
