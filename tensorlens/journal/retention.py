@@ -97,7 +97,7 @@ class Retention:
         self._tensors = tensors
         self._recent: deque[Item | CallRun] = deque()
         self._count = 0  # of the calls and other events in `_recent`
-        self._explaining: dict[int, list[Item]] = {}  # tensor -> its first call, and the last that changed it
+        self._explaining: dict[int, tuple[Item, ...]] = {}  # tensor -> its first call, and the last that changed it
         self._others: deque[Item] = deque(maxlen=_OTHERS)
         self._dropped: dict[int, tuple[int, bytes | CallRow]] = {}  # see `dropped_nodes`
         self.left_out = 0  # calls that the last `items` have left out
@@ -152,12 +152,13 @@ class Retention:
                 self._others.append(item)
 
     def _keep(self, tensor: int, item: Item) -> None:
-        items = self._explaining.setdefault(tensor, [])
-        items.append(item)
+        items = (*self._explaining.get(tensor, ()), item)
         if len(items) > _LATEST + 1:
-            index, call, _ = items.pop(1)
+            index, call, _ = items[1]
+            items = (items[0], *items[2:])
             if _gives_node(call, tensor):
                 self._dropped[tensor] = index, call
+        self._explaining[tensor] = items
 
     def last(self) -> Any:
         """Returns the last item if it is an event that was added alone; None otherwise."""

@@ -369,6 +369,22 @@ table_items(Table *self, PyObject *Py_UNUSED(nothing))
     return list_of(self, 1);
 }
 
+/* Makes no tuples: of many entries these take much memory. */
+static PyObject *
+table_ids(Table *self, PyObject *Py_UNUSED(nothing))
+{
+    PyObject *found = PyList_New(0);
+    for (size_t n = 0; found != NULL && n < self->size; n++) {
+        if (self->entries[n].ref == NULL)
+            continue;
+        PyObject *id = PyLong_FromLongLong(self->entries[n].id);
+        if (id == NULL || PyList_Append(found, id) < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(id);
+    }
+    return found;
+}
+
 static PyObject *
 table_drop_dead(Table *self, PyObject *Py_UNUSED(nothing))
 {
@@ -409,6 +425,7 @@ static PyMethodDef table_methods[] = {
     {"pop", (PyCFunction)(void (*)(void))table_pop, METH_FASTCALL, "Removes the entry of an address and returns it."},
     {"values", (PyCFunction)table_values, METH_NOARGS, "Returns a list of the entries."},
     {"items", (PyCFunction)table_items, METH_NOARGS, "Returns a list of (address, entry)."},
+    {"ids", (PyCFunction)table_ids, METH_NOARGS, "Returns a list of the ids of the tensors."},
     {"drop_dead", (PyCFunction)table_drop_dead, METH_NOARGS, "Removes the entries of dead tensors."},
     {NULL}};
 
