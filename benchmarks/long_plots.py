@@ -38,7 +38,7 @@ def draw(samples: list[Sample], folder: Path) -> None:
                 axes.plot(x, y, color=colour, linewidth=1.5, label=title)
             axes.set(xlabel="calls, millions", ylabel=label, ylim=(0, None), xlim=(0, None))
             axes.grid(color=_GREY, alpha=0.25, linewidth=0.5)
-            axes.legend(frameon=False, ncols=2, loc="lower right")
+            axes.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
             figure.savefig(folder / name, transparent=True, metadata={"Date": None})
             pyplot.close(figure)
 
@@ -57,10 +57,10 @@ def _cost(samples: list[Sample]) -> tuple[str, list[Line]]:
 def _costs(samples: list[Sample]) -> tuple[list[float], list[float]]:
     """Returns the calls in millions, and what each took in microseconds since the sample before."""
     x, y = [], []
-    for before, after in pairwise(samples):
-        if after.calls > before.calls:
-            x.append(after.calls / 1e6)
-            y.append(1e6 * (after.seconds - before.seconds) / (after.calls - before.calls))
+    first = {sample.calls: sample for sample in reversed(samples)}  # of several after the same number of calls
+    for before, after in pairwise(sorted(first.values(), key=lambda sample: sample.calls)):
+        x.append(after.calls / 1e6)
+        y.append(1e6 * (after.seconds - before.seconds) / (after.calls - before.calls))
     return x, y
 
 

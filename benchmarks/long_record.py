@@ -82,9 +82,9 @@ def _watched(run: str, calls: int) -> Iterator[Sample]:
                 own = process.pid if run == "lens" else 0
                 seconds = time.perf_counter() - start if start else 0.0
                 last = Sample(run, made, seconds, _memory(child), _memory(own), _journal(own), 0.0)
-                if child and (due <= made < calls or abs(last.command - noted) >= STEP):
+                if child and (due <= made or abs(last.command - noted) >= STEP):
                     yield last
-                    due, noted = made + calls / SAMPLES, last.command
+                    due, noted = min(made + calls / SAMPLES, calls) if made < calls else calls + 1, last.command
                 time.sleep(PAUSE)
         finally:
             process.kill()
