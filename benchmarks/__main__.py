@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 import tensorlens
+from benchmarks import long_record
 from benchmarks.observers import OBSERVERS, Observer, available, lens_every
 from benchmarks.paired import FEW, SLOW, Measured, measure
 from benchmarks.scale import ROOT, cpu_times, long_run, sizes, start_up
@@ -64,7 +65,17 @@ in a backward pass and a step, functions in Python that PyTorch itself runs agai
 def main() -> None:
     torch.set_num_threads(2)
     compileall.compile_dir(ROOT / "tensorlens", quiet=2)  # as pip does; a checkout may have no bytecode
-    sections = [_head(), *_overhead(), CALL, *_sampling(), *_processor_time(), *_scale(), *_starts(), *_score()]
+    sections = [
+        _head(),
+        *_overhead(),
+        CALL,
+        *_sampling(),
+        *_processor_time(),
+        *_scale(),
+        *_long(),
+        *_starts(),
+        *_score(),
+    ]
     text = "\n".join(sections) + "\n"
     print(text)
     DOCUMENT.write_text(text)
@@ -184,6 +195,13 @@ def _scale() -> list[str]:
         f"A script that fails after 100,000 ops: its diagnosis is printed {failed}",
         "",
     ]
+
+
+def _long() -> list[str]:
+    """Returns the section of `long_record`; a quick run measures nothing new for it."""
+    if not QUICK:
+        return [long_record.section(long_record.longest(long_record.CALLS))]
+    return [long_record.section(long_record.read())] if long_record.RECORD.exists() else []
 
 
 def _starts() -> list[str]:

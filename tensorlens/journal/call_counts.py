@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from typing import Any
 
 from tensorlens.journal import compact_calls
 from tensorlens.journal.compact_calls import INT, TAIL
@@ -11,6 +12,7 @@ from tensorlens.journal.retention import CallRun
 from tensorlens.journal.rows import CallTemplateRow
 
 _MAX_TEMPLATES = 1 << 20  # many times what the recorder makes
+_TEXTS = "op", "shape", "dtype", "device", "grad_fn"
 
 
 class CallCounts:
@@ -22,6 +24,7 @@ class CallCounts:
         self._lengths = array("q")  # template -> how many ints a call of it is; 0: there is no such template
         self._counts = array("q")  # template -> how many calls of it there were
         self._is_step_counted = False
+        self._values: dict[Any, Any] = {}  # one object for equal values: most templates have the same
 
     def add_template(self, row: CallTemplateRow) -> None:
         """Adds a template.
@@ -34,7 +37,8 @@ class CallCounts:
         missing = array("q", bytes(INT * max(row.template + 1 - len(self._lengths), 0)))
         self._lengths += missing
         self._counts += missing
-        self._templates[row.template] = row
+        shared = {name: self._values.setdefault(value, value) for name in _TEXTS if (value := getattr(row, name))}
+        self._templates[row.template] = row._replace(**shared)
         self._lengths[row.template] = 1 + 2 * max(row.inputs, 0) + TAIL
 
     def ends(self, calls: bytes) -> bytes:

@@ -34,6 +34,7 @@ class Reader:
         self.versions = model.Versions("", "", "")  # empty until the process that runs the program writes
         self._sources: dict[str, str] = {}
         self._sites: list[model.Site] = []
+        self._values: dict[Any, Any] = {}  # one object for equal texts of sites
         self._nbytes: dict[int, int] = {}  # of storages
         self._tensors: dict[int, rows.TensorRow] = {}
         self._templates: dict[int, rows.CallTemplateRow] = {}
@@ -115,7 +116,8 @@ class Reader:
         failures = tuple(self._failures)
         records = (*failures, self._end, *self._assignments, inspection, called, compared, eagerly, *self.steps)
         builder = TraceBuilder(self._retention, self._templates, self._tensors, self._nbytes, records)
-        events = builder.events()
+        events, number = builder.events(), self._retention.left_out
+        left_out = (model.Gap(self._count, rows.LEFT_OUT, None, number),) if number else ()
         self.stepped = tuple(map(builder.record, self.steps))
         totals = self._totals + self._compact_calls.by_op()
         return model.Trace(
@@ -125,7 +127,10 @@ class Reader:
             sites=tuple(self._sites),
             storages=builder.storages(),
             tensors=builder.tensors(),
-            events=tuple(self._with_count(event) if isinstance(event, model.Gap) else event for event in events),
+            events=(
+                *(self._with_count(event) if isinstance(event, model.Gap) else event for event in events),
+                *left_out,
+            ),
             failures=tuple(builder.record(failure) for failure in failures),
             end=builder.record(self._end),
             claims=tuple(self._claims),
@@ -151,8 +156,12 @@ class Reader:
         text = self._sources.get(row.file, "")
         line, end_line, column, end_column = block_of(text, row.position) if row.of_block else row.position
         start, end = column_of(line_at(text, line), column), column_of(line_at(text, end_line), end_column)
-        span = model.Span(row.file, line, start, end_line, end)
-        site = model.Site(row.site, span, row.function, row.caller, row.targets, row.through)
+        file, function, targets, through = (
+            self._values.setdefault(value, value) for value in (row.file, row.function, row.targets, row.through)
+        )
+        site = model.Site(
+            row.site, model.Span(file, line, start, end_line, end), function, row.caller, targets, through
+        )
         self._sites[row.site : row.site + 1] = [site]
 
     def _read_source(self, row: rows.SourceRow) -> None:

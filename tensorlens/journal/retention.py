@@ -23,6 +23,7 @@ Item = tuple[int, Any, str]  # index, a call or another event, the optimizer ste
 
 WINDOW = 20_000  # calls
 _OTHERS = 5_000  # events of other kinds that outlive the window
+OLDER = 20_000  # calls in a trace from before the window
 _LATEST = 3  # calls that changed a tensor last
 _PATIENCE = 3  # windows: without a census, the older calls leave when there are so many calls
 _TAIL = compact_calls.TAIL
@@ -101,9 +102,10 @@ class Retention:
         self._tensors = tensors
         self._recent: deque[Item | CallRun] = deque()
         self._count = 0  # of the calls and other events in `_recent`
-        self._explaining: dict[int, list[Item]] = {}  # tensor -> its first call, and the last that changed it
+        self._explaining: dict[int, tuple[Item, ...]] = {}  # tensor -> its first call, and the last that changed it
         self._others: deque[Item] = deque(maxlen=_OTHERS)
         self._dropped: dict[int, tuple[int, bytes | CallRow]] = {}  # see `dropped_nodes`
+        self.left_out = 0  # calls that the last `items` have left out
 
     def add(self, index: int, content: Any, within: str) -> None:
         """Adds the next call or event of the run."""
@@ -155,12 +157,13 @@ class Retention:
                 self._others.append(item)
 
     def _keep(self, tensor: int, item: Item) -> None:
-        items = self._explaining.setdefault(tensor, [])
-        items.append(item)
+        items = (*self._explaining.get(tensor, ()), item)
         if len(items) > _LATEST + 1:
-            index, call, _ = items.pop(1)
+            index, call, _ = items[1]
+            items = (items[0], *items[2:])
             if _gives_node(call, tensor):
                 self._dropped[tensor] = index, call
+        self._explaining[tensor] = items
 
     def last(self) -> Any:
         """Returns the last item if it is an event that was added alone; None otherwise."""
@@ -187,14 +190,44 @@ class Retention:
             for tensor in table.keys() - needed:
                 del table[tensor]
 
-    def items(self) -> list[Item]:
-        """Returns all that is kept, in the order of the run. A compact call is a tuple of ints."""
+    def items(self, named: set[int]) -> list[Item]:
+        """Returns what a trace has of all that is kept, in the order of the run. A compact call is a tuple of ints.
+
+        Of the calls before the window there are `OLDER` at most: those that lead to the tensors in `named`, then those
+        that lead to the calls in the window, then the latest. `left_out` counts the others.
+        """
         self._retire(self._leaving())
         kept = {item[0]: item for items in self._explaining.values() for item in items}
+        self.left_out = max(len(kept) - OLDER, 0)
+        if self.left_out:
+            chosen = self._leading_to(named)
+            chosen += [kept[index] for index in sorted(kept, reverse=True)]
+            kept = {item[0]: item for item in _first(chosen, OLDER)}
         kept.update((item[0], item) for item in self._others)
         found = [_readable(kept[index]) for index in sorted(kept)]
         for item in self._recent:
             found += item.items() if isinstance(item, CallRun) else [item]
+        return found
+
+    def _leading_to(self, named: set[int]) -> list[Item]:
+        """Finds the calls before the window that led to the tensors in `named`, then those that led to the window."""
+        recent: set[int] = set()
+        for item in self._recent:
+            if isinstance(item, CallRun):
+                compact_calls.add_tensors(item.calls, item.ends, item.start, item.stop, recent)
+            elif type(item[1]) is CallRow:
+                recent.update(tensors_of(item[1]))
+        found: list[Item] = []
+        seen: set[int] = set()
+        for tensors in (named, recent):
+            waiting = sorted(tensors, reverse=True)
+            while waiting and len(found) < 2 * OLDER:
+                tensor = waiting.pop()
+                if tensor not in seen:
+                    seen.add(tensor)
+                    items = self._explaining.get(tensor, ())
+                    found += items
+                    waiting += [each for item in items for each in tensors_of(_readable(item)[1])]
         return found
 
     def dropped_nodes(self) -> dict[int, tuple[int, Call]]:
@@ -203,6 +236,17 @@ class Retention:
             tensor: (index, numbers_of(call) if isinstance(call, bytes) else call)
             for tensor, (index, call) in self._dropped.items()
         }
+
+
+def _first(items: Iterable[Item], count: int) -> Iterator[Item]:
+    """Yields the first items with different indices, `count` of them at most."""
+    seen: set[int] = set()
+    for item in items:
+        if len(seen) == count:
+            return
+        if item[0] not in seen:
+            seen.add(item[0])
+            yield item
 
 
 def _readable(item: Item) -> Item:

@@ -19,6 +19,8 @@ BROKEN = "the journal of the run was damaged while it ran: what came after is no
 LOST = "the program closed the journal of the run, or became another program: what came after is not known"
 FULL = "the disk that holds the journal of the run was full, and not all that came after could be passed on"
 
+LEFT_OUT = "calls that made or changed tensors are left out: a trace keeps 20,000 from before the last 20,000 calls"
+
 AccessRun = tuple[int, ...]  # tensor id, version, tensor id, version, ...
 WriteRun = tuple[int, ...]  # tensor id, version before, version after, ...
 GradientChange = tuple[int, Any, Any, WriteRun | None, int | None]  # leaf, values before, after, write, id of `.grad`

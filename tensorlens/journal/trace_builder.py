@@ -58,7 +58,8 @@ class TraceBuilder:
         nbytes: dict[int, int],
         records: Any,
     ) -> None:
-        self._items = items = retention.items()
+        used: set[int | None] = set(_references(records, "tensors"))
+        self._items = items = retention.items({number for number in used if number is not None})
         self._dropped = retention.dropped_nodes()
         self._nodes: dict[int, tuple[int, str | None, int]] = {}  # tensor -> the event that gave it its node, the node
         self._templates = templates
@@ -66,7 +67,6 @@ class TraceBuilder:
         self._nbytes = dict(nbytes)
         self._moved: dict[int, int] = {}  # tensor -> the storage that a call gave it
         self._created_by: dict[int, int | None] = {}  # every tensor that an item names -> the item that returned it
-        used: set[int | None] = set(_references(records, "tensors"))
         storages: list[int | None] = []
         for index, content, _ in items:
             if type(content) is tuple:

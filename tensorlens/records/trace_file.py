@@ -34,10 +34,18 @@ class Trials:
 
 def dumps(trace: Trace, trials: Trials | None = None) -> str:
     """Returns the trace as one JSON object, with its findings if further runs were made."""
-    data = {"format": FORMAT, "version": VERSION, "trace": _encode(trace)}
+    parts = [f'{{"format": "{FORMAT}", "version": {VERSION}, "trace": {{']
+    for number, field in enumerate(fields(trace)):
+        parts.append(f'{", " if number else ""}"{field.name}": ')
+        value = getattr(trace, field.name)
+        if isinstance(value, tuple):  # a table: one record at a time, for all of them as dictionaries take much memory
+            parts += ["[", ", ".join(json.dumps(_encode(item)) for item in value), "]"]
+        else:
+            parts.append(json.dumps(_encode(value)))
+    parts.append("}")
     if trials is not None:
-        data["trials"] = _encode(trials)
-    return json.dumps(data, ensure_ascii=True) + "\n"
+        parts += [', "trials": ', json.dumps(_encode(trials))]
+    return "".join((*parts, "}\n"))
 
 
 def save(trace: Trace, path: Path) -> None:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 
+import pytest
 import torch
 
 import tensorlens
+from tensorlens import session
+from tensorlens.journal import retention
+from tensorlens.journal.reader import Reader
+from tensorlens.journal.retention import Retention
+from tensorlens.journal.rows import LEFT_OUT, CallRow
 from tensorlens.render import render
 from tensorlens.render.report.json import MAX_EVENTS, MAX_TENSORS
 
@@ -56,3 +63,32 @@ def _seconds_of_a_report(count: int) -> float:
 def test_the_report_of_calls_on_many_tensors_takes_time_in_proportion() -> None:
     few, many = (min(_seconds_of_a_report(count) for _ in range(2)) for count in (200, 1600))
     assert many < 8 * 3 * few  # with the square of their number it is over 64 times
+
+
+def test_older_calls_that_lead_to_a_named_tensor_are_kept_before_those_that_lead_to_the_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retention, "OLDER", 3)
+    kept = Retention(2, {})
+    for number in range(20):
+        inputs = (number - 10, 0) if number >= 10 else ()
+        kept.add(number, CallRow("op", 0, inputs, (number, 0), (), (), 0, 0, 0), "")
+    assert [index for index, *_ in kept.items({14})] == [4, 8, 14, 18, 19]
+    assert kept.left_out == 15
+
+
+def test_a_report_says_how_many_calls_that_made_live_tensors_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "OLDER", 5)
+    monkeypatch.setattr(session, "Reader", partial(Reader, window=10))
+    with tensorlens.trace() as lens:
+        weight = torch.ones(3, requires_grad=True)
+        live = [weight * 2 for _ in range(100)]
+        failing = live[50].exp()
+        failing.mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            failing.sum().backward()
+    trace = lens.trace()
+    gap = trace.events[-1]
+    assert (getattr(gap, "reason", ""), getattr(gap, "count", 0)) == (LEFT_OUT, 90)
+    assert LEFT_OUT in " ".join(render(lens.report(), "table").split())
+    assert [each.code for each in lens.report().diagnostics] == ["saved-tensor-modified-inplace"]

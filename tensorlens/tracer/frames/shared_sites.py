@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _thread import get_ident
+from array import array
 
 import torch
 
@@ -20,7 +21,7 @@ class SharedSites:
         self._first = get_ident()
         self.has_second = False  # a second thread has made a call; it stays so
         self._has_other_nodes = False
-        self._threads: dict[int, int] = {}  # site -> the last thread that was seen there
+        self._threads = array("Q")  # site -> the last thread that was seen there; 0: none was
         self._shared: set[int] = set()
         self._switching: set[int] = set()
         self._ended: set[int] = set()  # threads
@@ -40,11 +41,13 @@ class SharedSites:
         thread = get_ident()
         if thread != self._first:
             self.note_thread()
-        before = self._threads.setdefault(site, thread)
+        while len(self._threads) <= site:
+            self._threads.append(0)
+        before = self._threads[site]
         if before == thread:
             return
         self._threads[site] = thread
-        if before not in self._ended:
+        if before and before not in self._ended:
             self._share(site)
 
     def pass_begins(self, token: int, site: int) -> None:

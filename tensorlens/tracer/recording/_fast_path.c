@@ -23,8 +23,8 @@
 enum { SLOW = 1, ORDINARY, SIMPLE, VIEW };              /* the kinds of calls, as in ops.py */
 enum { MAX_TENSORS = 16, MAX_KINDS = 2 * MAX_TENSORS }; /* of one call: tensor arguments, items for the others */
 enum { MAX_DIMENSIONS = 8 };                            /* of a result whose template is kept here */
-enum { MAX_TEMPLATES = 1 << 14 };                       /* kept here; Python keeps more */
-enum { BUCKETS = 1 << 12 };                             /* of the templates */
+enum { MAX_TEMPLATES = 1 << 18 };                       /* kept here: more than Python makes */
+enum { BUCKETS = 1 << 12 };                             /* of the templates, at first */
 enum { MAX_RUN = 1 << 13 };                             /* numbers: then they are put into the rows */
 enum { TEXTS = 1 << 6 };                                /* of values, kept here */
 enum { SHOWN_VALUES = 6 };                              /* as in tensor_text.py */
@@ -160,13 +160,6 @@ read_shape(PyObject *tensor, Shape *shape)
 }
 
 static int
-is_same_shape(const Shape *one, const Shape *other)
-{
-    return one->dimensions == other->dimensions && one->dimensions >= 0
-           && memcmp(one->sizes, other->sizes, one->dimensions * sizeof *one->sizes) == 0;
-}
-
-static int
 read_kind(PyObject *tensor, Kind *kind)
 {
     void *handle = handle_of(tensor);
@@ -188,7 +181,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     Entry *entries;
-    size_t used, size; /* `size` is a power of two, at least twice `used` */
+    size_t used, size; /* `size` is a power of two, a third more than `used` at least */
 } Table;
 
 static size_t
@@ -229,7 +222,7 @@ static int
 set_entry(Table *table, Entry entry)
 {
     Entry *place = find(table, entry.key);
-    if (place->ref == NULL && 2 * (table->used + 1) > table->size) {
+    if (place->ref == NULL && 4 * (table->used + 1) > 3 * table->size) {
         if (grow(table) < 0)
             return -1;
         place = find(table, entry.key);
@@ -379,6 +372,22 @@ table_items(Table *self, PyObject *Py_UNUSED(nothing))
     return list_of(self, 1);
 }
 
+/* Makes no tuples: of many entries these take much memory. */
+static PyObject *
+table_ids(Table *self, PyObject *Py_UNUSED(nothing))
+{
+    PyObject *found = PyList_New(0);
+    for (size_t n = 0; found != NULL && n < self->size; n++) {
+        if (self->entries[n].ref == NULL)
+            continue;
+        PyObject *id = PyLong_FromLongLong(self->entries[n].id);
+        if (id == NULL || PyList_Append(found, id) < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(id);
+    }
+    return found;
+}
+
 static PyObject *
 table_drop_dead(Table *self, PyObject *Py_UNUSED(nothing))
 {
@@ -419,6 +428,7 @@ static PyMethodDef table_methods[] = {
     {"pop", (PyCFunction)(void (*)(void))table_pop, METH_FASTCALL, "Removes the entry of an address and returns it."},
     {"values", (PyCFunction)table_values, METH_NOARGS, "Returns a list of the entries."},
     {"items", (PyCFunction)table_items, METH_NOARGS, "Returns a list of (address, entry)."},
+    {"ids", (PyCFunction)table_ids, METH_NOARGS, "Returns a list of the ids of the tensors."},
     {"drop_dead", (PyCFunction)table_drop_dead, METH_NOARGS, "Removes the entries of dead tensors."},
     {NULL}};
 
@@ -468,12 +478,12 @@ typedef struct Template { /* of calls that one instruction makes: what must be t
     struct Template *next;
     uintptr_t place, outer; /* the instruction that called PyTorch; the user's, if that is a library's */
     PyObject *func, *kinds; /* `kinds` is a tuple */
-    int64_t graph, leaf, drawn, count;
-    int shared; /* -1 for a kernel */
-    Shape shape, first_shape;
+    int64_t id, drawn;
     Kind kind;
-    int64_t id;
-    int risky;
+    uint32_t hash;
+    int8_t graph, leaf, shared, risky; /* `shared`: -1 for a kernel */
+    int8_t count, dimensions, first_dimensions;
+    int64_t sizes[]; /* of the result, then of the first tensor argument */
 } Template;
 
 typedef struct { /* what is shown of the values of tensors with one shape and kind */
@@ -491,9 +501,9 @@ typedef struct {
     Numbers *numbers;
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *only_cpu;
     PyObject *sharers, *texts; /* of `TensorIds` and tensor_ids.py */
-    PyObject *handle;          /* PyTorch's `handle_torch_function` */
-    Template **templates; /* BUCKETS of them */
-    Py_ssize_t template_count;
+    PyObject *handle;     /* PyTorch's `handle_torch_function` */
+    Template **templates; /* `bucket_count` lists, a power of two */
+    Py_ssize_t template_count, bucket_count;
     int64_t *run; /* of MAX_RUN numbers: compact calls that are not in the rows yet, see `settle` */
     Py_ssize_t run_length;
     char paused; /* whether nothing is recorded */
@@ -1215,25 +1225,40 @@ user_place(FastPath *self, PyFrameObject *innermost)
     return 0;
 }
 
-static size_t
-bucket_of(const Call *call, uintptr_t place, uintptr_t outer)
+static uint32_t
+hash_of(const Call *call, uintptr_t place, uintptr_t outer)
 {
     uint64_t hash = place * 0x9E3779B97F4A7C15u ^ outer * 0xC2B2AE3D27D4EB4Fu ^ (uintptr_t)call->func;
     for (int64_t n = 0; n < call->shape.dimensions; n++)
         hash = (hash ^ (uint64_t)call->shape.sizes[n]) * 0x9E3779B97F4A7C15u;
-    return (hash ^ hash >> 32) & (BUCKETS - 1);
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+static int64_t *
+sizes_of_first(Template *template)
+{
+    return template->sizes + template->dimensions;
+}
+
+static int
+has_sizes(const Shape *shape, int64_t dimensions, const int64_t *sizes)
+{
+    return dimensions >= 0 && shape->dimensions == dimensions
+           && memcmp(shape->sizes, sizes, dimensions * sizeof *sizes) == 0;
 }
 
 /* Returns whether a template fits a call. Kinds are the same objects where they are equal, except long strings. */
 static int
-fits(const Template *template, const Call *call)
+fits(Template *template, const Call *call)
 {
     if (template->func != call->func || template->graph != call->graph || template->count != call->count
         || template->leaf != call->leaf || template->drawn != call->drawn || template->shared != call->shared
-        || memcmp(&template->kind, &call->kind, sizeof call->kind) || !is_same_shape(&template->shape, &call->shape)
+        || memcmp(&template->kind, &call->kind, sizeof call->kind)
+        || !has_sizes(&call->shape, template->dimensions, template->sizes)
         || PyTuple_GET_SIZE(template->kinds) != call->kind_count)
         return 0;
-    if (call->shared >= 0 && call->count && !is_same_shape(&template->first_shape, &call->first_shape))
+    if (call->shared >= 0 && call->count
+        && !has_sizes(&call->first_shape, template->first_dimensions, sizes_of_first(template)))
         return 0;
     for (Py_ssize_t n = 0; n < call->kind_count; n++)
         if (PyTuple_GET_ITEM(template->kinds, n) != call->kinds[n])
@@ -1244,7 +1269,7 @@ fits(const Template *template, const Call *call)
 static int
 take_template(FastPath *self, Call *call, uintptr_t place, uintptr_t outer)
 {
-    Template *template = self->templates[bucket_of(call, place, outer)];
+    Template *template = self->templates[hash_of(call, place, outer) & (self->bucket_count - 1)];
     while (template != NULL && !(template->place == place && template->outer == outer && fits(template, call)))
         template = template->next;
     if (template == NULL)
@@ -1257,7 +1282,7 @@ take_template(FastPath *self, Call *call, uintptr_t place, uintptr_t outer)
 static void
 drop_templates(FastPath *self)
 {
-    for (size_t n = 0; n < BUCKETS; n++)
+    for (Py_ssize_t n = 0; n < self->bucket_count; n++)
         while (self->templates[n] != NULL) {
             Template *template = self->templates[n];
             self->templates[n] = template->next;
@@ -1268,22 +1293,62 @@ drop_templates(FastPath *self)
     self->template_count = 0;
 }
 
+/* Makes room for as many templates again. */
+static int
+add_buckets(FastPath *self)
+{
+    Py_ssize_t size = 2 * self->bucket_count;
+    Template **buckets = PyMem_Calloc(size, sizeof *buckets);
+    if (buckets == NULL)
+        return -1;
+    for (Py_ssize_t n = 0; n < self->bucket_count; n++)
+        for (Template *template = self->templates[n], *next; template != NULL; template = next) {
+            next = template->next;
+            template->next = buckets[template->hash & (size - 1)];
+            buckets[template->hash & (size - 1)] = template;
+        }
+    PyMem_Free(self->templates);
+    self->templates = buckets;
+    self->bucket_count = size;
+    return 0;
+}
+
 /* Keeps what Python found for later calls of the same kind. */
 static int
 keep_template(FastPath *self, Call *call, PyObject *kinds, uintptr_t place, uintptr_t outer)
 {
     if (self->template_count >= MAX_TEMPLATES)
         drop_templates(self);
-    Template *template = PyMem_Malloc(sizeof *template);
-    if (template == NULL) {
+    int first_dimensions = call->shared >= 0 && call->count ? (int)call->first_shape.dimensions : -1;
+    size_t sizes = sizeof(int64_t) * call->shape.dimensions,
+           first_sizes = first_dimensions < 0 ? 0 : sizeof(int64_t) * first_dimensions;
+    Template *template = PyMem_Malloc(sizeof *template + sizes + first_sizes);
+    if (template == NULL || (self->template_count >= self->bucket_count && add_buckets(self) < 0)) {
+        PyMem_Free(template);
         PyErr_NoMemory();
         return -1;
     }
-    size_t bucket = bucket_of(call, place, outer);
-    *template = (Template){self->templates[bucket], place, outer, Py_NewRef(call->func), Py_NewRef(kinds), call->graph,
-                           call->leaf, call->drawn, call->count, call->shared, call->shape, call->first_shape,
-                           call->kind, call->template_id, call->risky};
-    self->templates[bucket] = template;
+    uint32_t hash = hash_of(call, place, outer);
+    Template **bucket = &self->templates[hash & (self->bucket_count - 1)];
+    *template = (Template){.next = *bucket,
+                           .place = place,
+                           .outer = outer,
+                           .func = Py_NewRef(call->func),
+                           .kinds = Py_NewRef(kinds),
+                           .id = call->template_id,
+                           .drawn = call->drawn,
+                           .kind = call->kind,
+                           .hash = hash,
+                           .graph = (int8_t)call->graph,
+                           .leaf = (int8_t)call->leaf,
+                           .shared = (int8_t)call->shared,
+                           .risky = (int8_t)call->risky,
+                           .count = (int8_t)call->count,
+                           .dimensions = (int8_t)call->shape.dimensions,
+                           .first_dimensions = (int8_t)first_dimensions};
+    memcpy(template->sizes, call->shape.sizes, sizes);
+    memcpy(sizes_of_first(template), call->first_shape.sizes, first_sizes);
+    *bucket = template;
     self->template_count++;
     return 0;
 }
@@ -1796,7 +1861,7 @@ traverse(PyObject *object, visitproc visit, void *arg)
     PyObject **members = members_of(self, &count);
     for (Py_ssize_t n = 0; n < count; n++)
         Py_VISIT(members[n]);
-    for (size_t n = 0; self->templates != NULL && n < BUCKETS; n++)
+    for (Py_ssize_t n = 0; self->templates != NULL && n < self->bucket_count; n++)
         for (Template *template = self->templates[n]; template != NULL; template = template->next) {
             Py_VISIT(template->func);
             Py_VISIT(template->kinds);
@@ -1845,6 +1910,7 @@ create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     for (Py_ssize_t n = 0; n < count; n++)
         members[n] = Py_NewRef(m[n]);
     self->vectorcall = fast_path_call;
+    self->bucket_count = BUCKETS;
     self->templates = PyMem_Calloc(BUCKETS, sizeof *self->templates);
     self->run = PyMem_Malloc(MAX_RUN * sizeof *self->run);
     if (self->templates == NULL || self->run == NULL) {

@@ -49,6 +49,11 @@ def table() -> dict[int, Any] | _fast_path.Table:
     return {} if FastPath is None else _fast_path.Table()
 
 
+def ids_in(table: dict[int, Any] | _fast_path.Table) -> list[int]:
+    """Returns the ids of the tensors in a table."""
+    return [entry[1] for entry in list(table.values())] if isinstance(table, dict) else table.ids()
+
+
 def drop_dead(table: dict[int, Any] | _fast_path.Table) -> None:
     """Removes the entries of dead tensors, whose weak references come first."""
     if not isinstance(table, dict):

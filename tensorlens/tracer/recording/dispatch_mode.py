@@ -48,7 +48,7 @@ _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _ref = weakref.ref
 KERNEL = 9  # length of a kernel's key; the keys of other functions are longer
-MAX_TEMPLATES = 50_000  # the calls of a loop with other shapes in each round then take the slow path
+MAX_TEMPLATES = 150_000  # the calls of a loop with other shapes in each round then take the slow path
 
 
 class FastPathMode(SlowPath, TorchFunctionMode):
@@ -61,7 +61,9 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__(own_files)
         self.templates: dict[Any, Template] = {}  # address of an instruction -> the last template there
-        self._all_templates: dict[Any, Template | None] = {}  # None: such calls take the slow path
+        self._keys: dict[Key, tuple[Key, int]] = {}  # many lines have equal keys: one object for these, and its number
+        self._key_numbers = count()
+        self._all_templates: dict[int, Template | None] = {}  # None: such calls take the slow path
         self.template_ids = count(1)
         self.call_kinds: dict[Any, int] = {}
         path: Callable[..., Any] = MethodType(fast_path(self), self)
@@ -144,13 +146,19 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         if site is None:
             site = self.sites.site_of(frame)
         self.sites.shared.note(site)
-        template = self._all_templates.get((site, key))
-        if template is None and (site, key) not in self._all_templates:
-            if len(self._all_templates) >= MAX_TEMPLATES or torch._is_functional_tensor(
-                result
-            ):  # see `tensor_ids._memory`
+        is_full = len(self._all_templates) >= MAX_TEMPLATES
+        known = self._keys.get(key)
+        if known is None:
+            if is_full:
                 raise SlowPathError
-            template = self._all_templates[site, key] = self._new_template(site, key, result, written)
+            known = self._keys.setdefault(key, (key, next(self._key_numbers)))
+        key, number = known
+        place = site << 32 | number
+        template = self._all_templates.get(place)
+        if template is None and place not in self._all_templates:
+            if is_full or torch._is_functional_tensor(result):  # see `tensor_ids._memory`
+                raise SlowPathError
+            template = self._all_templates[place] = self._new_template(site, key, result, written)
         if template is None:
             raise SlowPathError
         if id(code) in by_id and self.mode is self._mode:  # else the main thread has to come here, too, to be noted

@@ -175,14 +175,14 @@ class TensorIds:
         `number` is the latest id.
         """
         compiled.drop_dead(self.known)
-        self.set_due(number + max(SWEEP, len(self.known)))
+        self.set_due(number + max(SWEEP, len(self.known) // 2))
         if number < self._census_due:
             return
-        self._census_due = number + CENSUS
+        self._census_due = number + max(CENSUS, len(self.known))
         for storage, refs in list(self.sharers.items()):
             if not any(ref() is not None for ref in refs):
                 self.sharers.pop(storage, None)
-        self._rows.write(AliveRow, tuple(sorted(entry[1] for entry in list(self.known.values()))))
+        self._rows.write(AliveRow, tuple(sorted(compiled.ids_in(self.known))))
         if self.after_census is not None:
             self.after_census()
 
