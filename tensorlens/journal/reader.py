@@ -11,12 +11,12 @@ from tensorlens.journal import compact_calls, rows, sample_rows
 from tensorlens.journal.call_counts import CallCounts
 from tensorlens.journal.retention import WINDOW, CallRun, Retention
 from tensorlens.journal.row_buffer import Tag, typed
+from tensorlens.journal.source_sites import SourceSites
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Gradient, Write
 from tensorlens.records.record_code import maker
-from tensorlens.records.source import block_of, column_of, line_at
 
 _STORAGE = int(Tag.STORAGE)
 _gradient: Callable[..., Gradient] = maker(Gradient)
@@ -32,9 +32,7 @@ class Reader:
     def __init__(self, script: model.Script, window: int = WINDOW) -> None:
         self.script = script
         self.versions = model.Versions("", "", "")  # empty until the process that runs the program writes
-        self._sources: dict[str, str] = {}
-        self._sites: list[model.Site] = []
-        self._values: dict[Any, Any] = {}  # one object for equal texts of sites
+        self._source_sites = SourceSites()
         self._nbytes: dict[int, int] = {}  # of storages
         self._tensors: dict[int, rows.TensorRow] = {}
         self._templates: dict[int, rows.CallTemplateRow] = {}
@@ -123,8 +121,8 @@ class Reader:
         return model.Trace(
             versions=self.versions,
             script=self.script,
-            sources=self._sources,
-            sites=tuple(self._sites),
+            sources=self._source_sites.sources,
+            sites=tuple(self._source_sites.sites),
             storages=builder.storages(),
             tensors=builder.tensors(),
             events=(
@@ -153,19 +151,10 @@ class Reader:
         self.versions = model.Versions(*row)
 
     def _read_site(self, row: rows.SiteRow) -> None:
-        text = self._sources.get(row.file, "")
-        line, end_line, column, end_column = block_of(text, row.position) if row.of_block else row.position
-        start, end = column_of(line_at(text, line), column), column_of(line_at(text, end_line), end_column)
-        file, function, targets, through = (
-            self._values.setdefault(value, value) for value in (row.file, row.function, row.targets, row.through)
-        )
-        site = model.Site(
-            row.site, model.Span(file, line, start, end_line, end), function, row.caller, targets, through
-        )
-        self._sites[row.site : row.site + 1] = [site]
+        self._source_sites.add_site(row)
 
     def _read_source(self, row: rows.SourceRow) -> None:
-        self._sources[row.file] = row.text
+        self._source_sites.add_source(row)
 
     def _read_storage(self, row: rows.StorageRow) -> None:
         self._nbytes[row.storage] = row.nbytes

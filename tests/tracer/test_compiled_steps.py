@@ -1,4 +1,4 @@
-"""What is done in C for a whole training step writes the same rows as Python: gradients, steps, `zero_grad`, and the
+"""Compares the rows that C writes of a whole training step with those of Python: gradients, steps, `zero_grad`, and the
 functions of PyTorch in Python (`tensorlens/tracer/recording/_fast_path.c`)."""
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def test_a_python_function_of_pytorch_goes_to_the_mode_in_c() -> None:
 
     with installed(recorder), recorder:
         x = torch.ones(2)
-        for profile in (None, None, note):  # the first calls are looked up
+        for profile in (None, None, None, note):  # the first calls are looked up
             sys.setprofile(profile)
             _relu(x)
             sys.setprofile(None)

@@ -112,7 +112,7 @@ class RecordedNames:
 
 @dataclass(frozen=True, slots=True)
 class _Expression:
-    """What is the same for every call of one op at one site: the function, and the names of inputs and of outputs."""
+    """Holds what every call of one op at one site has in common: the function, and the names of inputs and outputs."""
 
     scope: Scope
     read: tuple[tuple[int, str, set[int]], ...]  # position of the input, its name, all tensors that are read by it

@@ -105,10 +105,8 @@ class Sites:
 
     def offsets(self, code: CodeType) -> Offsets:
         """Returns the sites in the user's code object, `{offset: site}`; None for a library's. Adds it to `by_id`."""
-        try:
+        if id(code) in self.by_id:
             return self.by_id[id(code)]
-        except KeyError:
-            pass
         key = code.co_filename, code
         if key not in self._codes:
             self._codes[key] = {} if self.is_user(code.co_filename) else None

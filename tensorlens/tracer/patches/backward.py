@@ -7,7 +7,7 @@ that hooks, custom backward functions and recomputed checkpoints are seen. If it
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import count, islice
 from threading import get_ident
 from types import FrameType
@@ -63,6 +63,8 @@ class _Pass(NamedTuple):
     before: _Gradients
     args: _EngineArguments
     reached: set[int] | None  # the leaves below the roots, while the program has several threads
+    nonfinite: list[NonfiniteNode]
+    end_sample: Callable[[object, list[torch.Tensor], bool], None] | None  # in a run with `--reference`
 
 
 def _engine(recorder: Recorder, engine: Function) -> Function:
@@ -88,52 +90,59 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
     def _engine_run_backward(frame: FrameType, /, t_outputs: object, *args: object, **kwargs: object) -> object:
         if recorder.sampling is not None:
             frame = frame.f_back or frame  # the function around this one called
-        token, reached = next(_tokens), _next_sequence()
-        roots: list[torch.Tensor] = []
-        collect_tensors(t_outputs, roots)
-        with torch._C.DisableTorchFunction(), MutedDispatch():
-            accesses = recorder.accesses(roots)
-            reached_leaves = _reached(recorder, roots) if recorder.sites.shared.has_several_threads else None
-            before = _gradients(recorder, {}, reached_leaves)
-            for root in roots:
-                recorder.training.call_backward(root)
-            recorder.training.reached.look(frame)
-            nonfinite: list[NonfiniteNode] = []
-            if recorder.risky or recorder.saved_tensors.may_be_stale():
-                with recorder.quiet():
-                    recorder.saved_tensors.note_stale(roots, frame)
-                    nonfinite = nonfinite_nodes(recorder, roots, frame)
-            end_sample = None if recorder.samples is None else recorder.samples.start(roots)
-        recorder.rows.write(BackwardStartRow, token)
-        site = recorder.sites.site_or_outside(frame)
-        recorder.sites.shared.pass_begins(token, site)
-        begun = _Pass(token, frame, site, roots, accesses, before, _EngineArguments.of(args), reached_leaves)
+        reached = _next_sequence()
+        begun = _begin(recorder, frame, t_outputs, args)
         failed, result = True, None
-        recorder.passes.begin(token, reached_leaves)
+        recorder.passes.begin(begun.token, begun.reached)
         try:
             with room, recorder:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
-            if nonfinite:
+            if begun.nonfinite:
                 with torch._C.DisableTorchFunction(), MutedDispatch():
-                    note_nonfinite(recorder, nonfinite, result, reached_leaves)
+                    note_nonfinite(recorder, begun.nonfinite, result, begun.reached)
             return result
         except BaseException as error:
             with torch._C.DisableTorchFunction(), MutedDispatch():
                 _note_failure(recorder, error, begun, ended.freed_below())
             raise
         finally:
-            recorder.passes.end(token)
-            recorder.sites.shared.pass_ends(token)
+            recorder.passes.end(begun.token)
+            recorder.sites.shared.pass_ends(begun.token)
             requested = _note_pass(recorder, begun, failed)
             ended.note(reached, bool(begun.args.retain_graph))
-            if end_sample is not None:
+            if begun.end_sample is not None:
                 with torch._C.DisableTorchFunction(), MutedDispatch():
-                    end_sample(result, requested, failed)
+                    begun.end_sample(result, requested, failed)
             if recorder.sampling is not None and not failed:
                 recorder.sampling.pass_ended()
 
     return _engine_run_backward
+
+
+def _begin(recorder: Recorder, frame: FrameType, t_outputs: object, args: tuple[object, ...]) -> _Pass:
+    """Reads what a pass may change, and writes the row of its beginning."""
+    token = next(_tokens)
+    roots: list[torch.Tensor] = []
+    collect_tensors(t_outputs, roots)
+    with torch._C.DisableTorchFunction(), MutedDispatch():
+        accesses = recorder.accesses(roots)
+        reached = _reached(recorder, roots) if recorder.sites.shared.has_several_threads else None
+        before = _gradients(recorder, {}, reached)
+        for root in roots:
+            recorder.training.call_backward(root)
+        recorder.training.reached.look(frame)
+        nonfinite: list[NonfiniteNode] = []
+        if recorder.risky or recorder.saved_tensors.may_be_stale():
+            with recorder.quiet():
+                recorder.saved_tensors.note_stale(roots, frame)
+                nonfinite = nonfinite_nodes(recorder, roots, frame)
+        end_sample = None if recorder.samples is None else recorder.samples.start(roots)
+    recorder.rows.write(BackwardStartRow, token)
+    site = recorder.sites.site_or_outside(frame)
+    recorder.sites.shared.pass_begins(token, site)
+    arguments = _EngineArguments.of(args)
+    return _Pass(token, frame, site, roots, accesses, before, arguments, reached, nonfinite, end_sample)
 
 
 def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Tensor]:

@@ -160,6 +160,13 @@ read_shape(PyObject *tensor, Shape *shape)
 }
 
 static int
+is_same_shape(const Shape *one, const Shape *other)
+{
+    return one->dimensions == other->dimensions && one->dimensions >= 0
+           && memcmp(one->sizes, other->sizes, one->dimensions * sizeof *one->sizes) == 0;
+}
+
+static int
 read_kind(PyObject *tensor, Kind *kind)
 {
     void *handle = handle_of(tensor);
