@@ -13,6 +13,7 @@ from support.warm_runs import Runs, WarmRuns
 
 # The tests run side by side on all cores: there, threads of torch's own wait for each other, in all that is run here.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # commands start hundreds of times: without bytecode, for twice as long
 
 
 @pytest.fixture(scope="session")
