@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
 from tensorlens.records.fields import FunctionId, NonNegative, OverwriteId, SiteId, TensorId
+from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics, TrainingMeasured
 
 RECOMPUTED = "recomputed"
 ALL_MODULES = " of all modules"  # ends the kind of a hook that is registered on no module in particular
@@ -254,6 +255,10 @@ class Observations:
     threads: tuple[SharedSite, ...] = ()
     chosen: tuple[ChosenSteps, ...] = ()  # only of a sampled run
     switches: tuple[RecordingSwitch, ...] = ()
+    measured: tuple[TrainingMeasured, ...] = ()  # only of a run with `--training`
+    groups: tuple[OptimizerGroup, ...] = ()
+    statistics: tuple[ParameterStatistics, ...] = ()
+    moved: tuple[ParameterMovement, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

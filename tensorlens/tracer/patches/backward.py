@@ -135,6 +135,8 @@ def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Ten
     _, retain, create, inputs = begun.args
     with torch._C.DisableTorchFunction(), MutedDispatch():
         changes = _changes(begun.before, _gradients(recorder, begun.before, begun.reached), recorder.leaves)
+        if recorder.statistics is not None and not failed:
+            recorder.statistics.pass_ended([change[0] for change in changes if change[2] is not None])
         requested: list[torch.Tensor] = []
         collect_tensors(inputs, requested)
         numbers = tuple(recorder.tensor_ids.id_of(tensor) for tensor in requested)

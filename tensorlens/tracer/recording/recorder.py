@@ -16,7 +16,7 @@ from tensorlens.journal.child_config import ComparedRun
 from tensorlens.journal.rows import WithinRow
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording.dispatch_mode import FastPathMode
-from tensorlens.tracer.recording.services import GradientSamples, Sampling, Services
+from tensorlens.tracer.recording.services import GradientSamples, Sampling, Services, TrainingStatistics
 from tensorlens.tracer.recording.tensor_states import current_mode, version_of
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks
 
@@ -50,6 +50,7 @@ class Recorder(FastPathMode):
         super().__init__(own_files)
         self._within = ""
         self.samples: GradientSamples | None = None  # in a run with `--reference`
+        self.statistics: TrainingStatistics | None = None  # in a run with `--training`
         self.compared: ComparedRun | None = None  # in such a run
         self.compiled_functions = 0  # calls of `torch.compile`
         self.has_compiled = False  # compiled code has been called

@@ -6,7 +6,7 @@ makes them (`tracer/entry/new_recorder.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Protocol
@@ -87,6 +87,15 @@ class GradientSamples(Protocol):
     def start(self, roots: list[torch.Tensor]) -> Callable[[Any, list[torch.Tensor], bool], None]: ...
     def made(self, optimizer: Any) -> None: ...
     def step(self, optimizer: Any) -> None: ...
+
+
+class TrainingStatistics(Protocol):
+    """Measures optimizers and parameters: `tracer/training/training_statistics.py`."""
+
+    def made(self, optimizer: Any, frame: Any) -> None: ...
+    def step(self, optimizer: Any) -> None: ...
+    def pass_ended(self, leaves: Iterable[int]) -> None: ...
+    def end(self) -> None: ...
 
 
 class Sampling(Protocol):
