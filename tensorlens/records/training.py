@@ -42,7 +42,7 @@ class OptimizerGroup:
 
 @dataclass(frozen=True, slots=True)
 class ParameterStatistics:
-    """What the gradients and the values of a parameter did.
+    """Describes what the gradients and the values of a parameter did.
 
     The gradients are those that the steps of its optimizers found. Of a leaf that no optimizer has stepped they are
     those that backward passes have left in `.grad`.
@@ -71,3 +71,13 @@ class ParameterMovement:
     elements: NonNegative
     unreached: NonNegative  # elements whose gradient was missing or exactly zero in each round
     unreached_moved: NonNegative  # of these, the ones with another value now
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroedGradient:
+    """A node that received a gradient with values other than zero, and passed only zeros on towards a leaf."""
+
+    index: int
+    tensor: TensorId  # the leaf
+    node: str  # "SoftmaxBackward0"
+    sequence: int  # of the node

@@ -15,7 +15,7 @@ from tensorlens.records.model import Call
 from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics, TrainingMeasured
 
 Cause = Literal["gradient", "decay", "momentum", "write"]
-"""What moves a parameter: its gradients, weight decay, momentum without a gradient, or a write of the script."""
+"""A cause of movement: the gradients of a parameter, weight decay, momentum without a gradient, a write of the script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ModuleStatistics:
 
 
 class MeasuredTraining:
-    """What a run with `--training` measured."""
+    """Answers questions about what a run with `--training` measured."""
 
     def __init__(self, facts: TraceIndex, measured: TrainingMeasured) -> None:
         self.facts = facts

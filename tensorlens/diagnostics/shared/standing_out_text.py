@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensorlens.analysis.training.measured import ParameterRow
+from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
 from tensorlens.records.report import Label, StandingOut
 
 _NAMED = 3
 
 
 def stands_out(text: str, *labels: Label | None) -> StandingOut:
-    """Makes a sentence with the labels whose line is known, each once. The first is the line that it names."""
+    """Makes a sentence with the labels whose line is known, each once. The first is the line that it names.
+
+    Raises:
+        KeyError: a label has a role that is not in `ROLE_NAMES`.
+    """
+    for label in labels:
+        if label is not None and label.role not in ROLE_NAMES:
+            raise KeyError(label.role)
     known = {(label.role, label.span): label for label in labels if label is not None}
     return StandingOut(text, tuple(known.values()))
 

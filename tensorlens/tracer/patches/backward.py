@@ -101,6 +101,7 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
                 recorder.saved_tensors.note_stale(roots, frame)
                 nonfinite = nonfinite_nodes(recorder, roots, frame)
             end_sample = None if recorder.samples is None else recorder.samples.start(roots)
+            end_search = None if recorder.statistics is None else recorder.statistics.pass_begins(roots)
         recorder.rows.write(BackwardStartRow, token)
         recorder.sites.shared.pass_begins(token, recorder.sites.site_or_outside(frame))
         begun = _Pass(token, frame, roots, accesses, before, _EngineArguments.of(args), reached_leaves)
@@ -119,6 +120,8 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
             raise
         finally:
             recorder.sites.shared.pass_ends(token)
+            if end_search is not None:
+                end_search()
             requested = _note_pass(recorder, begun, failed)
             ended.note(reached, bool(begun.args.retain_graph))
             if end_sample is not None:

@@ -7,7 +7,7 @@ facts about the backward passes that reached it, so that a parameter that was ne
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from types import FrameType
 from typing import Any
@@ -19,6 +19,7 @@ from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.parameter_statistics import MeasuredParameter, gradient_norms, is_measurable
+from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 
 MOST = 20_000  # parameters of a run that are measured
 
@@ -51,6 +52,7 @@ class TrainingStatistics:
         self._parameters: dict[int, MeasuredParameter] = {}
         self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, _Optimizer] = weakref.WeakKeyDictionary()
         self._all: list[_Optimizer] = []
+        self._zeroed = ZeroedGradients(recorder)
         self._steps = self._passes = self._written = 0
 
     # --- what happens -------------------------------------------------------------------------------------------------
@@ -75,6 +77,19 @@ class TrainingStatistics:
             self._note(found)
             if self._steps & (self._steps - 1) == 0:
                 self._write()
+
+    def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
+        """Looks for the node behind a gradient of zeros. Returns a function to call when the pass has ended."""
+        end: Callable[[], None] | None = None
+        with self._guard, self._recorder.quiet():
+            end = self._zeroed.begin_pass(roots)
+
+        def guarded() -> None:
+            if end is not None:
+                with self._guard, torch._C.DisableTorchFunction():
+                    end()
+
+        return guarded if end is not None else None
 
     def pass_ended(self, leaves: Iterable[int]) -> None:
         """Measures the gradients of the leaves that a backward pass has reached, unless an optimizer steps them."""
@@ -130,6 +145,10 @@ class TrainingStatistics:
         norms = gradient_norms([gradient for _, gradient in found])
         for (measured, gradient), norm in zip(found, norms, strict=True):
             measured.note(gradient, norm)
+            if measured.filled == measured.zero:
+                self._zeroed.want(measured.number)
+            elif measured.zero:
+                self._zeroed.unwant(measured.number)
 
     def _write(self) -> None:
         number, rows = self._written, self._recorder.rows
