@@ -1,4 +1,4 @@
-"""Defines what a run with `--training` records about optimizers and parameters, beside the facts of every run.
+"""Defines the facts that only a run with `--training` records: about optimizers and parameters.
 
 The tracer writes these facts several times, each time about the run so far: after the first training step, the second,
 the fourth, and so on, and at the end. The last ones count, so a run that is killed has some, too.

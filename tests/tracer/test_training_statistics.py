@@ -1,4 +1,4 @@
-"""What `trace(training=True)` measures: gradients, movement and groups of the parameters."""
+"""Checks what `trace(training=True)` measures: gradients, movement and groups of the parameters."""
 
 from __future__ import annotations
 
@@ -144,11 +144,11 @@ def test_sparse_gradients() -> None:
 
 
 def test_the_training_is_unchanged() -> None:
-    def run(**options: bool) -> list[torch.Tensor]:
+    def run(training: bool = False) -> list[torch.Tensor]:
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout(), nn.Linear(4, 1))
         data = torch.randn(6, 3)
-        with tensorlens.trace(**options):
+        with tensorlens.trace(training=training):
             optimizer = torch.optim.Adam(model.parameters(), weight_decay=0.1)
             train(optimizer, lambda _: model(data).square().mean(), 5)
         return [*(p.detach() for p in model.parameters()), *(p.grad for p in model.parameters() if p.grad is not None)]

@@ -14,8 +14,8 @@ from tensorlens.analysis.training.timeline import DATA_SET, Training, training_o
 from tensorlens.records.model import Call
 from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics, TrainingMeasured
 
-Cause = Literal["gradient", "decay", "momentum", "write"]
-"""A cause of movement: the gradients of a parameter, weight decay, momentum without a gradient, a write of the script."""
+Cause = Literal["gradient", "decay", "write"]
+"""A cause of movement: the gradients of a parameter, weight decay, or a write of the script."""
 
 
 @dataclass(frozen=True, slots=True)
