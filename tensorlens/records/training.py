@@ -61,7 +61,7 @@ class ParameterStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ParameterMovement:
-    """How far a parameter has moved since the first round of `ParameterStatistics` that found it."""
+    """Says how far a parameter has moved since the first round of `ParameterStatistics` that found it."""
 
     index: int
     number: NonNegative
