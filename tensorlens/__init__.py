@@ -46,7 +46,12 @@ def __getattr__(name: str) -> Any:
     return getattr(model if name == "Trace" else report, name)
 
 
-def trace(*, every: int | None = None, steps: str | tuple[int | None, int | None] | None = None) -> Session:
+def trace(
+    *,
+    every: int | None = None,
+    steps: str | tuple[int | None, int | None] | None = None,
+    training: bool = False,
+) -> Session:
     """Records every torch call of the current process while the `with` block, or the decorated function, runs.
 
     After the block, `lens.trace()` is the `Trace`, and `lens.report()` the `Report` with its diagnostics. Both contain
@@ -58,13 +63,16 @@ def trace(*, every: int | None = None, steps: str | tuple[int | None, int | None
     end. A step ends when `optimizer.step()` returns; in a program without an optimizer, with each backward pass. The
     report says which steps it does not know.
 
+    With `training`, the report has a table of the parameters: gradients, optimizers, how far each has moved, and what
+    stands out. Measuring costs a copy of each parameter, and about a fifth of the recording's time.
+
     Raises:
         ValueError: a value is wrong, or both are given.
     """
     from tensorlens.records.step_choice import choice_of
     from tensorlens.session import Session
 
-    return Session(choice_of(every, steps))
+    return Session(choice_of(every, steps), training)
 
 
 def load(path: str | Path) -> Trace:

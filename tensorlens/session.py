@@ -36,11 +36,11 @@ R = TypeVar("R")
 class Session:
     """Records the torch calls of a `with` block or of a decorated function. Each entry starts a new recording.
 
-    `steps` are the training steps to record; None: everything.
+    `steps` are the training steps to record; None: everything. With `training`, gradients and parameters are measured.
     """
 
-    def __init__(self, steps: StepChoice | None = None) -> None:
-        self._steps = steps
+    def __init__(self, steps: StepChoice | None = None, training: bool = False) -> None:
+        self._steps, self._training = steps, training
         self._recorder: Recorder | None = None
         self._installation: Installation | None = None
         self._active = threading.Lock()
@@ -57,7 +57,7 @@ class Session:
             self._script = model.Script(
                 os.path.basename(filename), (), os.path.dirname(os.path.abspath(filename)), "ok", 0, None
             )
-        recorder = self._recorder = new_recorder((filename,), self._steps)
+        recorder = self._recorder = new_recorder((filename,), self._steps, self._training)
         recorder.rows.write(VersionsRow, __version__, str(torch.__version__), platform.python_version())
         self._reader = Reader(self._script)
         self._reading = threading.Lock()
@@ -77,6 +77,8 @@ class Session:
         if recorder.sampling is not None:
             recorder.sampling.end()
         installation.take_out()
+        if recorder.statistics is not None:
+            recorder.statistics.end()
         with ErrorGuard(recorder, "the state at the end"):
             write_end(recorder, names, None if error is None else error.__traceback__)
         failure: int | None = None

@@ -13,7 +13,7 @@ import pytest
 from support.folders import ROOT
 
 IDIOMS = re.compile(
-    r"\b(told|tells?|telling|(come|comes|came) to\b(?! an end)|stands?\b(?! for)|lies|in peace|heard|hears|handed"
+    r"\b(told|tells?|telling|(come|comes|came) to\b(?! an end)|stands?\b(?! (for|out))|lies|in peace|heard|hears|handed"
     r"|hands? (back|on|over)|(of|by) ours|another than|meanwhile|by then)\b",
     re.IGNORECASE,
 )

@@ -19,7 +19,10 @@ from tensorlens.paths import PACKAGE
 from tensorlens.records.error_messages import INDEX
 
 PAGES = PACKAGE / "diagnostics"
-FAMILIES = sorted(path.name for path in PAGES.iterdir() if (path / "__init__.py").exists() and path.name != "shared")
+_NO_FAMILIES = ("shared", "standing_out")
+FAMILIES = sorted(
+    path.name for path in PAGES.iterdir() if (path / "__init__.py").exists() and path.name not in _NO_FAMILIES
+)
 KINDS = ("error", "warning", "silent")
 SECTIONS = ["What happened", "Why", "Fails", "Fixed"]
 _FORM = re.compile(r"<!--\n\+\+\+\n(.*?)^\+\+\+\n-->\n\n# (\S+)\n\n(?:```text\n([^\n]+)\n```\n\n)?(## .*)", re.S | re.M)

@@ -52,6 +52,7 @@ Everything = Annotated[bool, _option("everything")]
 Timeout = Annotated[float | None, _option("timeout", _RUN)]
 Every = Annotated[str | None, _option("every", _RUN)]
 Steps = Annotated[str | None, _option("steps", _RUN)]
+Training = Annotated[bool, _option("training", _RUN)]
 Reference = Annotated[str, _option("reference", _RUN, show_default=False)]
 Attempt = Annotated[bool, _option("attempt", _RUN)]
 Fix = Annotated[bool, _option("fix", _RUN)]
@@ -94,6 +95,7 @@ def explain(
     timeout: Timeout = None,
     every: Every = None,
     steps: Steps = None,
+    training: Training = False,
     reference: Reference = "",
     attempt: Attempt = False,
     fix: Fix = False,
@@ -106,7 +108,7 @@ def explain(
     """
     arguments = [script, *(args or [])] if script else list(args or [])
     shown = Output(format, output, width, story or everything, tensors or everything)
-    settings = commands.RunSettings(timeout, reference, attempt, fix, write, every, steps)
+    settings = commands.RunSettings(timeout, reference, attempt, fix, write, every, steps, training)
     raise typer.Exit(commands.explain(module, arguments, shown, settings))
 
 

@@ -45,6 +45,7 @@ class RunSettings:
     write: bool = False
     every: object = None
     steps: object = None
+    training: bool = False
 
     def chosen_steps(self) -> StepChoice | None:
         """Returns the training steps to record; None: all.
@@ -74,6 +75,7 @@ class RunSettings:
             trailing.write or self.write,
             self.every if trailing.every is None else trailing.every,
             self.steps if trailing.steps is None else trailing.steps,
+            trailing.training or self.training,
         )
 
 
@@ -101,6 +103,7 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
         show_progress=_is_watched(),
         reference=settings.reference == "copies",
         steps=settings.chosen_steps(),
+        training=settings.training,
     )
     _check_reference(settings)
     if settings.fix or settings.write:

@@ -64,6 +64,10 @@ OPTIONS = {
         "A:B",
         steps_from,
     ),
+    "training": ReportOption(
+        ("--training",),
+        "Measure what each parameter does: its gradients, its optimizer, how far it moves, and what stands out.",
+    ),
     "reference": ReportOption(
         ("--reference",),
         "Run it a second time, with copies of what autograd saves, and compare every leaf's gradients. The "

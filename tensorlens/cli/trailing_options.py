@@ -29,6 +29,7 @@ class TrailingOptions:
     timeout: float | None = None
     every: int | None = None
     steps: tuple[int, int | None] | None = None
+    training: bool = False
     reference: str = ""
     attempt: bool = False
     fix: bool = False

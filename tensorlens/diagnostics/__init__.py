@@ -19,7 +19,7 @@ from tensorlens.records.error_messages import classify, entries, entry, find
 if TYPE_CHECKING:
     from tensorlens.analysis.trace_index import TraceIndex
     from tensorlens.records.model import Trace
-    from tensorlens.records.report import Diagnostic, Report
+    from tensorlens.records.report import Diagnostic, Report, StandingOut
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
@@ -47,7 +47,17 @@ def report_on(trace: Trace) -> Report:
     from tensorlens.records.report import Report
 
     diagnostics = diagnose(trace)
-    return Report(trace, diagnostics, explained_by(trace, diagnostics))
+    return Report(trace, diagnostics, explained_by(trace, diagnostics), standing_out=_standing_out(trace))
+
+
+def _standing_out(trace: Trace) -> tuple[StandingOut, ...] | None:
+    """Returns what stands out in the training; None if it was not measured."""
+    if not trace.inspection.measured:
+        return None
+    from tensorlens.analysis.trace_index import TraceIndex
+    from tensorlens.diagnostics.standing_out import standing_out
+
+    return standing_out(TraceIndex(trace))
 
 
 def explained_by(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> frozenset[int]:

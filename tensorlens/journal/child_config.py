@@ -55,6 +55,7 @@ class ChildConfig:
     overflow_pipe: tuple[int, int] | None = None  # takes the journal when the disk is full
     compared: ComparedRun | None = None
     steps: StepChoice | None = None  # the training steps to record
+    training: bool = False  # measure gradients and parameters
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -13,7 +13,7 @@ from tensorlens.journal.retention import WINDOW, CallRun, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.source_sites import SourceSites
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
-from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
+from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference, training
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Gradient, Write
 from tensorlens.records.record_code import maker
@@ -286,6 +286,9 @@ class Reader:
         self.facts[row.table].append(fact := observations.RECORDS[row.table](self._count, *row.fields))
         if isinstance(fact, observations.RecordingSwitch) and not fact.recording:
             self._count += 1  # no event has this index, as with calls that are folded
+        elif isinstance(fact, training.TrainingMeasured):
+            for table in ("measured", "groups", "statistics", "moved"):
+                self.facts[table] = [earlier for earlier in self.facts[table] if earlier.number == fact.number]
 
     def _read_function(self, row: rows.FunctionRow) -> None:
         self._functions.append(callbacks.Function(*row))

@@ -11,6 +11,13 @@ from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
 from tensorlens.records.fields import FunctionId, NonNegative, OverwriteId, SiteId, TensorId
+from tensorlens.records.training import (
+    OptimizerGroup,
+    ParameterMovement,
+    ParameterStatistics,
+    TrainingMeasured,
+    ZeroedGradient,
+)
 
 RECOMPUTED = "recomputed"
 ALL_MODULES = " of all modules"  # ends the kind of a hook that is registered on no module in particular
@@ -271,6 +278,11 @@ class Observations:
     switches: tuple[RecordingSwitch, ...] = ()
     others: tuple[OtherThread, ...] = ()
     switching: tuple[ThreadSwitch, ...] = ()
+    measured: tuple[TrainingMeasured, ...] = ()  # only of a run with `--training`
+    groups: tuple[OptimizerGroup, ...] = ()
+    statistics: tuple[ParameterStatistics, ...] = ()
+    moved: tuple[ParameterMovement, ...] = ()
+    zeroed: tuple[ZeroedGradient, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -83,13 +83,23 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
+class StandingOut:
+    """A sentence about the training that a reader may want to know, with the lines that it is about, the main one
+    first. What it says may be intended."""
+
+    text: str
+    labels: tuple[Label, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A trace and the diagnostics found in it. `explained` are the indices of PyTorch's warnings that these explain.
 
-    `tried` is set if the fixes were tried.
+    `tried` is set if the fixes were tried, `standing_out` if the training was measured (`--training`).
     """
 
     trace: Trace
     diagnostics: tuple[Diagnostic, ...] = ()
     explained: frozenset[int] = frozenset()
     tried: Tried | None = None
+    standing_out: tuple[StandingOut, ...] | None = None

@@ -48,6 +48,7 @@ class RunOptions:
     show_progress: bool = False  # draw a progress line on standard error, which must be a terminal
     output: int | None = None
     steps: StepChoice | None = None  # the training steps to record; None: all
+    training: bool = False  # measure gradients and parameters
     reference: bool = False  # run the script a second time, with copies of saved tensors, and compare the gradients
 
 
@@ -115,7 +116,16 @@ def _script_record(target: Target) -> Script:
 def _start(target: Target, child: ChildRun, journal: JournalFile) -> subprocess.Popen[Any]:
     options = child.options
     shown = options.claims, options.show_progress
-    config = ChildConfig(target.kind, target.name, target.argv, *shown, journal.pipe, child.compared, options.steps)
+    config = ChildConfig(
+        target.kind,
+        target.name,
+        target.argv,
+        *shown,
+        overflow_pipe=journal.pipe,
+        compared=child.compared,
+        steps=options.steps,
+        training=options.training,
+    )
     sys.stdout.flush()
     streams: dict[str, Any]
     if options.output is not None:

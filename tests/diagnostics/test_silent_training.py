@@ -914,3 +914,24 @@ def test_every_one_of_many_parameters_counts(run: Run) -> None:  # noqa: F811
         """
     found = expect(run, "gradient-accumulates-without-zero-grad", text)
     assert "`net[0].weight`, `net[0].bias` and 6 more" in found.title
+
+
+def test_an_optimizer_that_a_flag_keeps_from_stepping_is_a_note(run: Run) -> None:  # noqa: F811
+    text = """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        def epoch(train):
+            for _ in range(4):
+                loss = net(torch.ones(1, 2)).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                if train:
+                    optimizer.step()
+        epoch(False)
+        """
+    (skipped,) = diagnose(expect_nothing(run, text))
+    assert (skipped.code, skipped.severity) == ("optimizer-step-not-called", "note")
+    assert diagnose(expect_nothing(run, text.replace("epoch(False)", "epoch(True)"))) == ()
+    (forgotten,) = diagnose(run(text.replace("optimizer.step()", "pass"))[1])
+    assert forgotten.severity == "warning"

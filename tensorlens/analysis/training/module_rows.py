@@ -39,16 +39,16 @@ class ModuleRow:
 def module_rows(trace: Trace, names: Names) -> tuple[ModuleRow, ...]:
     """Returns one row for each object that holds parameters, and for the parts of one that holds many."""
     facts = _ParameterFacts(trace)
-    named = _names_of_parameters(trace, names)
-    cut = _cut_lists(named.values())
-    owners = {number: _owner(name) for number, name in named.items() if _list_of(name) not in cut}
-    return tuple(facts.row("".join(owner), numbers) for owner, numbers in _groups(owners))
+    named = names_of_parameters(trace, names)
+    cut = cut_lists(named.values())
+    owners = {number: owner_of(name) for number, name in named.items() if list_of(name) not in cut}
+    return tuple(facts.row("".join(owner), numbers) for owner, numbers in grouped(owners))
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def _names_of_parameters(trace: Trace, names: Names) -> dict[int, str]:
+def names_of_parameters(trace: Trace, names: Names) -> dict[int, str]:
     """Maps the parameters to their names, in the order in which the run met them.
 
     A path that named several parameters in turn, because its module was made again, counts for the last one. A variable
@@ -65,13 +65,13 @@ def _names_of_parameters(trace: Trace, names: Names) -> dict[int, str]:
     return dict(sorted(chosen.items()))
 
 
-def _cut_lists(names: Iterable[str]) -> set[str]:
+def cut_lists(names: Iterable[str]) -> set[str]:
     """Returns the lists that may hold more parameters: only the first items of a list have names."""
-    items = Counter(filter(None, map(_list_of, names)))
+    items = Counter(filter(None, map(list_of, names)))
     return {name for name, count in items.items() if count >= LISTED_ITEMS}
 
 
-def _list_of(name: str) -> str:
+def list_of(name: str) -> str:
     """Returns the list that holds a parameter itself: `ps` of `ps[3]`; "" if a module or a variable does."""
     return name.rpartition("[")[0] if name.endswith("]") else ""
 
@@ -86,13 +86,13 @@ def _module_path(names: Iterable[str]) -> str | None:
     return next((name for name in names if "." in name and not name.endswith("]")), None)
 
 
-def _owner(name: str) -> _Owner:
+def owner_of(name: str) -> _Owner:
     """Returns the object that holds a parameter, in parts; for a variable, the variable."""
     parts = _PART.findall(name)
     return tuple(parts[:-1] or parts)
 
 
-def _groups(owners: dict[int, _Owner]) -> list[tuple[_Owner, list[int]]]:
+def grouped(owners: dict[int, _Owner]) -> list[tuple[_Owner, list[int]]]:
     """Groups the parameters by the first part of their owners. Groups of many are split, the largest first."""
     groups: dict[_Owner, list[int]] = defaultdict(list)
     for number, owner in owners.items():

@@ -93,7 +93,8 @@ def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnosti
     filled = "its parameter" if len(parameters) == 1 else f"{len(fed)} of its {len(parameters)} parameters"
     clears = [training.last_moment(number, last.index, "clear") for number in sorted(fed)]
     cleared = next((moment for moment in clears if moment is not None), None)
-    may_be_meant = _is_looked_at(training, parameters) or _is_for_another(training, parameters, passes)
+    may_be_meant = _skips_training(training, optimizer, made) or _is_looked_at(training, parameters)
+    may_be_meant = may_be_meant or _is_for_another(training, parameters, passes)
     unused = f"if they are to be trained, call `{optimizer}.step()` after this line"
     return finding(
         CODE,
@@ -154,6 +155,20 @@ def _named_without_call(facts: TraceIndex, optimizer: str, made: Call) -> Span |
         n for n in ast.walk(facts.tree(file)) if isinstance(n, ast.Expr) and plain_name(n.value) == f"{optimizer}.step"
     ]
     return facts.span_of(found[0], file) if len(found) == 1 else None
+
+
+def _skips_training(training: Training, optimizer: str, made: Call) -> bool:
+    """Returns whether no optimizer stepped, and the script has a call of `step()` that this run did not reach.
+
+    The script decides there whether to train.
+    """
+    facts = training.facts
+    if training.steps:
+        return False
+    calls = (
+        node for node in ast.walk(facts.tree(facts.trace.sites[made.site].span.file)) if isinstance(node, ast.Call)
+    )
+    return any(plain_name(call.func) == f"{optimizer}.step" for call in calls)
 
 
 def _last_change(training: Training, last: Backward) -> int:

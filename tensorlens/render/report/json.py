@@ -53,6 +53,7 @@ def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
         "gaps": [_gap(trace, event) for event in trace.events if isinstance(event, Gap)],
         "reference": None if trace.reference is None else _reference(trace.reference, names),
         "eager": None if trace.eager is None else _eager(trace.eager, trace, names),
+        "training": _training(report),
         "tried": None if report.tried is None else asdict(report.tried),
     }
 
@@ -245,6 +246,15 @@ def _claim(claim: Claim, options: RenderOptions) -> dict[str, Any]:
         "changed": claim.changed,
         "round": claim.round,
     }
+
+
+def _training(report: Report) -> dict[str, Any] | None:
+    """Describes what `--training` measured; None if the run was made without it."""
+    if report.standing_out is None:
+        return None
+    from tensorlens.render.report.training_json import training_dict  # not above: most reports have none
+
+    return training_dict(report)
 
 
 def _reference(reference: Reference, names: Names) -> dict[str, Any]:

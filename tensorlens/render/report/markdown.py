@@ -8,6 +8,7 @@ from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.sampled_run import sampling_text
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import tensor_table
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic, Report
 from tensorlens.render.markdown_text import code, escaped, fenced, markdown_table, marked
@@ -49,6 +50,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
     blocks.append(_claims(trace, options))
     blocks.append(_noticed("Warnings", headline.warnings_noticed(report)))
     blocks.append(_noticed("Not seen", headline.gaps(trace)))
+    blocks += _training(report, options)
     blocks.append([headline.shared_memory(trace)] if headline.shared_memory(trace) else [])
     blocks.append([marked(headline.reference(trace))] if trace.reference else [])
     blocks.append([marked(headline.eager(trace))] if trace.eager else [])
@@ -67,6 +69,22 @@ def _answer(report: Report, names: Names, options: RenderOptions) -> Iterator[li
     if modules := module_cells(trace, names):
         yield markdown_table(MODULE_HEADINGS, [(code(name), *cells) for name, *cells in modules])
     yield [marked(headline.outcome(trace))]
+
+
+def _training(report: Report, options: RenderOptions) -> Iterator[list[str]]:
+    """Yields what `--training` measured."""
+    if report.standing_out is None:
+        return
+    from tensorlens.analysis.training.measured import measured_training  # not above: most reports have none
+    from tensorlens.render.report import training_section
+
+    training = measured_training(TraceIndex(report.trace))
+    assert training is not None
+    stands_out = [f"- {marked(text)}" for text in training_section.sentences(report)]
+    yield ["## Training", "", marked(training_section.summary(training)), *(["", *stands_out] if stands_out else [])]
+    cells = training_section.training_cells(training, options.story and options.tensors)
+    rows = [(code(name), *(marked(cell.replace("\n", "; ")) for cell in others)) for name, *others in cells]
+    yield markdown_table(training_section.HEADINGS, rows) if rows else []
 
 
 def _tried(report: Report) -> Iterator[list[str]]:

@@ -103,6 +103,7 @@ class ReportParts:
             yield claim_list(trace.claims, options)
         yield from _section(_noticed("warnings", headline.warnings_noticed(self.report)))
         yield from _section(_noticed("not seen", headline.gaps(trace)))
+        yield from _section(self._training())
         if not options.findings_first:
             yield from (*others, *answer)
             yield from self._tried()
@@ -122,6 +123,13 @@ class ReportParts:
         yield Finding(main, self._trace)
         if not (self.options.lesson or self.options.tensors):
             yield from _section(tensor_parts(self._named_tensors(main)))
+
+    def _training(self) -> Sequence[RenderableType]:
+        if self.report.standing_out is None:
+            return ()
+        from tensorlens.render.report.training_section import training_parts  # not above: most reports have none
+
+        return training_parts(self.report, self.options.story and self.options.tensors)
 
     def _tried(self) -> Iterator[RenderableType]:
         if self.report.tried is not None:
@@ -145,7 +153,7 @@ class ReportParts:
             yield Text(safe(ended), "heading")
             return
         yield Text(safe(no_problem_found(self._trace)), "good")
-        if not self.options.tensors:
+        if not self.options.tensors and self.report.standing_out is None:
             yield from _section(module_table(self._trace, self._names))
         yield Text(safe(ended), "quiet")
 

@@ -13,10 +13,10 @@ from tensorlens.tracer.saved_tensors.nonfinite_derivatives import RISKS
 from tensorlens.tracer.saved_tensors.service import SavedTensors
 
 
-def new_recorder(own_files: tuple[str, ...] = (), steps: StepChoice | None = None) -> Recorder:
+def new_recorder(own_files: tuple[str, ...] = (), steps: StepChoice | None = None, training: bool = False) -> Recorder:
     """Returns a recorder that is not active yet. `own_files` count as the user's own code, wherever they are.
 
-    `steps` are the training steps to record; None: all.
+    `steps` are the training steps to record; None: all. With `training`, gradients and parameters are measured.
     """
     ops.register(HANDLERS, RISKS)
     recorder = Recorder(own_files, _services)
@@ -24,6 +24,10 @@ def new_recorder(own_files: tuple[str, ...] = (), steps: StepChoice | None = Non
         from tensorlens.tracer.patches.sampling import SampledSteps
 
         recorder.sampling = SampledSteps(recorder, steps)
+    if training:
+        from tensorlens.tracer.training.training_statistics import TrainingStatistics
+
+        recorder.statistics = TrainingStatistics(recorder)
     return recorder
 
 

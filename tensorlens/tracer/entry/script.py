@@ -50,7 +50,7 @@ def main(
     gc.freeze()  # the last collection would spend most of its time on torch's own objects
     descriptor, config = int(sys.argv[1]), ChildConfig.from_json(sys.argv[2])
     program = Program(config, sys.path[1:] if path is None else path)
-    recorder = new_recorder((program.filename,), config.steps)
+    recorder = new_recorder((program.filename,), config.steps, config.training)
     sink = JournalWriter(recorder.rows, descriptor, config.live, config.overflow_pipe)
     recorder.rows.write(VersionsRow, __version__, str(torch.__version__), sys.version.split()[0])
     stack = ExitStack()
@@ -136,6 +136,8 @@ def _write_outcome(recorder: Recorder, program: Program, error: BaseException | 
         with ErrorGuard(recorder, "the exception that ended the run"):
             failure = recorder.note_ending(error)
     traceback = None if error is None else error.__traceback__
+    if recorder.statistics is not None:
+        recorder.statistics.end()
     with ErrorGuard(recorder, "the state at the end"):
         write_end(recorder, program.module.__dict__, traceback)
     with ErrorGuard(recorder, "a claim"):

@@ -39,6 +39,9 @@ isfinite: Making = _methods.isfinite
 isinf: Making = _methods.isinf
 isnan: Making = _methods.isnan
 
+count_nonzero: Making = _functions.count_nonzero
+not_equal: Making = _functions.ne
+norms: Callable[[list[Tensor], int], list[Tensor]] = _functions._foreach_norm
 equal: Callable[[Tensor, Tensor], bool] = _functions.equal
 isclose: Making = _functions.isclose
 frombuffer: Making = _functions.frombuffer

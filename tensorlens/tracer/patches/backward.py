@@ -65,6 +65,7 @@ class _Pass(NamedTuple):
     reached: set[int] | None  # the leaves below the roots, while the program has several threads
     nonfinite: list[NonfiniteNode]
     end_sample: Callable[[object, list[torch.Tensor], bool], None] | None  # in a run with `--reference`
+    end_search: Callable[[], None] | None  # in a run with `--training`
 
 
 def _engine(recorder: Recorder, engine: Function) -> Function:
@@ -109,6 +110,8 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
         finally:
             recorder.passes.end(begun.token)
             recorder.sites.shared.pass_ends(begun.token)
+            if begun.end_search is not None:
+                begun.end_search()
             requested = _note_pass(recorder, begun, failed)
             ended.note(reached, bool(begun.args.retain_graph))
             if begun.end_sample is not None:
@@ -138,11 +141,12 @@ def _begin(recorder: Recorder, frame: FrameType, t_outputs: object, args: tuple[
                 recorder.saved_tensors.note_stale(roots, frame)
                 nonfinite = nonfinite_nodes(recorder, roots, frame)
         end_sample = None if recorder.samples is None else recorder.samples.start(roots)
+        end_search = None if recorder.statistics is None else recorder.statistics.pass_begins(roots)
     recorder.rows.write(BackwardStartRow, token)
     site = recorder.sites.site_or_outside(frame)
     recorder.sites.shared.pass_begins(token, site)
     arguments = _EngineArguments.of(args)
-    return _Pass(token, frame, site, roots, accesses, before, arguments, reached, nonfinite, end_sample)
+    return _Pass(token, frame, site, roots, accesses, before, arguments, reached, nonfinite, end_sample, end_search)
 
 
 def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Tensor]:
@@ -150,6 +154,8 @@ def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Ten
     _, retain, create, inputs = begun.args
     with torch._C.DisableTorchFunction(), MutedDispatch():
         changes = _changes(begun.before, _gradients(recorder, begun.before, begun.reached), recorder.leaves)
+        if recorder.statistics is not None and not failed:
+            recorder.statistics.pass_ended([change[0] for change in changes if change[2] is not None])
         requested: list[torch.Tensor] = []
         collect_tensors(inputs, requested)
         numbers = tuple(recorder.tensor_ids.id_of(tensor) for tensor in requested)

@@ -39,6 +39,8 @@ def _init(recorder: Recorder, original: Function) -> Function:
             recorder.sampling.optimizer_made()
         if recorder.samples is not None:
             recorder.samples.made(self)
+        if recorder.statistics is not None:
+            recorder.statistics.made(self, frame)
         parameters: list[torch.Tensor] = []
         for group in self.param_groups:
             collect_tensors(group["params"], parameters)
@@ -57,6 +59,8 @@ def _add_param_group(recorder: Recorder, original: Function) -> Function:
         if frame.f_code.co_qualname != "Optimizer.__init__":
             name = f"optim.{type(self).__name__}.add_param_group"
             record_use(recorder, PatchedCall(original, name, frame), list(self.param_groups[-1]["params"]))
+            if recorder.statistics is not None:
+                recorder.statistics.made(self, frame)
 
     return add_param_group
 

@@ -114,6 +114,8 @@ class OptimizerState:
             self._write_step(optimizer, parameters, frame)
             if self._recorder.samples is not None:
                 self._recorder.samples.step(optimizer)
+            if self._recorder.statistics is not None:
+                self._recorder.statistics.step(optimizer)
         return parameters
 
     def _found(self, parameters: Sequence[torch.Tensor]) -> Iterator[FoundParameter]:

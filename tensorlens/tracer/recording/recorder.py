@@ -18,7 +18,7 @@ from tensorlens.journal.row_buffer import plain
 from tensorlens.journal.rows import WithinRow
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording.dispatch_mode import FastPathMode
-from tensorlens.tracer.recording.services import GradientSamples, Sampling, Services
+from tensorlens.tracer.recording.services import GradientSamples, Sampling, Services, TrainingStatistics
 from tensorlens.tracer.recording.tensor_states import current_mode, version_of
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks
 
@@ -58,6 +58,7 @@ class Recorder(FastPathMode):
         self._stepping = _StepOfThread()
         self._changing = RLock()
         self.samples: GradientSamples | None = None  # in a run with `--reference`
+        self.statistics: TrainingStatistics | None = None  # in a run with `--training`
         self.compared: ComparedRun | None = None  # in such a run
         self.compiled_functions = 0  # calls of `torch.compile`
         self.has_compiled = False  # compiled code has been called

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Protocol
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from tensorlens.tracer.saved_tensors.unchecked import READS_DATA, Unchecked
 
@@ -27,6 +28,7 @@ class Node(Protocol):
     def _input_metadata(self) -> list[torch.Tensor]: ...  # of tensors, these have only the shape and the dtype
     def name(self) -> str: ...
     def _sequence_nr(self) -> int: ...
+    def register_hook(self, hook: Callable[[object, object], None]) -> RemovableHandle: ...
     def __call__(self, *gradients: torch.Tensor) -> object: ...
 
 

@@ -1,0 +1,32 @@
+"""Makes the sentences about what stands out in a training, and lists parameters in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorlens.analysis.training.measured import ParameterRow
+from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
+from tensorlens.records.report import Label, StandingOut
+
+_NAMED = 3
+
+
+def stands_out(text: str, *labels: Label | None) -> StandingOut:
+    """Makes a sentence with the labels whose line is known, each once. The first is the line that it names.
+
+    Raises:
+        KeyError: a label has a role that is not in `ROLE_NAMES`.
+    """
+    for label in labels:
+        if label is not None and label.role not in ROLE_NAMES:
+            raise KeyError(label.role)
+    known = {(label.role, label.span): label for label in labels if label is not None}
+    return StandingOut(text, tuple(known.values()))
+
+
+def listed(rows: Sequence[ParameterRow]) -> str:
+    """Lists parameters by name: "`model.fc.weight`, `model.fc.bias` and 4 more"."""
+    names = [f"`{row.name}`" for row in rows]
+    if len(names) <= _NAMED:
+        return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"

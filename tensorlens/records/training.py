@@ -1,0 +1,83 @@
+"""Defines the facts that only a run with `--training` records: about optimizers and parameters.
+
+The tracer writes these facts several times, each time about the run so far: after the first training step, the second,
+the fourth, and so on, and at the end. The last ones count, so a run that is killed has some, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorlens.records.fields import NonNegative, SiteId, TensorId
+
+MOST_NORMS = 32  # norms kept of one parameter
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingMeasured:
+    """Ends the facts of a run with `--training` so far: those with the same `number`."""
+
+    index: int
+    number: NonNegative
+    steps: NonNegative  # of all optimizers
+    passes: NonNegative  # backward passes that ended without an error
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerGroup:
+    """A parameter group of an optimizer, as the last step of the optimizer found it, or as it was made."""
+
+    index: int
+    number: NonNegative
+    optimizer: NonNegative  # the optimizers are numbered in the order in which they are made
+    group: NonNegative
+    name: str  # "SGD"
+    site: SiteId | None  # the line that made the group; None: it was made before the recording
+    parameters: tuple[TensorId, ...]
+    steps: NonNegative  # of the optimizer
+    rates: tuple[float, float]  # the lowest and the highest learning rate at a step
+    weight_decay: float
+    momentum: float  # `momentum`, or the first of `betas`
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterStatistics:
+    """Describes what the gradients and the values of a parameter did.
+
+    The gradients are those that the steps of its optimizers found. Of a leaf that no optimizer has stepped they are
+    those that backward passes have left in `.grad`.
+    """
+
+    index: int
+    number: NonNegative
+    tensor: TensorId
+    rounds: NonNegative  # steps of the optimizers that hold it, or else backward passes
+    filled: NonNegative  # of these, the ones that found a gradient
+    zero: NonNegative  # of the filled ones, those with a gradient of zeros alone
+    nonfinite: NonNegative  # of the filled ones, those with an infinity or NaN in the gradient
+    zeros: float  # the share of the gradients' elements that are exactly zero, over all filled rounds
+    norms: tuple[float, ...]  # L2 norms of the gradients; if there are more than MOST_NORMS, means of several in a row
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterMovement:
+    """Says how far a parameter has moved since the first round of `ParameterStatistics` that found it."""
+
+    index: int
+    number: NonNegative
+    tensor: TensorId
+    size: float  # L2 norm of its values then
+    distance: float  # L2 norm of the difference
+    elements: NonNegative
+    unreached: NonNegative  # elements whose gradient was missing or exactly zero in each round
+    unreached_moved: NonNegative  # of these, the ones with another value now
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroedGradient:
+    """A node that received a gradient with values other than zero, and passed only zeros on towards a leaf."""
+
+    index: int
+    tensor: TensorId  # the leaf
+    node: str  # "SoftmaxBackward0"
+    sequence: int  # of the node

@@ -1,0 +1,102 @@
+"""Writes what `--training` measured as plain data, for the JSON report."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow, measured_training
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Report
+from tensorlens.records.source import shown_path
+
+
+def training_dict(report: Report) -> dict[str, Any]:
+    """Returns the sentences about what stands out, the optimizers, and one object for each parameter."""
+    training = measured_training(TraceIndex(report.trace))
+    assert training is not None
+    return {
+        "steps": training.measured.steps,
+        "passes": training.measured.passes,
+        "standing_out": [
+            {
+                "text": each.text,
+                "labels": [
+                    {"role": label.role, **_span(label.span, report.trace), "text": label.text} for label in each.labels
+                ],
+            }
+            for each in report.standing_out or ()
+        ],
+        "optimizers": [_group(training, place) for place in range(len(training.groups))],
+        "parameters": [_parameter(training, row) for row in training.rows],
+    }
+
+
+def _group(training: MeasuredTraining, place: int) -> dict[str, Any]:
+    group = training.groups[place]
+    return {
+        "optimizer": group.optimizer,
+        "group": group.group,
+        "name": group.name,
+        "line": _line(training, group.site),
+        "steps": group.steps,
+        "learning_rates": [_number(rate) for rate in group.rates],
+        "weight_decay": _number(group.weight_decay),
+        "momentum": _number(group.momentum),
+        "parameters": list(group.parameters),
+    }
+
+
+def _parameter(training: MeasuredTraining, row: ParameterRow) -> dict[str, Any]:
+    statistics, movement = row.statistics, row.movement
+    measured = None
+    if statistics is not None:
+        measured = {
+            "rounds": statistics.rounds,
+            "filled": statistics.filled,
+            "zero": statistics.zero,
+            "nonfinite": statistics.nonfinite,
+            "zeros": statistics.zeros,
+            "norms": [_number(norm) for norm in statistics.norms],
+        }
+    moved = None
+    if movement is not None:
+        moved = {
+            "size": _number(movement.size),
+            "distance": _number(movement.distance),
+            "elements": movement.elements,
+            "unreached": movement.unreached,
+            "unreached_moved": movement.unreached_moved,
+        }
+    return {
+        "id": row.tensor,
+        "name": row.name,
+        "requires_grad": row.requires_grad,
+        "optimizer": None if row.group is None else training.groups.index(row.group),
+        "passes": [_line(training, site) for site in row.passes],
+        "gradients": measured,
+        "moved": moved,
+        "moved_by": list(row.causes),
+    }
+
+
+def _line(training: MeasuredTraining, site: int | None) -> dict[str, Any] | None:
+    span = training.facts.span(site)
+    return None if span is None else {"file": shown_path(span.file, training.facts.trace.script.folder),
+                                      "line": span.line}  # fmt: skip
+
+
+def _span(span: Any, trace: Trace) -> dict[str, Any]:
+    return {
+        "file": shown_path(span.file, trace.script.folder),
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+    }
+
+
+def _number(value: float) -> float | str:
+    """Returns a finite number as it is, and others as "nan", "inf" or "-inf", which JSON has no numbers for."""
+    return value if isfinite(value) else str(value)

@@ -1,0 +1,1 @@
+"""Measures what `--training` reports: the gradients and the values of parameters, and the groups of optimizers."""

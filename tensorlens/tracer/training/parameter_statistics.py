@@ -1,0 +1,157 @@
+"""Measures one parameter over a run: the norms of its gradients, their zeros, and how far it has moved."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+
+import torch
+
+from tensorlens.records.training import MOST_NORMS, ParameterMovement, ParameterStatistics
+from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
+from tensorlens.tracer.isolation.torch_originals import (
+    clone,
+    count_nonzero,
+    detach,
+    is_complex,
+    norms,
+    not_equal,
+    numel,
+    stack,
+    tolist,
+    view_as_real,
+)
+
+_HALF = (torch.float16, torch.bfloat16)
+_ALWAYS_COUNTED, _COUNTED_EACH = 8, 8  # rounds whose zeros are counted: the first ones, then every so many
+
+
+@dataclass(slots=True)
+class _Series:
+    """A series of numbers, kept as at most `MOST_NORMS` means of equally many numbers in a row."""
+
+    means: list[float] = field(default_factory=list)
+    _each: int = 1
+    _sum: float = 0.0
+    _count: int = 0
+
+    def add(self, value: float) -> None:
+        self._sum += value
+        self._count += 1
+        if self._count == self._each:
+            self.means.append(self._sum / self._count)
+            self._sum, self._count = 0.0, 0
+            if len(self.means) == MOST_NORMS:
+                self.means = [(a + b) / 2 for a, b in zip(self.means[::2], self.means[1::2], strict=True)]
+                self._each *= 2
+
+    def all(self) -> tuple[float, ...]:
+        return (*self.means, *([self._sum / self._count] if self._count else []))
+
+
+class MeasuredParameter:
+    """One parameter. A round is a step of an optimizer that holds it or, if none does, a backward pass."""
+
+    __slots__ = ("_counted", "_elements", "_norms", "_reached", "_ref", "_start", "_zeros",
+                 "filled", "nonfinite", "number", "rounds", "stepped", "zero")  # fmt: skip
+
+    def __init__(self, number: int, ref: weakref.ref[torch.Tensor]) -> None:
+        self.number, self._ref = number, ref
+        self.stepped = False
+        self._restart()
+
+    def _restart(self) -> None:
+        self.rounds = self.filled = self.zero = self.nonfinite = 0
+        self._norms = _Series()
+        self._zeros, self._counted = 0, 0  # elements
+        self._elements = 0
+        self._start: torch.Tensor | None = None  # a copy of the values before the first round
+        self._reached: torch.Tensor | bool = False  # the elements that had a gradient; True: all; False: none
+
+    def begin_round(self, parameter: torch.Tensor, stepped: bool) -> None:
+        """Counts a round. The first step of an optimizer begins anew: the passes before it have their gradients here
+        too."""
+        if stepped and not self.stepped:
+            self.stepped = True
+            self._restart()
+        if self.rounds == 0 and is_measurable(parameter):
+            self._start = clone(detach(parameter))
+            self._elements = numel(parameter)
+        self.rounds += 1
+
+    def note(self, gradient: torch.Tensor, norm: float) -> None:
+        """Adds the gradient of this round, with its L2 norm."""
+        self.filled += 1
+        counted = self.filled <= _ALWAYS_COUNTED or self.filled % _COUNTED_EACH == 0
+        nonzero = int(count_nonzero(gradient)) if counted or norm == 0 else 1  # the norm of tiny values may be zero
+        if counted:
+            self._counted += numel(gradient)
+            self._zeros += numel(gradient) - nonzero
+        self.zero += nonzero == 0
+        if isfinite(norm):
+            self._norms.add(norm)
+        else:
+            self.nonfinite += 1
+        if nonzero and self._reached is not True:
+            self._reach(gradient, counted and nonzero == numel(gradient))
+
+    def _reach(self, gradient: torch.Tensor, everything: bool) -> None:
+        if everything:
+            self._reached = True
+        elif self._reached is False:
+            self._reached = not_equal(gradient, 0)
+        elif isinstance(self._reached, torch.Tensor):
+            self._reached.logical_or_(gradient)
+
+    def statistics(self, number: int) -> ParameterStatistics:
+        """Returns what was measured, as a fact without an index."""
+        share = self._zeros / self._counted if self._counted else 0.0
+        counts = (self.rounds, self.filled, self.zero, self.nonfinite)
+        return ParameterStatistics(0, number, self.number, *counts, share, self._norms.all())
+
+    def movement(self, number: int) -> ParameterMovement | None:
+        """Compares the values with those before the first round; None if they can't be read any more."""
+        parameter, start = self._ref(), self._start
+        if parameter is None or start is None or not is_measurable(parameter) or parameter.shape != start.shape:
+            return None
+        now = to_like(detach(parameter), start)
+        changed = not_equal(now, start)
+        size, distance = tolist(stack(list(norms([as_real(start), as_real(now - start)], 2))))
+        unreached = unreached_moved = 0
+        if self._reached is False:
+            unreached, unreached_moved = self._elements, int(count_nonzero(changed))
+        elif isinstance(self._reached, torch.Tensor):
+            rest = ~to_like(self._reached, changed)
+            unreached, unreached_moved = int(count_nonzero(rest)), int(count_nonzero(changed & rest))
+        return ParameterMovement(0, number, self.number, size, distance, self._elements, unreached, unreached_moved)
+
+
+def is_measurable(tensor: torch.Tensor) -> bool:
+    """Returns whether the values of a tensor can be read, on any device, without code of the program."""
+    return tensor.layout is torch.strided and tensor.device.type != "meta" and not has_torch_dispatch(tensor)
+
+
+def to_like(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor on the device of another, with its dtype."""
+    return tensor if tensor.device == other.device and tensor.dtype == other.dtype else tensor.to(other)
+
+
+def as_real(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor whose L2 norm is that of `tensor`, in a dtype that does not overflow soon."""
+    tensor = view_as_real(tensor.resolve_conj()) if is_complex(tensor) else tensor
+    return tensor.float() if tensor.dtype in _HALF else tensor
+
+
+def gradient_norms(gradients: Sequence[torch.Tensor]) -> Iterable[float]:
+    """Returns the L2 norm of each gradient; one fused call and one wait for each dtype and device."""
+    found = [0.0] * len(gradients)
+    kinds: dict[tuple[torch.dtype, torch.device], list[int]] = {}
+    for place, gradient in enumerate(gradients):
+        kinds.setdefault((gradient.dtype, gradient.device), []).append(place)
+    for places in kinds.values():
+        values: list[float] = tolist(stack(list(norms([as_real(gradients[place]) for place in places], 2))))
+        for place, value in zip(places, values, strict=True):
+            found[place] = value
+    return found

@@ -1,0 +1,177 @@
+"""Measures the training of a run with `--training`: at each optimizer step, and after each backward pass.
+
+A fact of a parameter is about the steps of the optimizers that hold it. A leaf that no optimizer has stepped has
+facts about the backward passes that reached it, so that a parameter that was never given to an optimizer is seen.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+
+from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics, TrainingMeasured
+from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
+from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.parameter_statistics import MeasuredParameter, gradient_norms, is_measurable
+from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
+
+MOST = 20_000  # parameters of a run that are measured
+
+
+@dataclass(slots=True)
+class _Group:
+    """A parameter group, as it was last seen."""
+
+    site: int | None
+    parameters: tuple[int, ...]
+    rates: tuple[float, float]
+    weight_decay: float
+    momentum: float
+
+
+@dataclass(slots=True)
+class _Optimizer:
+    number: int
+    name: str
+    groups: list[_Group]
+    steps: int = 0
+
+
+class TrainingStatistics:
+    """The measurements of one run."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._guard = ErrorGuard(recorder, "the training")
+        self._parameters: dict[int, MeasuredParameter] = {}
+        self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, _Optimizer] = weakref.WeakKeyDictionary()
+        self._all: list[_Optimizer] = []
+        self._zeroed = ZeroedGradients(recorder)
+        self._steps = self._passes = self._written = 0
+
+    # --- what happens -------------------------------------------------------------------------------------------------
+
+    def made(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> None:
+        """Notes the groups of an optimizer that was made, or that has got another group."""
+        with self._guard, torch._C.DisableTorchFunction():
+            self._known(optimizer, self._recorder.sites.site_or_outside(frame))
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Measures the gradients that a step uses."""
+        with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
+            known = self._known(optimizer, None)
+            known.steps += 1
+            self._steps += 1
+            found: list[tuple[MeasuredParameter, torch.Tensor]] = []
+            for group, options in zip(known.groups, optimizer.param_groups, strict=False):
+                rate, (low, high) = _number(options.get("lr")), group.rates
+                group.rates = (rate, rate) if known.steps == 1 else (min(low, rate), max(high, rate))
+                group.weight_decay = _number(options.get("weight_decay"))
+                found += self._round(options["params"], stepped=True)
+            self._note(found)
+            if self._steps & (self._steps - 1) == 0:
+                self._write()
+
+    def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
+        """Looks for the node behind a gradient of zeros. Returns a function to call when the pass has ended."""
+        end: Callable[[], None] | None = None
+        with self._guard, self._recorder.quiet():
+            end = self._zeroed.begin_pass(roots)
+
+        def guarded() -> None:
+            if end is not None:
+                with self._guard, torch._C.DisableTorchFunction():
+                    end()
+
+        return guarded if end is not None else None
+
+    def pass_ended(self, leaves: Iterable[int]) -> None:
+        """Measures the gradients of the leaves that a backward pass has reached, unless an optimizer steps them."""
+        with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
+            self._passes += 1
+            known = self._recorder.leaves
+            waiting = [n for n in leaves if (seen := self._parameters.get(n)) is None or not seen.stepped]
+            tensors = [tensor for n in waiting if n in known and (tensor := known[n]()) is not None]
+            self._note(self._round([tensor for tensor in tensors if tensor.is_leaf], stepped=False))
+
+    def end(self) -> None:
+        """Writes the facts of the whole run."""
+        with self._guard, torch._C.DisableTorchFunction(), MutedDispatch(), self._recorder.quiet(), torch.no_grad():
+            self._write()
+
+    # --- measuring ----------------------------------------------------------------------------------------------------
+
+    def _known(self, optimizer: torch.optim.Optimizer, site: int | None) -> _Optimizer:
+        known = self._optimizers.get(optimizer)
+        if known is None:
+            known = _Optimizer(len(self._all), type(optimizer).__name__, [])
+            self._optimizers[optimizer] = known
+            self._all.append(known)
+        for place, options in enumerate(optimizer.param_groups):
+            numbers = tuple(map(self._recorder.tensor_ids.id_of, options["params"]))
+            if place == len(known.groups):
+                rate = _number(options.get("lr"))
+                known.groups.append(
+                    _Group(site, numbers, (rate, rate), _number(options.get("weight_decay")), _momentum(options))
+                )
+            known.groups[place].parameters = numbers
+        return known
+
+    def _round(self, parameters: Iterable[torch.Tensor], stepped: bool) -> list[tuple[MeasuredParameter, torch.Tensor]]:
+        """Begins a round of some parameters. Returns those with a gradient, and the gradients."""
+        found: list[tuple[MeasuredParameter, torch.Tensor]] = []
+        for parameter in parameters:
+            ref, number, *_ = self._recorder.tensor_ids.entry(parameter)
+            measured = self._parameters.get(number)
+            if measured is None:
+                if len(self._parameters) >= MOST:
+                    continue
+                measured = self._parameters[number] = MeasuredParameter(number, ref)
+            measured.begin_round(parameter, stepped)
+            gradient = parameter.grad
+            if gradient is not None:
+                dense = gradient.to_dense() if gradient.layout is not torch.strided else gradient
+                if is_measurable(dense):
+                    found.append((measured, dense.detach()))
+        return found
+
+    def _note(self, found: list[tuple[MeasuredParameter, torch.Tensor]]) -> None:
+        norms = gradient_norms([gradient for _, gradient in found])
+        for (measured, gradient), norm in zip(found, norms, strict=True):
+            measured.note(gradient, norm)
+            if measured.filled == measured.zero:
+                self._zeroed.want(measured.number)
+            elif measured.zero:
+                self._zeroed.unwant(measured.number)
+
+    def _write(self) -> None:
+        number, rows = self._written, self._recorder.rows
+        self._written += 1
+        for optimizer in self._all:
+            for place, group in enumerate(optimizer.groups):
+                what = (optimizer.number, place, optimizer.name, group.site, group.parameters, optimizer.steps)
+                rows.write_fact(OptimizerGroup, number, *what, group.rates, group.weight_decay, group.momentum)
+        for parameter in self._parameters.values():
+            rows.write_fact(ParameterStatistics, *astuple(parameter.statistics(number))[1:])
+            movement = parameter.movement(number)
+            if movement is not None:
+                rows.write_fact(ParameterMovement, *astuple(movement)[1:])
+        rows.write_fact(TrainingMeasured, number, self._steps, self._passes)
+
+
+def _number(value: object) -> float:
+    """Returns an option of an optimizer as a number; a learning rate may be a tensor."""
+    if isinstance(value, torch.Tensor):
+        return float(value) if value.numel() == 1 and is_measurable(value) else 0.0
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _momentum(options: dict[str, Any]) -> float:
+    betas = options.get("betas")
+    return _number(betas[0] if isinstance(betas, tuple | list) and betas else options.get("momentum"))

@@ -1,0 +1,115 @@
+"""Finds the operation behind a gradient of zeros: its node gets a gradient with other values, and passes zeros on.
+
+The nodes of a pass get hooks for it, in a few passes of a run that found such a gradient before. A hook of a node only
+looks at what the engine computes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+
+import torch
+
+from tensorlens.records.training import ZeroedGradient
+from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
+from tensorlens.tracer.isolation.torch_originals import some
+from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, Node, nodes_of
+from tensorlens.tracer.training.parameter_statistics import is_measurable
+
+MAX_NODES = 5_000  # of a pass that is searched
+MAX_PASSES = 3  # that are searched for one leaf
+MAX_FOUND = 3  # nodes of one leaf
+_Edge = tuple[Node, Node]  # the node that passed zeros on, and the next one
+
+
+class ZeroedGradients:
+    """The leaves of a run whose gradients consist of zeros, and the nodes that made them so."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._searched: dict[int, int] = {}  # leaf -> passes searched
+        self._wanted: set[int] = set()
+        self._found: set[int] = set()
+
+    def want(self, leaf: int) -> None:
+        """Searches later passes for the node behind the zeros of a leaf."""
+        if leaf not in self._found and self._searched.get(leaf, 0) < MAX_PASSES:
+            self._wanted.add(leaf)
+
+    def unwant(self, leaf: int) -> None:
+        """Searches no more for a leaf that has got another gradient."""
+        self._wanted.discard(leaf)
+
+    def begin_pass(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
+        """Adds the hooks. Returns a function that removes them when the pass has ended, and writes what they found."""
+        if not self._wanted:
+            return None
+        nodes = list(islice(nodes_of(roots), MAX_NODES + 1))
+        if len(nodes) > MAX_NODES:
+            return None
+        edges: list[_Edge] = []
+        handles = [node.register_hook(self._hook(node, edges)) for node in nodes if node._sequence_nr() < LEAF_SEQUENCE]
+
+        def end() -> None:
+            for handle in handles:
+                handle.remove()
+            self._note(edges)
+
+        return end
+
+    def _hook(self, node: Node, edges: list[_Edge]) -> Callable[[object, object], None]:
+        def look(passed_on: object, received: object) -> None:
+            try:
+                with torch._C.DisableTorchFunction(), MutedDispatch(), self._recorder.quiet(), torch.no_grad():
+                    edges.extend(_zeroed(node, passed_on, received))
+            except Exception as error:  # ours: the pass of the program goes on
+                self._recorder.internal_error("a gradient of zeros", error)
+
+        return look
+
+    def _note(self, edges: list[_Edge]) -> None:
+        """Writes the nodes from which a wanted leaf is reached along the edge that carries zeros."""
+        left = dict.fromkeys(self._wanted, MAX_FOUND)
+        for leaf in self._wanted:
+            self._searched[leaf] = self._searched.get(leaf, 0) + 1
+        written: set[tuple[int, int]] = set()
+        for node, following in edges:
+            for leaf in self._leaves_below(following):
+                if left.get(leaf, 0) and (leaf, node._sequence_nr()) not in written:
+                    written.add((leaf, node._sequence_nr()))
+                    left[leaf] -= 1
+                    self._found.add(leaf)
+                    self._recorder.rows.write_fact(ZeroedGradient, leaf, node.name(), node._sequence_nr())
+        self._wanted -= self._found
+        self._wanted = {leaf for leaf in self._wanted if self._searched[leaf] < MAX_PASSES}
+
+    def _leaves_below(self, node: Node) -> Iterable[int]:
+        queue, seen = deque([node]), {node}
+        while queue:
+            each = queue.popleft()
+            leaf = getattr(each, "variable", None)
+            if isinstance(leaf, torch.Tensor):
+                number = self._recorder.tensor_ids.find(leaf)
+                if number is not None:
+                    yield number
+            for following, _ in each.next_functions:
+                if following is not None and following not in seen and len(seen) < MAX_NODES:
+                    seen.add(following)
+                    queue.append(following)
+
+
+def _zeroed(node: Node, passed_on: object, received: object) -> Iterable[_Edge]:
+    """Yields the edges along which a node passed only zeros on, although it received other values."""
+    tensors = [one for one in received if isinstance(one, torch.Tensor)] if isinstance(received, tuple) else []
+    if not isinstance(passed_on, tuple) or not all(map(is_measurable, tensors)):
+        return
+    if not any(bool(some(one)) for one in tensors):
+        return
+    for gradient, (following, _) in zip(passed_on, node.next_functions, strict=False):
+        if following is None or not isinstance(gradient, torch.Tensor) or not is_measurable(gradient):
+            continue
+        if not bool(some(gradient)):
+            yield node, following

@@ -1,0 +1,73 @@
+"""Reads the section that `--training` adds to a report, in every form."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+from support.folders import DOCS
+
+import tensorlens
+from tensorlens.diagnostics import report_on
+from tensorlens.render import RenderOptions, render
+from tensorlens.render.report.training_section import sparkline
+
+EXAMPLE = DOCS / "examples" / "attention_pooling.py"
+
+
+def report_of(folder: Path, *options: str) -> tensorlens.Report:
+    saved = folder / "trace.json"
+    run = [sys.executable, "-m", "tensorlens", "explain", *options, "-o", str(saved), str(EXAMPLE)]
+    assert subprocess.run(run, capture_output=True, check=False).returncode == 0
+    return report_on(tensorlens.load(saved))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> tensorlens.Report:
+    return report_of(tmp_path_factory.mktemp("training"), "--training")
+
+
+def test_the_document_shows_what_the_command_prints(report: tensorlens.Report) -> None:
+    shown = re.findall(r"```text\n(.*?)\n```", (DOCS / "training.md").read_text(), re.S)
+    assert shown[0].splitlines()[1:] == render(report, "table", RenderOptions(width=80)).rstrip().splitlines()[1:]
+
+
+def test_json_has_the_sentences_and_the_parameters(report: tensorlens.Report) -> None:
+    data = json.loads(render(report, "json"))
+    jsonschema.validate(data, json.loads((DOCS / "report.schema.json").read_text()))
+    training = data["training"]
+    assert [each["labels"][0]["line"] for each in training["standing_out"]] == [20, 14, 21]
+    by_name = {each["name"]: each for each in training["parameters"]}
+    assert by_name["head.weight"]["optimizer"] is None
+    assert by_name["pool.score.weight"]["gradients"]["zero"] == 20
+    assert by_name["pool.score.weight"]["moved_by"] == ["decay"]
+    assert training["optimizers"][0]["line"] == {"file": "attention_pooling.py", "line": 21}
+
+
+def test_markdown_has_the_table(report: tensorlens.Report) -> None:
+    text = render(report, "markdown")
+    assert "## Training" in text
+    assert "| `head` | 2 |" in text
+
+
+def test_every_parameter_has_a_row_with_all(report: tensorlens.Report) -> None:
+    text = render(report, "table", RenderOptions(width=100, story=True, tensors=True))
+    assert "pool.score.weight" in text[text.index("training   20 backward passes") :]
+
+
+def test_a_run_without_the_option_has_no_such_section(tmp_path: Path) -> None:
+    plain = report_of(tmp_path)
+    assert plain.standing_out is None
+    assert json.loads(render(plain, "json"))["training"] is None
+    assert "gradient norm" not in render(plain, "table", RenderOptions(width=80))
+
+
+def test_a_sparkline_has_at_most_eight_bars() -> None:
+    assert sparkline([0.0, 1.0]) == "▁█"
+    assert sparkline([0.0, 0.0]) == "▁▁"
+    assert len(sparkline(list(map(float, range(100))))) == 8

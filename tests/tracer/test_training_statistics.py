@@ -1,0 +1,157 @@
+"""Checks what `trace(training=True)` measures: gradients, movement and groups of the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+import tensorlens
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
+from tensorlens.records.invariants import validate
+from tensorlens.records.model import Gap
+from tensorlens.records.training import MOST_NORMS
+from tensorlens.session import Session
+
+Loss = Callable[[int], torch.Tensor]
+
+
+def train(optimizer: torch.optim.Optimizer, loss: Loss, steps: int, touch: Callable[[], object] = lambda: 0) -> None:
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss(step).backward()
+        touch()
+        optimizer.step()
+
+
+def measured(lens: Session) -> MeasuredTraining:
+    trace = lens.trace()
+    assert validate(trace) == []
+    assert [event for event in trace.events if isinstance(event, Gap)] == []
+    training = measured_training(TraceIndex(trace))
+    assert training is not None
+    return training
+
+
+def test_norms_zeros_and_movement_are_those_of_the_run() -> None:
+    weight = nn.Parameter(torch.tensor([3.0, 4.0, 0.0]))
+    data = torch.tensor([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([weight], lr=0.5)
+        train(optimizer, lambda step: (weight * data[step]).sum(), 2)
+    training = measured(lens)
+    (row,) = training.rows
+    assert row.statistics is not None
+    assert row.movement is not None
+    assert (row.statistics.rounds, row.statistics.filled, row.statistics.zero) == (2, 2, 0)
+    assert row.statistics.norms == pytest.approx((1.0, 2.0))
+    assert row.statistics.zeros == pytest.approx(4 / 6)
+    assert row.movement.size == pytest.approx(5.0)
+    assert row.movement.distance == pytest.approx((0.25 + 1.0) ** 0.5)
+    assert (row.movement.elements, row.movement.unreached, row.movement.unreached_moved) == (3, 1, 0)
+    assert row.causes == ("gradient",)
+    (group,) = training.groups
+    assert (group.name, group.steps, group.rates, group.parameters) == ("SGD", 2, (0.5, 0.5), (row.tensor,))
+
+
+def test_weight_decay_moves_what_no_gradient_reached() -> None:
+    weight = nn.Parameter(torch.ones(4))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([weight], lr=0.1, weight_decay=0.5)
+        train(optimizer, lambda _: weight[:3].sum(), 3)
+    (row,) = measured(lens).rows
+    assert row.movement is not None
+    assert (row.movement.unreached, row.movement.unreached_moved) == (1, 1)
+    assert row.causes == ("gradient", "decay")
+
+
+def test_a_leaf_that_no_optimizer_holds_is_measured_after_backward() -> None:
+    held, left_out = nn.Linear(2, 2), nn.Linear(2, 1)
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.Adam(held.parameters())
+        train(optimizer, lambda _: left_out(held(torch.ones(1, 2))).sum(), 3)
+    training = measured(lens)
+    without = [row for row in training.rows if row.group is None]
+    assert sorted(row.name for row in without) == ["left_out.bias", "left_out.weight"]
+    for row in without:
+        assert row.statistics is not None
+        assert (row.statistics.rounds, row.statistics.filled) == (3, 3)
+        assert not row.has_moved
+    assert {row.group.momentum for row in training.rows if row.group is not None} == {0.9}
+
+
+def test_many_rounds_keep_a_bounded_number_of_norms() -> None:
+    weight = nn.Parameter(torch.ones(1))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([weight], lr=0.0)
+        train(optimizer, lambda step: (weight * (step + 1)).sum(), 5 * MOST_NORMS)
+    (row,) = measured(lens).rows
+    assert row.statistics is not None
+    assert row.statistics.rounds == 5 * MOST_NORMS
+    assert MOST_NORMS // 2 <= len(row.statistics.norms) <= MOST_NORMS
+    assert list(row.statistics.norms) == sorted(row.statistics.norms)
+    assert row.statistics.norms[-1] <= 5 * MOST_NORMS
+
+
+def test_the_node_that_passes_only_zeros_on_is_found() -> None:
+    score, value = nn.Linear(4, 1), nn.Linear(4, 4)
+    data = torch.randn(8, 4)
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([*score.parameters(), *value.parameters()], lr=0.1)
+        train(optimizer, lambda _: (torch.softmax(score(data), 1) * value(data)).square().mean(), 3)
+    training = measured(lens)
+    zero = {row.name for row in training.rows if row.is_zero}
+    assert zero == {"score.weight", "score.bias"}
+    zeroed = training.facts.trace.inspection.zeroed
+    assert {each.node for each in zeroed} == {"SoftmaxBackward0"}
+    assert {training.facts.name(each.tensor) for each in zeroed} == zero
+
+
+def test_gradients_that_are_not_finite_are_counted() -> None:
+    weight = nn.Parameter(torch.zeros(2))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        train(optimizer, lambda _: weight.sqrt().sum(), 2)
+    (row,) = measured(lens).rows
+    assert row.statistics is not None
+    assert row.statistics.nonfinite == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64])
+def test_other_dtypes(dtype: torch.dtype) -> None:
+    weight = nn.Parameter(torch.ones(3, dtype=dtype))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([weight], lr=0.5)
+        train(optimizer, lambda _: weight.abs().sum(), 2)
+    (row,) = measured(lens).rows
+    assert row.statistics is not None
+    assert row.movement is not None
+    assert row.statistics.norms == pytest.approx((3**0.5,) * 2, rel=1e-2)
+    assert row.movement.distance == pytest.approx(3**0.5, rel=1e-2)
+
+
+def test_sparse_gradients() -> None:
+    table = nn.Embedding(5, 2, sparse=True)
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD(table.parameters(), lr=0.5)
+        train(optimizer, lambda _: table(torch.tensor([1, 1])).sum(), 2)
+    (row,) = measured(lens).rows
+    assert row.movement is not None
+    assert (row.movement.elements, row.movement.unreached) == (10, 8)
+
+
+def test_the_training_is_unchanged() -> None:
+    def run(training: bool = False) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout(), nn.Linear(4, 1))
+        data = torch.randn(6, 3)
+        with tensorlens.trace(training=training):
+            optimizer = torch.optim.Adam(model.parameters(), weight_decay=0.1)
+            train(optimizer, lambda _: model(data).square().mean(), 5)
+        return [*(p.detach() for p in model.parameters()), *(p.grad for p in model.parameters() if p.grad is not None)]
+
+    for plain, under in zip(run(), run(training=True), strict=True):
+        assert torch.equal(plain, under)
