@@ -16,13 +16,15 @@ from tensorlens.render.report.terminal import ReportParts
 
 def test_the_story_of_a_long_program_is_made_only_if_it_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     with tensorlens.trace() as lens:
-        (torch.ones(2, requires_grad=True) * 2).sum().backward()
+        x = torch.ones(2, requires_grad=True)
+        y = x * 2
+        y.sum().backward()
     report = report_on(lens.trace())
-    whole = RenderOptions(width=80, height=2)
+    whole = RenderOptions(width=80, height=1)
     assert "(--story)" in render(report, "table", whole)
-    monkeypatch.setattr(terminal, "_LONG", 0)
+    monkeypatch.setattr(terminal, "_LONG", 2)
     made: list[object] = []
-    story = ReportParts._story.func
+    story = vars(ReportParts)["_story"].func
 
     def counting(parts: ReportParts) -> object:
         made.append(parts)
