@@ -46,6 +46,8 @@ def compile_in(root: Path, source: str) -> str:
         source.removesuffix(".c").replace("/", "."),
         [source],
         define_macros=[("SOURCE", f'"{hashlib.sha256(text).hexdigest()}"')],
+        # else a missing function only shows when the module is loaded, and the lens does without it
+        extra_compile_args=["-Werror=implicit-function-declaration"] if os.name == "posix" else [],
     )
     with chdir(root), tempfile.TemporaryDirectory() as scratch:
         command: Any = Distribution({"ext_modules": [extension]}).get_command_obj("build_ext")

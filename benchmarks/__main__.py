@@ -225,17 +225,24 @@ def _starts() -> list[str]:
 
 
 def _score() -> list[str]:
-    """Returns the catalogue's score: how much is explained at this cost."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
-    run = [sys.executable, "-m", "tools.catalogue_page"]
-    table = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout
+    """Returns the scores of the catalogue and of the marked programs: how much is explained at this cost."""
     return [
         "## What it explains at this cost",
         "",
         "The score of the catalogue (docs/catalogue.md).",
         "",
-        table.strip(),
+        _printed_by("tools.catalogue_page"),
+        "",
+        "The programs with marked causes (docs/advice.md).",
+        "",
+        _printed_by("tools.advice_page", "--group", "cases", "--totals"),
     ]
+
+
+def _printed_by(module: str, *options: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
+    run = [sys.executable, "-m", module, *options]
+    return subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -61,12 +61,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="beginnings of names, as in 02,03: print these programs, write nothing")
     parser.add_argument("--group", choices=[*GROUPS], help="print the programs of one group, write nothing")
+    parser.add_argument("--totals", action="store_true", help="with --group: print one row for the group")
     chosen = parser.parse_args()
     if chosen.only or chosen.group:
         groups = [chosen.group] if chosen.group else [*GROUPS]
         beginnings = tuple((chosen.only or "").split(","))
         wanted = {group: [p for p in GROUPS[group][1]() if p.name.startswith(beginnings)] for group in groups}
-        for found in (found for results in judged(wanted).values() for found in results):
+        results = judged(wanted)
+        if chosen.totals:
+            print("\n".join(_totals(results)))
+            return 0
+        for found in (found for group in results.values() for found in group):
             print("\n".join(_described(found)))
         return 0
     return _recorded(judged({group: read() for group, (_, read) in GROUPS.items()}))

@@ -15,6 +15,7 @@ from tensorlens.journal.reader import Reader
 from tensorlens.journal.row_buffer import RowBuffer, plain
 from tensorlens.journal.rows import GapRow
 from tensorlens.records.model import Script
+from tensorlens.runner import follow
 from tensorlens.runner import journal_file as files
 from tensorlens.runner.follow import JournalFollower
 from tensorlens.tracer.recording import journal_writer
@@ -71,6 +72,7 @@ def test_a_followed_journal_is_read_whole_whether_it_can_be_released_or_not(
         return works and punch(descriptor, offset, size)
 
     monkeypatch.setattr(files, "_punch_hole", tried)
+    monkeypatch.setattr(follow, "_PAUSE", 60.0)  # the thread does not read beside this one
     rows = RowBuffer()
     reader = Reader(SCRIPT)
     with files.journal_file() as journal:

@@ -36,6 +36,7 @@ from tensorlens.render.safe_text import safe
 from tensorlens.render.tables import Cell, HouseTable, printed
 
 _MORE_FINDINGS = 2  # shown in full beside the main one; the others are listed
+_LONG = 5_000  # sites: the story of a program with more is made only if it is printed
 
 
 def to_terminal(report: Report, options: RenderOptions) -> str:
@@ -79,8 +80,15 @@ class ReportParts:
     def _tensors(self) -> TensorTable:
         return tensor_table(self._trace, self._names)
 
+    @property
+    def _is_long(self) -> bool:
+        """Returns whether the story is too long to be counted. No screen holds it."""
+        return len(self._trace.sites) > _LONG
+
     def least_rows(self) -> int:
         """Returns a lower bound of the rows of the whole report."""
+        if self._is_long:
+            return _LONG
         return story_size(self._story) + len(self._tensors.rows) + 4 * len(self.report.diagnostics)
 
     def sections(self) -> Iterator[RenderableType]:
@@ -165,6 +173,10 @@ class ReportParts:
         options = self.options
         if options.lesson:
             return ""
+        if self._is_long:
+            rest = [] if options.story else ["what each line did (--story)"]
+            rest += [] if options.tensors else ["the table of all tensors (--tensors)"]
+            return f"not shown: {' and '.join(rest)}" if rest else ""
         parts = []
         lines = sum(len(section.rows) for section in self._story)
         if lines and not options.story:

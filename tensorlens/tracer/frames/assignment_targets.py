@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from types import CodeType
 
+from tensorlens.tracer.frames.large_code import raw_bytes
+
 _NO_EFFECT = {"CACHE", "NOP", "PRECALL", "EXTENDED_ARG", "COPY", "RESUME", "NOT_TAKEN"}
 _BY_NAME = {"STORE_NAME", "STORE_GLOBAL", "LOAD_NAME"}
 _ATTRIBUTE_FLAG = sys.version_info >= (3, 12)  # the lowest bit of LOAD_ATTR's argument says that a method is loaded
@@ -114,7 +116,7 @@ class _TargetReader:
 
 def _steps(code: CodeType, offset: int) -> Iterator[tuple[str, int]]:
     """Finds the name and argument of each instruction after the one at `offset`, without those of no effect."""
-    extended, raw = 0, code.co_code
+    extended, raw = 0, raw_bytes(code)
     for position in range(offset + 2, len(raw), 2):
         name, argument = dis.opname[raw[position]], raw[position + 1] | extended
         extended = argument << 8 if name == "EXTENDED_ARG" else 0

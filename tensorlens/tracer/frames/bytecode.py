@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType, FrameType, ModuleType
 
+from tensorlens.tracer.frames.large_code import once, raw_position
+
 Instructions = tuple[dis.Instruction, ...]
 _LOADS = ("LOAD_NAME", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_")
 _STORES = ("STORE_NAME", "STORE_FAST", "STORE_GLOBAL", "STORE_DEREF")
@@ -45,11 +47,10 @@ def is_of_block(code: CodeType, offset: int) -> bool:
     """Returns whether an instruction enters or leaves a `with` block, and has the position of the block's manager."""
     if not _AT_MANAGER:
         return False
-    entries = _block_entries(code)
-    return bool(entries) and offset >= entries.get(tuple(code.co_positions())[offset // 2], offset + 1)
+    entries = once(code, _block_entries)
+    return bool(entries) and offset >= entries.get(raw_position(code, offset), offset + 1)
 
 
-@lru_cache(maxsize=64)
 def _block_entries(code: CodeType) -> dict[object, int]:
     """Returns the offset at which each `with` block is entered, by the position of the instruction there."""
     found: dict[object, int] = {}

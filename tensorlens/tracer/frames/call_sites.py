@@ -19,6 +19,7 @@ from tensorlens.journal.rows import NONE, SiteRow, SourceRow, optional
 from tensorlens.records.source import lines_of
 from tensorlens.tracer.frames.assignment_targets import targets_of
 from tensorlens.tracer.frames.bytecode import is_of_block
+from tensorlens.tracer.frames.large_code import raw_position
 from tensorlens.tracer.frames.local_tensors import LocalTensors
 from tensorlens.tracer.frames.shared_sites import SharedSites
 from tensorlens.tracer.frames.source_text import source_text
@@ -312,8 +313,6 @@ def _extent(code: CodeType) -> Position:
 
 def position_of(code: CodeType, offset: int) -> Position:
     """Returns (first line, last line, first column, last column) of an instruction, columns in UTF-8 bytes."""
-    for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
-        if index == offset // 2:
-            first = line or code.co_firstlineno
-            return first, end_line or first, column or 0, end_column or 0
-    return code.co_firstlineno, code.co_firstlineno, 0, 0
+    line, end_line, column, end_column = raw_position(code, offset) or (None, None, None, None)
+    first = line or code.co_firstlineno
+    return first, end_line or first, column or 0, end_column or 0

@@ -36,20 +36,22 @@ class LocalTensors:
 
     def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
-        self._awaited: dict[CodeType, dict[str, tuple[int, int]]] = {}  # code -> {name: (site, id of the frame)}
+        self._awaited: dict[int, tuple[CodeType, dict[str, tuple[int, int]]]] = {}
+        """id of the code, since its hash is slow -> (the code, {name: (site, id of the frame)})"""
         self.number_of: Callable[[torch.Tensor], int | None] = lambda tensor: None
 
     def reach(self, frame: FrameType, inner: CodeType | None, site: int, targets: tuple[str, ...]) -> None:
         """Notes that the program reached a site for the first time. `inner` is the Python code that the line called."""
-        awaited = self._awaited.get(frame.f_code)
-        if awaited:
-            self._read(frame, awaited)
+        code = frame.f_code
+        awaited = self._awaited.get(id(code))
+        if awaited is not None and awaited[1]:
+            self._read(frame, awaited[1])
         if inner is None or not targets:
             return
         if inner.co_name == "__init__":  # an object is made: its attributes are not the value
             self._rows.write_fact(BoundNames, site, targets, (None,) * len(targets))
         elif len(targets) < MAX_AWAITED:
-            names = self._awaited.setdefault(frame.f_code, {})
+            names = self._awaited.setdefault(id(code), (code, {}))[1]
             names.update(dict.fromkeys(targets, (site, id(frame))))
 
     def _read(self, frame: FrameType, awaited: dict[str, tuple[int, int]]) -> None:

@@ -210,20 +210,16 @@ class _BackwardAttribute:
         self._switching = None if self._sampling is None else self._sampling.switching(function)
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
+        if tensor is not None and torch.compiler.is_compiling():  # `torch.compile` follows the program into this
+            return MethodType(self._function, tensor)
         bound: Function = self._function.__get__(tensor, owner)
-        if tensor is None:
-            return bound
-        if self._sampling is not None and not torch.compiler.is_dynamo_compiling() and self._sampling.is_resting:
-            return bound
-        if torch.compiler.is_compiling():  # `torch.compile` follows the program into this function
+        if tensor is None or (self._sampling is not None and self._sampling.is_resting):
             return bound
         if not self._recorder.paused:
             frame = sys._getframe(1)
             with ErrorGuard(self._recorder, "`backward`", frame):
                 self._recorder.training.name_backward(tensor, frame)
-        if self._switching is not None:
-            return MethodType(self._switching, tensor)
-        return bound
+        return bound if self._switching is None else MethodType(self._switching, tensor)
 
 
 def _with_hook(method: str) -> Callable[[Recorder, OrderedDict[object, object]], object]:
