@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from pathlib import Path
 
 import tensorlens
@@ -23,7 +24,7 @@ def report_of(folder: Path, body: str) -> Report:
     text = HEAD + textwrap.dedent(body).lstrip("\n")
     script.write_text(text)
     code = compile(text, str(script), "exec")
-    with tensorlens.trace(training=True) as lens:
+    with warnings.catch_warnings(action="ignore"), tensorlens.trace(training=True) as lens:
         exec(code, {"__name__": "__main__"})
     return report_on(lens.trace())
 

@@ -26,7 +26,7 @@ class GradientChange:
     """
 
     call: Call  # the first change
-    leaves: tuple[int, ...]
+    leaves: frozenset[int]
     is_late: bool
 
 
@@ -34,7 +34,7 @@ class GradientChange:
 def gradient_changes(training: MeasuredTraining) -> tuple[GradientChange, ...]:
     """Finds the lines of the script that change gradients that backward has filled."""
     first: dict[int, Call] = {}
-    leaves: dict[int, dict[int, None]] = defaultdict(dict)
+    leaves: dict[int, set[int]] = defaultdict(set)
     late: dict[int, list[bool]] = defaultdict(list)
     timeline = training.training
     for leaf, moments in timeline.moments.items():
@@ -46,14 +46,14 @@ def gradient_changes(training: MeasuredTraining) -> tuple[GradientChange, ...]:
             if before is None or before.kind not in ("fill", "update"):
                 continue
             first.setdefault(call.site, call)
-            leaves[call.site][leaf] = None
+            leaves[call.site].add(leaf)
             if before.kind == "fill" or not before.fresh:
                 late[call.site].append(False)
             elif after is not None:
                 late[call.site].append(after.kind == "clear" and not _is_read(training, leaf, moment, after))
     sure = is_complete(training.facts.trace) and not timeline.is_hidden
     return tuple(
-        GradientChange(call, tuple(leaves[site]), sure and bool(late[site]) and all(late[site]))
+        GradientChange(call, frozenset(leaves[site]), sure and bool(late[site]) and all(late[site]))
         for site, call in first.items()
     )
 

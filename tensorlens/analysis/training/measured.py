@@ -103,7 +103,11 @@ class MeasuredTraining:
         return tuple(ModuleStatistics("".join(name), tuple(map(rows.__getitem__, numbers))) for name, numbers in parts)
 
     def row(self, tensor: int) -> ParameterRow | None:
-        return next((row for row in self.rows if row.tensor == tensor), None)
+        return self._by_tensor.get(tensor)
+
+    @cached_property
+    def _by_tensor(self) -> dict[int, ParameterRow]:
+        return {row.tensor: row for row in self.rows}
 
     def _row(self, number: int, name: str) -> ParameterRow:
         holding = [group for group in self.groups if number in group.parameters]

@@ -12,8 +12,8 @@ from tensorlens.analysis.training.run_summary import had_gradient, is_complete
 from tensorlens.analysis.training.timeline import DATA_SET, GRAD_READ, GRAD_SET
 from tensorlens.records.model import Call, Gap
 
-_NO_USE = (GRAD_READ, GRAD_SET, DATA_SET, "Tensor.data.__get__", "Tensor.requires_grad_", "Tensor.requires_grad.__set__",
-           "nn.Parameter", "torch.nn.Parameter")  # fmt: skip
+_NO_USE = frozenset((GRAD_READ, GRAD_SET, DATA_SET, "Tensor.data.__get__", "Tensor.requires_grad_",
+                     "Tensor.requires_grad.__set__", "nn.Parameter"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def untrained(training: MeasuredTraining) -> tuple[Untrained, ...]:
     whole."""
     facts, timeline = training.facts, training.training
     passes = [each for each in facts.backwards if not each.failed and each.op != "autograd.grad"]
-    hidden = timeline.is_hidden or facts.trace.inspection.switches or any(isinstance(e, Gap) for e in facts.events)
+    hidden = timeline.is_hidden or facts.trace.inspection.switches
     if not passes or hidden or facts.trace.script.failure is not None:
         return ()
     asked = {number for each in facts.backwards for number in each.inputs}
@@ -44,7 +44,7 @@ def untrained(training: MeasuredTraining) -> tuple[Untrained, ...]:
     rows = {row.tensor: row for row in training.rows if _has_none(row) and row.tensor not in known}
     rows = {number: row for number, row in rows.items() if not training.writes(number)}
     ends = {end.number: end for end in path_ends(timeline, set(rows))}
-    complete = is_complete(facts.trace)
+    complete = is_complete(facts.trace) and not any(isinstance(event, Gap) for event in facts.events)
     if complete:
         ends |= {end.number: end for end in unused_path_ends(timeline, set(rows) - set(ends))}
     uses = _uses(training, set(rows) - set(ends)) if complete else {}

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.lineage import Cut
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.untrained import Untrained, untrained
-from tensorlens.diagnostics.shared.cut_facts import recording_off
+from tensorlens.diagnostics.shared.cut_facts import recording_off, result_dtype
 from tensorlens.diagnostics.shared.cut_off_parameters import end_cause, end_labels
 from tensorlens.diagnostics.shared.optimizers import born
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.report import Label, StandingOut
+
+_DETACHING = ("Tensor.detach", "torch.detach", "Tensor.data.")
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds these parameters, one sentence for each call that ends paths and for each group of an optimizer.
 
     A parameter that no optimizer holds is named only if the script does not keep gradients from it on purpose: a
-    teacher and a target network run under `no_grad`, or are detached.
+    teacher and a target network run under `no_grad`, are detached, or give whole numbers.
     """
     groups: dict[object, list[Untrained]] = {}
+    replaced = {each.old for each, _ in replaced_parameters(training.training)}
     for each in untrained(training):
-        if each.kind and (each.row.group is not None or _is_surprising(each)):
+        if each.row.tensor in replaced:
+            continue
+        if each.kind and (each.row.group is not None or _is_surprising(training, each)):
             held = None if each.row.group is None else (each.row.group.optimizer, each.row.group.group)
             site = None if each.call is None else each.call.site
             groups.setdefault((each.kind, site, held), []).append(each)
@@ -30,14 +35,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         yield _sentence(training, group)
 
 
-def _is_surprising(each: Untrained) -> bool:
+def _is_surprising(training: MeasuredTraining, each: Untrained) -> bool:
     if each.end is None or each.kind == "unused":
         return False
-    return each.kind != "cut" or not _is_deliberate(each.end.cut)
-
-
-def _is_deliberate(cut: Cut) -> bool:
-    return recording_off(cut) or cut.call.op.startswith(("Tensor.detach", "torch.detach", "Tensor.data."))
+    cut = each.end.cut
+    is_deliberate = recording_off(cut) or cut.call.op.startswith(_DETACHING) or result_dtype(training.facts, cut)
+    return each.kind != "cut" or not is_deliberate
 
 
 def _sentence(training: MeasuredTraining, group: list[Untrained]) -> StandingOut:

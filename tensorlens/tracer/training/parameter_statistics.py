@@ -73,13 +73,17 @@ class MeasuredParameter:
     def begin_round(self, parameter: torch.Tensor, stepped: bool) -> None:
         """Counts a round. The first step of an optimizer begins anew: the passes before it have their gradients here
         too."""
+        self.expect_round(parameter, stepped)
+        self.rounds += 1
+
+    def expect_round(self, parameter: torch.Tensor, stepped: bool) -> None:
+        """Keeps a copy of the values before the first round, which may be measured only when it has ended."""
         if stepped and not self.stepped:
             self.stepped = True
             self._restart()
-        if self.rounds == 0 and is_measurable(parameter):
+        if self.rounds == 0 and self._start is None and is_measurable(parameter):
             self._start = clone(detach(parameter))
             self._elements = numel(parameter)
-        self.rounds += 1
 
     def note(self, gradient: torch.Tensor, norm: float) -> None:
         """Adds the gradient of this round, with its L2 norm."""

@@ -71,6 +71,15 @@ class TrainingStatistics:
         with self._guard, torch._C.DisableTorchFunction():
             self._known(optimizer, self._recorder.sites.site_or_outside(frame))
 
+    def expect_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Keeps the values before a step with a closure, which computes the gradients: it is measured afterwards."""
+        with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
+            for options in optimizer.param_groups:
+                for parameter in options["params"]:
+                    measured = self._measured(parameter)
+                    if measured is not None:
+                        measured.expect_round(parameter, stepped=True)
+
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         """Measures the gradients that a step uses."""
         with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
@@ -134,16 +143,21 @@ class TrainingStatistics:
             known.groups[place].parameters = numbers
         return known
 
+    def _measured(self, parameter: torch.Tensor) -> MeasuredParameter | None:
+        """Returns what measures a parameter; None if too many are measured already."""
+        ref, number, *_ = self._recorder.tensor_ids.entry(parameter)
+        measured = self._parameters.get(number)
+        if measured is None and len(self._parameters) < MOST:
+            measured = self._parameters[number] = MeasuredParameter(number, ref)
+        return measured
+
     def _round(self, parameters: Iterable[torch.Tensor], stepped: bool) -> list[tuple[MeasuredParameter, torch.Tensor]]:
         """Begins a round of some parameters. Returns those with a gradient, and the gradients."""
         found: list[tuple[MeasuredParameter, torch.Tensor]] = []
         for parameter in parameters:
-            ref, number, *_ = self._recorder.tensor_ids.entry(parameter)
-            measured = self._parameters.get(number)
+            measured = self._measured(parameter)
             if measured is None:
-                if len(self._parameters) >= MOST:
-                    continue
-                measured = self._parameters[number] = MeasuredParameter(number, ref)
+                continue
             measured.begin_round(parameter, stepped)
             gradient = parameter.grad
             if gradient is not None:
