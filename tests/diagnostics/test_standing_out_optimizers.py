@@ -1,4 +1,4 @@
-"""Checks the sentences about optimizers: idle ones, early steps, frozen groups, learning rates, and shared parameters."""
+"""Checks the sentences about idle optimizers, early steps, frozen groups, learning rates and shared parameters."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ EARLY = {
     ),
     "with two groups": (
         TWO + "opt = torch.optim.SGD([{'params': head.parameters()}, {'params': body.parameters()}], lr=0.1)\n"
-        "for step in range(3):\n    opt.step()  #!\n    f(torch.randn(8, 4)).backward()\n    opt.zero_grad(set_to_none=False)\n",
+        "for step in range(3):\n    opt.step()  #!\n    f(torch.randn(8, 4)).backward()\n"
+        "    opt.zero_grad(set_to_none=False)\n",
         "the first step of `SGD` runs before any backward pass",
     ),
 }

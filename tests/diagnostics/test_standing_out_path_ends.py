@@ -22,6 +22,7 @@ for step in range(3):
 TWO = """
 enc, head = nn.Linear(4, 4), nn.Linear(4, 1)
 """
+BASE = "base = nn.Parameter(torch.ones(4, 1))\n"
 BOTH = "opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)\n"
 HEAD_ONLY = "opt = torch.optim.SGD(head.parameters(), lr=0.1)\n"
 
@@ -45,12 +46,13 @@ WRONG = {
         "`scale`: `float(scale)` is a plain number; no optimizer holds it",
     ),
     "a new parameter": (
-        "base = nn.Parameter(torch.ones(4, 1))\nweight = nn.Parameter(base * 2)  #!\n"
+        BASE + "weight = nn.Parameter(base * 2)  #!\n"
         "opt = torch.optim.SGD([weight], lr=0.1)\nf = lambda x: (x @ weight).square().mean()\n",
         "`base`: `nn.Parameter(base * 2)` is a new leaf; no optimizer holds it",
     ),
     "used only under no_grad": (
-        TWO + BOTH + "def f(x):\n    with torch.no_grad():\n        enc(x).mean()  #!\n    return head(x).square().mean()\n",
+        TWO + BOTH + "def f(x):\n    with torch.no_grad():\n        enc(x).mean()  #!\n"
+        + "    return head(x).square().mean()\n",
         "the script uses them only where gradients are off",
     ),
 }  # fmt: skip
@@ -67,7 +69,8 @@ RIGHT = {
     + "def f(x):\n    target.load_state_dict(head.state_dict())\n"
     "    with torch.no_grad():\n        y = target(x) + 1\n    return (head(x) - y).square().mean()\n",
     "autograd.grad": TWO + HEAD_ONLY
-    + "def f(x):\n    grads = torch.autograd.grad(enc(x).sum(), enc.parameters())\n    return head(x).square().mean()\n",
+    + "def f(x):\n    grads = torch.autograd.grad(enc(x).sum(), enc.parameters())\n"
+    + "    return head(x).square().mean()\n",
     "a metric": TWO + BOTH
     + "def f(x):\n    loss = head(enc(x)).square().mean()\n    print(enc(x).mean().item())\n    return loss\n",
     "a straight-through estimator": TWO + BOTH

@@ -12,7 +12,7 @@ from functools import lru_cache
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
-from tensorlens.analysis.training.timeline import Moment
+from tensorlens.analysis.training.timeline import GRAD_SET, Moment
 from tensorlens.records.model import Call
 
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
@@ -67,7 +67,8 @@ def _is_read(training: MeasuredTraining, leaf: int, touch: Moment, clear: Moment
     facts, gradient_of = training.facts, training.training.gradient_of
     between = facts.events[facts.trace.position(touch.index) : facts.trace.position(clear.index)]
     sites = (touch.event.site, clear.event.site)
-    others = (event for event in between if isinstance(event, Call) and event.site not in sites)
+    calls = (event for event in between if isinstance(event, Call) and event.op != GRAD_SET)
+    others = (call for call in calls if call.site not in sites)
     return any(gradient_of.get(access.tensor) == leaf for call in others for access in call.inputs)
 
 

@@ -13,8 +13,12 @@ from tensorlens.records.report import StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
+    lines: set[object] = set()
     for change in gradient_changes(training):
-        if change.is_late:
+        span = facts.span(change.call.site)
+        line = change.call.site if span is None else (span.file, span.line)
+        if change.is_late and line not in lines:
+            lines.add(line)
             code = as_written(facts, change.call)
             text = f"{code} writes to gradients only after the step that used them, and no other step uses them"
             yield stands_out(text, facts.label("modified_here", change.call.site, "changed here", change.call.index))
