@@ -78,9 +78,10 @@ def idle_clips(training: MeasuredTraining) -> Iterator[tuple[Call, bool]]:
     With True they find only gradients that the script has set to zero, with False none at all.
     """
     facts, timeline = training.facts, training.training
+    sites = {site for site in {call.site for call in facts.calls if not call.within} if _is_clip(training, site)}
     clips: dict[int, list[Call]] = defaultdict(list)
-    for call in facts.calls:
-        if not call.within and _is_clip(training, call.site):
+    for call in facts.calls if sites else ():
+        if not call.within and call.site in sites:
             clips[call.site].append(call)
     if not clips or not is_complete(facts.trace) or timeline.is_hidden or not facts.backwards:
         return

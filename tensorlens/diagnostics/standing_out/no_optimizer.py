@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
@@ -14,8 +15,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds parameters with gradients that neither a step nor a write of the script changed."""
     if not training.measured.steps:
         return
+    lasting = _lasting(training)
     for module in training.modules:
-        rows = [row for row in module.rows if _is_left_out(training, row)]
+        rows = [row for row in module.rows if _is_left_out(training, row) and row.tensor in lasting]
         if rows:
             yield _sentence(training, rows)
 
@@ -25,26 +27,27 @@ def _is_left_out(training: MeasuredTraining, row: ParameterRow) -> bool:
     if row.group is not None or not row.requires_grad or not row.passes or training.writes(row.tensor):
         return False
     filled = training.training.first_fill(row.tensor)
-    is_early = filled is not None and any(step.index > filled.index for step in training.training.steps)
-    return is_early and (training.facts.tensor(row.tensor).type.endswith("Parameter") or _is_lasting(training, row))
+    return filled is not None and any(step.index > filled.index for step in training.training.steps[-1:])
 
 
-def _is_lasting(training: MeasuredTraining, row: ParameterRow) -> bool:
-    """Returns whether a plain tensor gets a gradient in several passes, and the script does not look at it.
+def _lasting(training: MeasuredTraining) -> set[int]:
+    """Returns the parameters, and the plain tensors that get a gradient in several passes without being looked at.
 
-    Data that requires grad, as that of a gradient penalty, is usually new in each pass.
+    Data that requires grad, as that of a gradient penalty, is usually new in each pass, or asked for its gradient.
     """
-    asked = {number for backward in training.facts.backwards for number in backward.inputs}
-    looked_at = row.tensor in asked or row.tensor in training.training.gradient_read
-    is_named_once = sum(other.name == row.name for other in training.rows) == 1
-    return not looked_at and is_named_once and row.statistics is not None and row.statistics.filled > 1
+    names = Counter(row.name for row in training.rows)
+    looked_at = {number for backward in training.facts.backwards for number in backward.inputs}
+    looked_at |= training.training.gradient_read
+    again = {n for n, each in training.statistics.items() if each.filled > 1} - looked_at
+    return {row.tensor for row in training.rows if training.facts.tensor(row.tensor).type.endswith("Parameter")
+            or (names[row.name] == 1 and row.tensor in again)}  # fmt: skip
 
 
-def _made_before(training: MeasuredTraining, row: ParameterRow) -> Call | None:
-    """Returns the call that made the last optimizer, if it ran before a parameter was made or first used."""
-    used = training.facts.first_use(row.tensor)
-    made = [call for call in training.facts.calls if call.op.startswith("optim.")]
-    return made[-1] if made and used is not None and made[-1].index < used.index else None
+def _optimizer_before(training: MeasuredTraining, rows: list[ParameterRow]) -> Call | None:
+    """Returns the call that made the last optimizer, if it ran before all of some parameters were made."""
+    made = [training.facts.creator(row.tensor) for row in rows]
+    last = next((call for call in reversed(training.facts.calls) if call.op.startswith("optim.")), None)
+    return last if last is not None and all(call is not None and call.index > last.index for call in made) else None
 
 
 def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingOut:
@@ -54,7 +57,7 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
     passes = facts.label("needed_here", rows[0].passes[-1], "backward gives it a gradient")
     verb = "is" if len(rows) == 1 else "are"
     text = f"{listed(rows)} {verb} in no optimizer, but {'gets' if len(rows) == 1 else 'get'} gradients"
-    before = _made_before(training, rows[0])
+    before = _optimizer_before(training, rows)
     if before is None:
         return stands_out(text, label, passes)
     optimizer = facts.label("optimizer_made_here", before.site, "the optimizer is made here")
