@@ -72,6 +72,12 @@ LEFT_OUT = {
         "f = lambda x: head(body(x)).square().mean()\n" + LOOP,
         "`head.weight` and `head.bias` are in no optimizer, but get gradients",
     ),
+    "a layer that joins after the first step": (
+        "body = nn.Linear(4, 1)\nhead = nn.Linear(4, 1)  #!\nopt = torch.optim.SGD(body.parameters(), lr=0.1)\n"
+        "for step in range(4):\n    x = torch.randn(8, 4)\n    y = body(x) + head(x) if step else body(x)\n"
+        "    opt.zero_grad()\n    y.square().mean().backward()\n    opt.step()\n",
+        "`head.weight` and `head.bias` are in no optimizer, but get gradients",
+    ),
     "a plain tensor": (
         "body = nn.Linear(4, 4)\nshift = torch.zeros(4, requires_grad=True)  #!\n"
         "opt = torch.optim.SGD(body.parameters(), lr=0.1)\nf = lambda x: (body(x) + shift).square().mean()\n" + LOOP,

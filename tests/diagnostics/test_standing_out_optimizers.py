@@ -189,6 +189,13 @@ RIGHT = {
     "a closure": MODEL + "opt = torch.optim.LBFGS(model.parameters())\nx = torch.randn(8, 4)\n"
     "def closure():\n    opt.zero_grad()\n    loss = f(x)\n    loss.backward()\n    return loss\n"
     "for i in range(2):\n    opt.step(closure)\n",
+    "no gradient at the first step, after another pass": "a, b = nn.Linear(4, 1), nn.Linear(4, 1)\n"
+    "opt = torch.optim.SGD(a.parameters(), lr=0.1)\nother = torch.optim.SGD(b.parameters(), lr=0.1)\n"
+    "for i in range(4):\n    (b if i % 2 else a)(torch.randn(8, 4)).square().mean().backward()\n"
+    "    opt.step()\n    other.step()\n    opt.zero_grad()\n    other.zero_grad()\n",
+    "a group that nothing uses": TWO + "spare = nn.Linear(4, 4)\n"
+    "opt = torch.optim.SGD([{'params': spare.parameters()}, {'params': [*body.parameters(), *head.parameters()]}])\n"
+    + LOOP,
     "frozen layers in the only group": TWO + "body.requires_grad_(False)\n"
     "opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1, weight_decay=0.1)\n" + LOOP,
     "unfrozen later": TWO + "body.requires_grad_(False)\n"

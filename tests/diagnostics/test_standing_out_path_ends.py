@@ -122,6 +122,21 @@ def test_the_table_shows_every_end(tmp_path: Path, forward: str, kind: str, show
     assert cells["enc"].split("\n") == ["none", shown]
 
 
+def test_two_parameters_end_at_different_calls(tmp_path: Path) -> None:
+    body = "a, b, head = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 1)\n" + HEAD_ONLY
+    body += "def f(x):\n    b(x)\n    return head(a(x).detach()).mean()\n" + LOOP
+    training = measured_training(TraceIndex(report_of(tmp_path, body).trace))
+    assert training is not None
+    kinds = {each.row.name: each.kind for each in untrained(training)}
+    assert kinds == {"a.weight": "cut", "a.bias": "cut", "b.weight": "unused", "b.bias": "unused"}
+
+
+def test_a_gradient_that_was_asked_for_is_one(tmp_path: Path) -> None:
+    training = measured_training(TraceIndex(report_of(tmp_path, RIGHT["autograd.grad"] + LOOP).trace))
+    assert training is not None
+    assert untrained(training) == ()
+
+
 def test_an_error_that_the_script_catches_hides_no_path(tmp_path: Path) -> None:
     body = f"{TWO}{HEAD_ONLY}def f(x):\n    return head(x * enc(x).mean().item()).mean()\n{LOOP}"
     caught = body + "try:\n    torch.ones(2).sum().backward()\nexcept RuntimeError:\n    pass\n"
