@@ -31,6 +31,7 @@ for step in range(4):
     {}
     opt.step()
 """
+BODY = "body = nn.Linear(4, 1)\nopt = torch.optim.SGD(body.parameters(), lr=0.1)\n"
 STILL = "frozen, and steps of `SGD` still change"
 
 FROZEN = {
@@ -73,7 +74,7 @@ LEFT_OUT = {
         "`head.weight` and `head.bias` are in no optimizer, but get gradients",
     ),
     "a layer that joins after the first step": (
-        "body = nn.Linear(4, 1)\nhead = nn.Linear(4, 1)  #!\nopt = torch.optim.SGD(body.parameters(), lr=0.1)\n"
+        BODY + "head = nn.Linear(4, 1)  #!\n"
         "for step in range(4):\n    x = torch.randn(8, 4)\n    y = body(x) + head(x) if step else body(x)\n"
         "    opt.zero_grad()\n    y.square().mean().backward()\n    opt.step()\n",
         "`head.weight` and `head.bias` are in no optimizer, but get gradients",

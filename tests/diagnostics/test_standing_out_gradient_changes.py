@@ -91,7 +91,8 @@ RIGHT = {
     + "model.weight.grad.mul_(2)\n    kept.append(model.weight.grad.clone())\n",
     "noise before the pass": SGD + FOR + "opt.zero_grad(set_to_none=False)\n    "
     + "model.weight.grad = torch.randn(1, 4)\n    " + PASS + STEP,
-    "clipped in vain, without a step": SGD + FOR + ZERO + PASS + CLIP + "\nopt.step()\n",
+    "clipped in vain, without a step": SGD + FOR + ZERO + PASS + CLIP
+    + "\nopt.zero_grad()\nf(torch.randn(8, 4)).backward()\nopt.step()\n",
     "clipped when there is one": SGD + FOR + CLIP + "\n    " + PASS + STEP,
     "a large gradient": SGD + FOR + ZERO + "(f(torch.randn(8, 4)) * 1e30).backward()\n    model.zero_grad()\n",
 }  # fmt: skip

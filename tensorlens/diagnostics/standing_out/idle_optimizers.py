@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.model import Gap
 from tensorlens.records.observations import Step
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training import OptimizerGroup
@@ -29,14 +31,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _never_stepped(training: MeasuredTraining, groups: list[OptimizerGroup]) -> Iterator[StandingOut]:
-    """Says that an optimizer made no step, unless another one that did holds its parameters too."""
+    """Says that an optimizer made no step, unless another one that did holds its parameters too, or a step may have run
+    unseen."""
     facts, first = training.facts, groups[0]
     numbers = {number for group in groups for number in group.parameters}
     others = [set(group.parameters) for group in training.groups if group.steps]
     is_ended = facts.trace.script.outcome in ("ok", "exit")
-    scaled = any(call.op == "GradScaler.step" for call in facts.calls)
+    unseen = any(call.op == "GradScaler.step" for call in facts.calls)
+    unseen |= any(isinstance(event, Gap) for event in facts.events)
     moved = any(training.writes(number) for number in numbers)
-    if not training.measured.passes or not is_ended or scaled or moved or numbers & set().union(*others):
+    if not training.measured.passes or not is_ended or unseen or moved or numbers & set().union(*others):
         return
     held = "1 parameter" if len(numbers) == 1 else f"{len(numbers)} parameters"
     label = facts.label("optimizer_made_here", first.site, "made here")
@@ -46,6 +50,8 @@ def _never_stepped(training: MeasuredTraining, groups: list[OptimizerGroup]) -> 
 def _early(training: MeasuredTraining, groups: list[OptimizerGroup]) -> Iterator[StandingOut]:
     """Says that the first step of an optimizer ran before any backward pass, and found no gradient."""
     facts, name = training.facts, groups[0].name
+    if not is_complete(facts.trace):
+        return
     step = _first_step(training, groups)
     filled = min((training.statistics[n].filled for g in groups for n in g.parameters if n in training.statistics),
                  default=0)  # fmt: skip
