@@ -57,6 +57,26 @@ FROZEN = {
         f"`body.bias` is {STILL} it",
     ),
 }  # fmt: skip
+MOVED = {
+    "written through an alias": (
+        TWO
+        + "slow = nn.Linear(4, 4)\nopt = torch.optim.SGD([*slow.parameters(), *head.parameters()], lr=0.1)\n"
+        + LOOP
+        + "    slow.weight.data.mul_(0.9)  #!\n",
+        "`slow.weight` had no gradient at any step, and is moved by `slow.weight.data.mul_(0.9)`",
+    ),
+    "written with numpy": (
+        TWO + "slow = nn.Linear(4, 4)\nopt = torch.optim.SGD([*slow.parameters(), *head.parameters()], lr=0.1)  #!\n"
+        "array = slow.weight.detach().numpy()\n" + LOOP + "    array *= 0.9\n",
+        "`slow.weight` had no gradient at any step, and is moved in a way that is not recorded",
+    ),
+    "an optimizer without gradients": (
+        TWO + "class Pull(torch.optim.SGD):\n    @torch.no_grad()\n    def step(self, closure=None):\n"
+        "        for p in self.param_groups[0]['params']:\n            p.mul_(0.9)\n"
+        "slow = nn.Linear(4, 4)\nopt = Pull([*slow.parameters(), *head.parameters()], lr=0.1)  #!\n" + LOOP,
+        "`slow.weight` and `slow.bias` had no gradient at any step, and are moved by `Pull` itself",
+    ),
+}
 LEFT_OUT = {
     "a layer made later": (
         "body = nn.Linear(4, 4)\nopt = torch.optim.SGD(body.parameters(), lr=0.1)\nhead = nn.Linear(4, 1)  #!\n"
@@ -85,7 +105,7 @@ LEFT_OUT = {
         "`shift` is in no optimizer, but gets gradients",
     ),
 }
-WRONG = FROZEN | LEFT_OUT
+WRONG = FROZEN | MOVED | LEFT_OUT
 RIGHT = {
     "frozen": TWO + "body.requires_grad_(False)\n" + SGD + LOOP,
     "frozen later": TWO + SGD + LATER.format("body.requires_grad_(False)", "pass"),

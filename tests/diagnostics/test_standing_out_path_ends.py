@@ -68,6 +68,10 @@ RIGHT = {
     "a target that follows": "target, head = nn.Linear(4, 1), nn.Linear(4, 1)\n" + HEAD_ONLY
     + "def f(x):\n    target.load_state_dict(head.state_dict())\n"
     "    with torch.no_grad():\n        y = target(x) + 1\n    return (head(x) - y).square().mean()\n",
+    "a target whose numbers are used": "target, head = nn.Linear(4, 1), nn.Linear(4, 1)\n" + HEAD_ONLY
+    + "def f(x):\n    for slow, fast in zip(target.parameters(), head.parameters()):\n"
+    "        slow.data.mul_(0.9).add_(0.1 * fast.data)\n"
+    "    return (head(x) - target(x).mean().item() - 1).square().mean()\n",
     "autograd.grad": TWO + HEAD_ONLY
     + "def f(x):\n    grads = torch.autograd.grad(enc(x).sum(), enc.parameters())\n"
     + "    return head(x).square().mean()\n",
@@ -100,6 +104,27 @@ def test_a_finding_is_not_said_again(tmp_path: Path, forward: str) -> None:
     body = f"{TWO}{BOTH}def f(x):\n    {forward}\n{LOOP}"
     report = report_of(tmp_path, body)
     assert [each.code for each in report.diagnostics] == ["branch-detached"]
+    assert report.standing_out == ()
+
+
+def test_a_custom_function_that_a_finding_names_is_not_named_again(tmp_path: Path) -> None:
+    body = """
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, s):
+            return x * s
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient, None
+    head, s = nn.Linear(4, 1), nn.Parameter(torch.ones(1))
+    opt = torch.optim.SGD([*head.parameters(), s], lr=0.1)
+    for step in range(3):
+        opt.zero_grad()
+        Scale.apply(head(torch.randn(8, 4)), s).square().mean().backward()
+        opt.step()
+    """
+    report = report_of(tmp_path, body)
+    assert [each.code for each in report.diagnostics] == ["custom-function-none-gradient"]
     assert report.standing_out == ()
 
 

@@ -42,7 +42,7 @@ def untrained(training: MeasuredTraining) -> tuple[Untrained, ...]:
     asked = {number for each in facts.backwards for number in each.inputs}
     known = asked | had_gradient(timeline)
     rows = {row.tensor: row for row in training.rows if _has_none(row) and row.tensor not in known}
-    rows = {number: row for number, row in rows.items() if not training.writes(number)}
+    rows = {number: row for number, row in rows.items() if not training.writes(number, passes[0].index)}
     ends = {end.number: end for end in path_ends(timeline, set(rows))}
     complete = is_complete(facts.trace) and not any(isinstance(event, Gap) for event in facts.events)
     if complete:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
 from tensorlens.diagnostics.standing_out import (
-    gradient_changes,
     held_twice,
     idle_optimizers,
     learning_rates,
@@ -21,6 +20,7 @@ from tensorlens.diagnostics.standing_out import (
     no_optimizer,
     nonfinite_gradients,
     path_ends,
+    unused_changes,
     zero_gradient,
 )
 from tensorlens.records.report import Diagnostic, StandingOut
@@ -34,7 +34,7 @@ FINDERS: tuple[Finder, ...] = (
     nonfinite_gradients.find,
     held_twice.find,
     learning_rates.find,
-    gradient_changes.find,
+    unused_changes.find,
     moved_while_frozen.find,
     moved_without_gradient.find,
 )

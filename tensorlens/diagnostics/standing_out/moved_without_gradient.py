@@ -46,7 +46,11 @@ def _cause(training: MeasuredTraining, row: ParameterRow) -> tuple[str, Label | 
         return f"by weight decay ({group.weight_decay:g})", made
     if writes and not decays:
         return f"by {as_written(facts, writes[0])}", facts.label("modified_here", writes[0].site, "changed here")
-    return (f"by weight decay ({group.weight_decay:g}) and writes" if writes else f"by `{group.name}` itself"), made
+    if writes:
+        return f"by weight decay ({group.weight_decay:g}) and writes", made
+    moments = training.training.moments.get(row.tensor, ())
+    steps = any(isinstance(m.event, Call) and m.event.within and m.kind == "update" for m in moments)
+    return (f"by `{group.name}` itself" if steps else "in a way that is not recorded"), made
 
 
 def _whole(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingOut:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.untrained import Untrained, untrained
+from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
 from tensorlens.diagnostics.shared.cut_facts import recording_off, result_dtype
 from tensorlens.diagnostics.shared.cut_off_parameters import end_cause, end_labels
 from tensorlens.diagnostics.shared.optimizers import born
@@ -24,8 +25,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """
     groups: dict[object, list[Untrained]] = {}
     replaced = {each.old for each, _ in replaced_parameters(training.training)}
+    reported = {call.op for _, call, _ in missing_gradients(training.facts)}
     for each in untrained(training):
-        if each.row.tensor in replaced:
+        if each.row.tensor in replaced or (each.call is not None and each.call.op in reported):
             continue
         if each.kind and (each.row.group is not None or _is_surprising(training, each)):
             held = None if each.row.group is None else (each.row.group.optimizer, each.row.group.group)
