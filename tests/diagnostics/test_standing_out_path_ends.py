@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,22 @@ def test_a_custom_function_that_a_finding_names_is_not_named_again(tmp_path: Pat
     """
     report = report_of(tmp_path, body)
     assert [each.code for each in report.diagnostics] == ["custom-function-none-gradient"]
+    assert report.standing_out == ()
+
+
+def test_a_parameter_that_was_replaced_is_not_named_again(tmp_path: Path) -> None:
+    body = """
+    head = nn.Linear(4, 1)
+    opt = torch.optim.SGD(head.parameters(), lr=0.1)
+    new = torch.empty(2, 4)
+    with torch.no_grad():
+        new[:1] = head.weight
+        new[1:] = head.weight
+    head.weight = nn.Parameter(new)
+    f = lambda x: head(x).square().mean()
+    """
+    report = report_of(tmp_path, textwrap.dedent(body) + LOOP)
+    assert [each.code for each in report.diagnostics] == ["optimizer-holds-replaced-parameter"]
     assert report.standing_out == ()
 
 
