@@ -6,8 +6,8 @@ from math import isfinite
 from typing import Any
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.frozen import frozen_at
-from tensorlens.analysis.training.gradient_changes import gradient_changes
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow, measured_training
 from tensorlens.analysis.training.untrained import Untrained, untrained
 from tensorlens.records.model import Trace

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.frozen import frozen_at
-from tensorlens.analysis.training.gradient_changes import gradient_changes
 from tensorlens.analysis.training.measured import MeasuredTraining, ModuleStatistics, ParameterRow, measured_training
 from tensorlens.analysis.training.untrained import Untrained, untrained
 from tensorlens.diagnostics.shared.wording import op_text
