@@ -47,17 +47,17 @@ def report_on(trace: Trace) -> Report:
     from tensorlens.records.report import Report
 
     diagnostics = diagnose(trace)
-    return Report(trace, diagnostics, explained_by(trace, diagnostics), standing_out=_standing_out(trace))
+    return Report(trace, diagnostics, explained_by(trace, diagnostics), standing_out=_standing_out(trace, diagnostics))
 
 
-def _standing_out(trace: Trace) -> tuple[StandingOut, ...] | None:
+def _standing_out(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> tuple[StandingOut, ...] | None:
     """Returns what stands out in the training; None if it was not measured."""
     if not trace.inspection.measured:
         return None
     from tensorlens.analysis.trace_index import TraceIndex
     from tensorlens.diagnostics.standing_out import standing_out
 
-    return standing_out(TraceIndex(trace))
+    return standing_out(TraceIndex(trace), diagnostics)
 
 
 def explained_by(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> frozenset[int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tensorlens.records.fields import NonNegative, SiteId, TensorId
 
-MOST_NORMS = 32  # norms kept of one parameter
+MOST_NORMS = 32  # norms kept of one parameter, and learning rates of one group
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,12 @@ class OptimizerGroup:
     site: SiteId | None  # the line that made the group; None: it was made before the recording
     parameters: tuple[TensorId, ...]
     steps: NonNegative  # of the optimizer
-    rates: tuple[float, float]  # the lowest and the highest learning rate at a step
+    rates: tuple[float, float]  # the lowest and the highest learning rate at a step; NaN: it has none
     weight_decay: float
     momentum: float  # `momentum`, or the first of `betas`
+    course: tuple[float, ...]  # the learning rates at its steps; if more than MOST_NORMS, means of several in a row
+    turns: tuple[int, int]  # the first and the last step of the optimizer, among the steps of all optimizers, from 1
+    is_shared: bool  # an earlier optimizer has the same group, as the optimizer has that a wrapper makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class ParameterStatistics:
     nonfinite: NonNegative  # of the filled ones, those with an infinity or NaN in the gradient
     zeros: float  # the share of the gradients' elements that are exactly zero, over all filled rounds
     norms: tuple[float, ...]  # L2 norms of the gradients; if there are more than MOST_NORMS, means of several in a row
+    first_nonfinite: NonNegative  # the first round with an infinity or NaN in the gradient, from 1; 0: none
 
 
 @dataclass(frozen=True, slots=True)

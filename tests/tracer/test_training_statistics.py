@@ -155,3 +155,65 @@ def test_the_training_is_unchanged() -> None:
 
     for plain, under in zip(run(), run(training=True), strict=True):
         assert torch.equal(plain, under)
+
+
+def test_a_step_with_a_closure_moves_from_the_values_before_it() -> None:
+    weight = nn.Parameter(torch.full((2,), 3.0))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.LBFGS([weight], lr=1.0)
+
+        def loss() -> float:
+            optimizer.zero_grad()
+            value = weight.square().sum()
+            value.backward()
+            return float(value.detach())
+
+        optimizer.step(loss)
+    (row,) = measured(lens).rows
+    assert row.movement is not None
+    assert row.statistics is not None
+    assert row.statistics.rounds == 1
+    assert row.movement.size == pytest.approx(18**0.5)
+    assert row.movement.distance == pytest.approx(float((weight.detach() - 3).norm()))
+
+
+def test_learning_rates_and_turns_of_optimizers() -> None:
+    one, other = nn.Linear(2, 2), nn.Linear(2, 1)
+    with tensorlens.trace(training=True) as lens:
+        first = torch.optim.SGD(one.parameters(), lr=1.0)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(first, 0.5)
+        for _ in range(3):
+            other(one(torch.ones(1, 2))).sum().backward()
+            first.step()
+            schedule.step()
+        second = torch.optim.SGD(first.param_groups)
+        second.step()
+    groups = measured(lens).groups
+    assert [group.course for group in groups] == [(1.0, 0.5, 0.25), (0.125,)]
+    assert [group.turns for group in groups] == [(1, 3), (4, 4)]
+    assert [group.is_shared for group in groups] == [False, True]
+
+
+def test_an_optimizer_without_a_learning_rate() -> None:
+    class Still(torch.optim.Optimizer):
+        def __init__(self, weights: list[nn.Parameter]) -> None:
+            super().__init__(weights, {})
+
+        def step(self, closure: object = None) -> None:  # type: ignore[override]
+            pass
+
+    with tensorlens.trace(training=True) as lens:
+        optimizer = Still([nn.Parameter(torch.ones(1))])
+        optimizer.step()
+    (group,) = measured(lens).groups
+    assert all(rate != rate for rate in (*group.rates, *group.course))
+
+
+def test_the_first_gradient_that_is_not_finite_is_counted() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([weight], lr=0.0)
+        train(optimizer, lambda step: weight.sum() * (float("inf") if step in (2, 3) else 1.0), 5)
+    (row,) = measured(lens).rows
+    assert row.statistics is not None
+    assert (row.statistics.nonfinite, row.statistics.first_nonfinite) == (2, 3)

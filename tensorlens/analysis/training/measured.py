@@ -103,7 +103,11 @@ class MeasuredTraining:
         return tuple(ModuleStatistics("".join(name), tuple(map(rows.__getitem__, numbers))) for name, numbers in parts)
 
     def row(self, tensor: int) -> ParameterRow | None:
-        return next((row for row in self.rows if row.tensor == tensor), None)
+        return self._by_tensor.get(tensor)
+
+    @cached_property
+    def _by_tensor(self) -> dict[int, ParameterRow]:
+        return {row.tensor: row for row in self.rows}
 
     def _row(self, number: int, name: str) -> ParameterRow:
         holding = [group for group in self.groups if number in group.parameters]
@@ -150,20 +154,34 @@ class MeasuredTraining:
             causes.append("write")
         return tuple(causes)
 
-    def writes(self, number: int) -> list[Call]:
-        """Returns the recorded calls outside optimizer steps that changed a parameter after its first round."""
-        first = self._first_round.get(number)
+    def writes(self, number: int, since: int | None = None) -> list[Call]:
+        """Returns the recorded calls outside optimizer steps that changed a parameter after its first round, also
+        those that changed it through an alias, as `weight.data.mul_(0.9)`. Without a round, they count from `since`."""
+        first = self._first_round.get(number, since)
         if first is None:
             return []
-        counter = self.facts.tensor(number).counter
-        written = [event for event, _ in self.facts.writes(counter) if isinstance(event, Call)]
-        moved = [call for call in self._data_sets if call.inputs and call.inputs[0].tensor == number]
-        calls = {call.index: call for call in (*written, *moved) if call.index > first and not call.within}
+        written = [call for storage in self.facts.storages_of(number) for call in self._writes.get(storage, ())]
+        calls = {call.index: call for call in (*written, *self._data_sets.get(number, ())) if call.index > first}
         return [calls[index] for index in sorted(calls)]
 
     @cached_property
-    def _data_sets(self) -> list[Call]:
-        return [call for call in self.facts.calls if call.op == DATA_SET]
+    def _writes(self) -> dict[int | None, list[Call]]:
+        """Maps storages to the calls outside optimizer steps that write to them."""
+        calls: dict[int | None, list[Call]] = defaultdict(list)
+        for call in self.facts.calls:
+            for storage in {self.facts.storage_of(write.tensor, call.index) for write in call.writes}:
+                if not call.within:
+                    calls[storage].append(call)
+        return calls
+
+    @cached_property
+    def _data_sets(self) -> dict[int, list[Call]]:
+        """Maps tensors to the assignments to their `.data` outside optimizer steps."""
+        calls: dict[int, list[Call]] = defaultdict(list)
+        for call in self.facts.calls:
+            if call.op == DATA_SET and call.inputs and not call.within:
+                calls[call.inputs[0].tensor].append(call)
+        return calls
 
     @cached_property
     def _first_round(self) -> dict[int, int]:

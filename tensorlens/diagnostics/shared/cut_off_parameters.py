@@ -121,7 +121,7 @@ def _report(training: Training, code: str, group: list[PathEnd], step: Step | No
     names = several(facts, [end.number for end in group])
     name = several(facts, [first.number])
     loss = facts.names.quoted(first.backward.roots[0].tensor, first.backward.index)
-    labels = [*_end(facts, first, name)]
+    labels = [*end_labels(facts, first, name)]
     labels.append(facts.label("leaf_made_here", born(facts, first.number), f"{name} {_required(first)}"))
     partly = first.number in training.had_gradient
     them = "it" if len(group) == 1 else "them"
@@ -134,7 +134,7 @@ def _report(training: Training, code: str, group: list[PathEnd], step: Step | No
     return finding(
         code,
         "warning" if step is not None and not discarded else "note",
-        f"{what}: {_cause(facts, first, loss, them)}",
+        f"{what}: {end_cause(facts, first, loss, them)}",
         _why(facts, first),
         labels,
         fixes=tuple(_fixes(facts, first, names, them)),
@@ -147,7 +147,8 @@ def _required(end: PathEnd) -> str:
     return "requires grad only later" if end.kind == "late" else "requires grad"
 
 
-def _cause(facts: TraceIndex, end: PathEnd, loss: str, them: str) -> str:
+def end_cause(facts: TraceIndex, end: PathEnd, loss: str, them: str) -> str:
+    """Says what ended a path, for a title: "`h.detach()` stopped the gradient"."""
     call = written(facts, end.cut.call)
     if end.kind == "cut":
         return cut_cause(facts, end.cut)
@@ -158,7 +159,7 @@ def _cause(facts: TraceIndex, end: PathEnd, loss: str, them: str) -> str:
     return f"{call} gives {them} no gradient"
 
 
-def _end(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Label | None]:
+def end_labels(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Label | None]:
     """Labels the line at which the path ends, and the switch that ended it."""
     if end.kind == "cut":
         yield from (label for label in cut_labels(facts, end.cut) if label and label.role != "leaf_made_here")

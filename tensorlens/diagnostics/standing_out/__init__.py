@@ -1,30 +1,67 @@
 """Says what stands out in the training of a run: measured facts, one sentence each, that may be intended.
 
 A finding of the other families says that something is wrong. A sentence here says only what is so: each module has a
-function `find` that yields them.
+function `find` that yields them. What a finding of the report says already is left out.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
-from tensorlens.diagnostics.standing_out import moved_without_gradient, no_optimizer, zero_gradient
-from tensorlens.records.report import StandingOut
+from tensorlens.diagnostics.standing_out import (
+    held_twice,
+    idle_optimizers,
+    learning_rates,
+    moved_while_frozen,
+    moved_without_gradient,
+    no_optimizer,
+    nonfinite_gradients,
+    path_ends,
+    unused_changes,
+    zero_gradient,
+)
+from tensorlens.records.report import Diagnostic, StandingOut
 
 Finder = Callable[[MeasuredTraining], Iterator[StandingOut]]
-FINDERS: tuple[Finder, ...] = (no_optimizer.find, zero_gradient.find, moved_without_gradient.find)
+FINDERS: tuple[Finder, ...] = (
+    idle_optimizers.find,
+    no_optimizer.find,
+    path_ends.find,
+    zero_gradient.find,
+    nonfinite_gradients.find,
+    held_twice.find,
+    learning_rates.find,
+    unused_changes.find,
+    moved_while_frozen.find,
+    moved_without_gradient.find,
+)
 """In the order in which their sentences are shown."""
+SAID_BY: dict[Finder, frozenset[str]] = {
+    idle_optimizers.find: frozenset(("optimizer-step-not-called", "frozen-parameter-still-updated")),
+    no_optimizer.find: frozenset(("optimizer-holds-replaced-parameter", "parameter-not-registered")),
+    path_ends.find: frozenset(("branch-detached", "leaf-rebound-to-nonleaf", "optimizer-holds-replaced-parameter",
+                               "target-not-detached", "loss-term-is-constant", "parameter-not-registered")),
+    moved_while_frozen.find: frozenset(("frozen-parameter-still-updated",)),
+}  # fmt: skip
+"""The findings that say the same as a finder's sentence if they label its main line."""
 
 
-def standing_out(facts: TraceIndex) -> tuple[StandingOut, ...] | None:
-    """Returns what stands out; None if the training was not measured."""
+def standing_out(facts: TraceIndex, findings: Collection[Diagnostic] = ()) -> tuple[StandingOut, ...] | None:
+    """Returns what stands out and no finding says; None if the training was not measured."""
     training = measured_training(facts)
     if training is None:
         return None
-    return tuple(each for find in FINDERS for each in _found(find, training))
+    found = ((find, each) for find in FINDERS for each in _found(find, training))
+    return tuple(each for find, each in found if not _is_said(each, SAID_BY.get(find, frozenset()), findings))
+
+
+def _is_said(each: StandingOut, codes: frozenset[str], findings: Collection[Diagnostic]) -> bool:
+    """Returns whether a finding with one of the codes labels the main line of a sentence."""
+    lines = {(label.span.file, label.span.line) for one in findings if one.code in codes for label in one.labels}
+    return any((label.span.file, label.span.line) in lines for label in each.labels[:1])
 
 
 def _found(find: Finder, training: MeasuredTraining) -> list[StandingOut]:

@@ -41,11 +41,16 @@ def _cause(training: MeasuredTraining, row: ParameterRow) -> tuple[str, Label | 
     assert group is not None
     writes = training.writes(row.tensor)
     made = facts.label("optimizer_made_here", group.site, f"`{group.name}` is made here")
-    if group.weight_decay and not writes:
+    decays = bool(group.weight_decay) and row.statistics is not None and row.statistics.filled > 0
+    if decays and not writes:
         return f"by weight decay ({group.weight_decay:g})", made
-    if writes and not group.weight_decay:
+    if writes and not decays:
         return f"by {as_written(facts, writes[0])}", facts.label("modified_here", writes[0].site, "changed here")
-    return (f"by weight decay ({group.weight_decay:g}) and writes" if writes else f"by `{group.name}` itself"), made
+    if writes:
+        return f"by weight decay ({group.weight_decay:g}) and writes", made
+    moments = training.training.moments.get(row.tensor, ())
+    steps = any(isinstance(m.event, Call) and m.event.within and m.kind == "update" for m in moments)
+    return (f"by `{group.name}` itself" if steps else "in a way that is not recorded"), made
 
 
 def _whole(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingOut:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 
@@ -13,14 +15,39 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds parameters with gradients that neither a step nor a write of the script changed."""
     if not training.measured.steps:
         return
+    lasting = _lasting(training)
     for module in training.modules:
-        rows = [row for row in module.rows if _is_left_out(training, row)]
+        rows = [row for row in module.rows if _is_left_out(training, row) and row.tensor in lasting]
         if rows:
             yield _sentence(training, rows)
 
 
 def _is_left_out(training: MeasuredTraining, row: ParameterRow) -> bool:
-    return row.group is None and row.requires_grad and bool(row.passes) and not training.writes(row.tensor)
+    """Returns whether a step follows a gradient of a parameter that nothing changes."""
+    if row.group is not None or not row.requires_grad or not row.passes or training.writes(row.tensor):
+        return False
+    filled = training.training.first_fill(row.tensor)
+    return filled is not None and any(step.index > filled.index for step in training.training.steps[-1:])
+
+
+def _lasting(training: MeasuredTraining) -> set[int]:
+    """Returns the parameters, and the plain tensors that get a gradient in several passes without being looked at.
+
+    Data that requires grad, as that of a gradient penalty, is usually new in each pass, or asked for its gradient.
+    """
+    names = Counter(row.name for row in training.rows)
+    looked_at = {number for backward in training.facts.backwards for number in backward.inputs}
+    looked_at |= training.training.gradient_read
+    again = {n for n, each in training.statistics.items() if each.filled > 1} - looked_at
+    return {row.tensor for row in training.rows if training.facts.tensor(row.tensor).type.endswith("Parameter")
+            or (names[row.name] == 1 and row.tensor in again)}  # fmt: skip
+
+
+def _optimizer_before(training: MeasuredTraining, rows: list[ParameterRow]) -> Call | None:
+    """Returns the call that made the last optimizer, if it ran before all of some parameters were made."""
+    made = [training.facts.creator(row.tensor) for row in rows]
+    last = next((call for call in reversed(training.facts.calls) if call.op.startswith("optim.")), None)
+    return last if last is not None and all(call is not None and call.index > last.index for call in made) else None
 
 
 def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingOut:
@@ -29,5 +56,10 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
     label = None if made is None else facts.label("leaf_made_here", made.site, "made here", made.index)
     passes = facts.label("needed_here", rows[0].passes[-1], "backward gives it a gradient")
     verb = "is" if len(rows) == 1 else "are"
-    return stands_out(f"{listed(rows)} {verb} in no optimizer, but {'gets' if len(rows) == 1 else 'get'} gradients",
-                      label, passes)  # fmt: skip
+    text = f"{listed(rows)} {verb} in no optimizer, but {'gets' if len(rows) == 1 else 'get'} gradients"
+    before = _optimizer_before(training, rows)
+    if before is None:
+        return stands_out(text, label, passes)
+    optimizer = facts.label("optimizer_made_here", before.site, "the optimizer is made here")
+    return stands_out(f"{text}: {'it is' if len(rows) == 1 else 'they are'} made after the optimizer",
+                      label, optimizer, passes)  # fmt: skip

@@ -6,7 +6,10 @@ from math import isfinite
 from typing import Any
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.changed_gradients import gradient_changes
+from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow, measured_training
+from tensorlens.analysis.training.untrained import Untrained, untrained
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Report
 from tensorlens.records.source import shown_path
@@ -16,6 +19,7 @@ def training_dict(report: Report) -> dict[str, Any]:
     """Returns the sentences about what stands out, the optimizers, and one object for each parameter."""
     training = measured_training(TraceIndex(report.trace))
     assert training is not None
+    ends = {each.row.tensor: each for each in untrained(training)}
     return {
         "steps": training.measured.steps,
         "passes": training.measured.passes,
@@ -29,7 +33,7 @@ def training_dict(report: Report) -> dict[str, Any]:
             for each in report.standing_out or ()
         ],
         "optimizers": [_group(training, place) for place in range(len(training.groups))],
-        "parameters": [_parameter(training, row) for row in training.rows],
+        "parameters": [_parameter(training, row, ends.get(row.tensor)) for row in training.rows],
     }
 
 
@@ -42,14 +46,26 @@ def _group(training: MeasuredTraining, place: int) -> dict[str, Any]:
         "line": _line(training, group.site),
         "steps": group.steps,
         "learning_rates": [_number(rate) for rate in group.rates],
+        "rate_course": [_number(rate) for rate in group.course],
         "weight_decay": _number(group.weight_decay),
         "momentum": _number(group.momentum),
         "parameters": list(group.parameters),
     }
 
 
-def _parameter(training: MeasuredTraining, row: ParameterRow) -> dict[str, Any]:
+def _end(training: MeasuredTraining, end: Untrained) -> dict[str, Any]:
+    call = end.call
+    return {
+        "kind": end.kind,
+        "op": None if call is None else call.op,
+        "line": None if call is None else _line(training, call.site),
+    }
+
+
+def _parameter(training: MeasuredTraining, row: ParameterRow, end: Untrained | None) -> dict[str, Any]:
     statistics, movement = row.statistics, row.movement
+    frozen = frozen_at(training.facts, row.tensor)
+    changes = [each for each in gradient_changes(training) if row.tensor in each.leaves]
     measured = None
     if statistics is not None:
         measured = {
@@ -57,6 +73,7 @@ def _parameter(training: MeasuredTraining, row: ParameterRow) -> dict[str, Any]:
             "filled": statistics.filled,
             "zero": statistics.zero,
             "nonfinite": statistics.nonfinite,
+            "first_nonfinite": statistics.first_nonfinite or None,
             "zeros": statistics.zeros,
             "norms": [_number(norm) for norm in statistics.norms],
         }
@@ -74,7 +91,10 @@ def _parameter(training: MeasuredTraining, row: ParameterRow) -> dict[str, Any]:
         "name": row.name,
         "requires_grad": row.requires_grad,
         "optimizer": None if row.group is None else training.groups.index(row.group),
+        "frozen_at": None if frozen is None else _line(training, frozen.site),
         "passes": [_line(training, site) for site in row.passes],
+        "changed_at": [_line(training, each.call.site) for each in changes],
+        "ends": None if end is None or not end.kind else _end(training, end),
         "gradients": measured,
         "moved": moved,
         "moved_by": list(row.causes),

@@ -8,7 +8,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.changed_gradients import gradient_changes
+from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.measured import MeasuredTraining, ModuleStatistics, ParameterRow, measured_training
+from tensorlens.analysis.training.untrained import Untrained, untrained
+from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.model import Span, Trace
 from tensorlens.records.report import Report, StandingOut
 from tensorlens.records.source import shown_path
@@ -40,7 +44,9 @@ def summary(training: MeasuredTraining) -> str:
     measured = training.measured
     optimizers = len({group.optimizer for group in training.groups})
     passes = f"{measured.passes} backward pass{'' if measured.passes == 1 else 'es'}"
-    return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}"
+    lines = _lines_of(training, sorted(change.call.site for change in gradient_changes(training)))
+    changed = f", gradients changed at line{'s' if ',' in lines else ''} {lines}" if lines else ""
+    return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}{changed}"
 
 
 def sentences(report: Report) -> Iterator[str]:
@@ -75,7 +81,7 @@ def _cells(training: MeasuredTraining, module: ModuleStatistics) -> list[str]:
         module.name,
         str(len(rows)),
         _lines_of(training, sorted({site for row in rows for site in row.passes})) or NONE,
-        _norms(module),
+        "\n".join([_norms(module), *_ends(training, rows)]),
         _zeros(rows),
         _optimizers(training, rows),
         _moved(module),
@@ -94,6 +100,22 @@ def _norms(module: ModuleStatistics) -> str:
     if not norms:
         return UNKNOWN
     return f"{norms[0]:.2g} -> {norms[-1]:.2g} {sparkline(norms)}" if len(norms) > 1 else f"{norms[0]:.2g}"
+
+
+def _ends(training: MeasuredTraining, rows: Sequence[ParameterRow]) -> list[str]:
+    """Says where the paths of the parameters end that never had a gradient: "ends at line 14: detach()"."""
+    numbers = {row.tensor for row in rows}
+    found = {_end(training, each): None for each in untrained(training) if each.row.tensor in numbers and each.kind}
+    return list(found)
+
+
+def _end(training: MeasuredTraining, each: Untrained) -> str:
+    span = None if each.call is None else training.facts.span(each.call.site)
+    if each.call is None or span is None:
+        return "no call uses it"
+    texts = {"unused": "no loss uses it", "unrecorded": "gradients off", "late": "frozen then"}
+    text = texts.get(each.kind) or ("gradients off" if each.call.mode != "grad" else op_text(each.call.op).strip("`"))
+    return f"ends at line {span.line}: {text}"
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -126,9 +148,13 @@ def _percent(share: float) -> str:
 def _optimizers(training: MeasuredTraining, rows: Sequence[ParameterRow]) -> str:
     found: dict[str, None] = {}
     for row in rows:
-        if row.group is None:
-            found[NONE if row.requires_grad else "none (frozen)"] = None
-        else:
+        if not row.requires_grad:
+            call = frozen_at(training.facts, row.tensor)
+            frozen = None if call is None else training.facts.span(call.site)
+            found["frozen" if frozen is None else f"frozen, line {frozen.line}"] = None
+        elif row.group is None:
+            found[NONE] = None
+        if row.group is not None:
             span = training.facts.span(row.group.site)
             line = "" if span is None else f", line {span.line}"
             found[f"{row.group.name}{line}{'' if row.group.steps else ', no step'}"] = None

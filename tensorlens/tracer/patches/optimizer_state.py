@@ -90,6 +90,8 @@ class OptimizerState:
             self.held.round_ends(by_step=True)
         if not _has_closure(args, kwargs):
             self._recorder.steps.begin(optimizer, self._note_step(optimizer, frame), frame)
+        elif self._recorder.statistics is not None:
+            self._recorder.statistics.expect_step(optimizer)
 
     def after_step(
         self, optimizer: torch.optim.Optimizer, args: tuple[object, ...], kwargs: Mapping[str, object]

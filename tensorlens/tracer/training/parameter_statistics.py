@@ -29,7 +29,7 @@ _ALWAYS_COUNTED, _COUNTED_EACH = 8, 8  # rounds whose zeros are counted: the fir
 
 
 @dataclass(slots=True)
-class _Series:
+class Series:
     """A series of numbers, kept as at most `MOST_NORMS` means of equally many numbers in a row."""
 
     means: list[float] = field(default_factory=list)
@@ -55,7 +55,7 @@ class MeasuredParameter:
     """One parameter. A round is a step of an optimizer that holds it or, if none does, a backward pass."""
 
     __slots__ = ("_counted", "_elements", "_norms", "_reached", "_ref", "_start", "_zeros",
-                 "filled", "nonfinite", "number", "rounds", "stepped", "zero")  # fmt: skip
+                 "filled", "first_nonfinite", "nonfinite", "number", "rounds", "stepped", "zero")  # fmt: skip
 
     def __init__(self, number: int, ref: weakref.ref[torch.Tensor]) -> None:
         self.number, self._ref = number, ref
@@ -63,8 +63,8 @@ class MeasuredParameter:
         self._restart()
 
     def _restart(self) -> None:
-        self.rounds = self.filled = self.zero = self.nonfinite = 0
-        self._norms = _Series()
+        self.rounds = self.filled = self.zero = self.nonfinite = self.first_nonfinite = 0
+        self._norms = Series()
         self._zeros, self._counted = 0, 0  # elements
         self._elements = 0
         self._start: torch.Tensor | None = None  # a copy of the values before the first round
@@ -73,13 +73,17 @@ class MeasuredParameter:
     def begin_round(self, parameter: torch.Tensor, stepped: bool) -> None:
         """Counts a round. The first step of an optimizer begins anew: the passes before it have their gradients here
         too."""
+        self.expect_round(parameter, stepped)
+        self.rounds += 1
+
+    def expect_round(self, parameter: torch.Tensor, stepped: bool) -> None:
+        """Keeps a copy of the values before the first round, which may be measured only when it has ended."""
         if stepped and not self.stepped:
             self.stepped = True
             self._restart()
-        if self.rounds == 0 and is_measurable(parameter):
+        if self.rounds == 0 and self._start is None and is_measurable(parameter):
             self._start = clone(detach(parameter))
             self._elements = numel(parameter)
-        self.rounds += 1
 
     def note(self, gradient: torch.Tensor, norm: float) -> None:
         """Adds the gradient of this round, with its L2 norm."""
@@ -94,6 +98,7 @@ class MeasuredParameter:
             self._norms.add(norm)
         else:
             self.nonfinite += 1
+            self.first_nonfinite = self.first_nonfinite or self.rounds
         if nonzero and self._reached is not True:
             self._reach(gradient, counted and nonzero == numel(gradient))
 
@@ -109,7 +114,7 @@ class MeasuredParameter:
         """Returns what was measured, as a fact without an index."""
         share = self._zeros / self._counted if self._counted else 0.0
         counts = (self.rounds, self.filled, self.zero, self.nonfinite)
-        return ParameterStatistics(0, number, self.number, *counts, share, self._norms.all())
+        return ParameterStatistics(0, number, self.number, *counts, share, self._norms.all(), self.first_nonfinite)
 
     def movement(self, number: int) -> ParameterMovement | None:
         """Compares the values with those before the first round; None if they can't be read any more."""

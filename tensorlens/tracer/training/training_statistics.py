@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
+from math import nan
 from types import FrameType
 from typing import Any
 
@@ -18,7 +19,12 @@ from tensorlens.records.training import OptimizerGroup, ParameterMovement, Param
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.training.parameter_statistics import MeasuredParameter, gradient_norms, is_measurable
+from tensorlens.tracer.training.parameter_statistics import (
+    MeasuredParameter,
+    Series,
+    gradient_norms,
+    is_measurable,
+)
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 
 MOST = 20_000  # parameters of a run that are measured
@@ -33,6 +39,8 @@ class _Group:
     rates: tuple[float, float]
     weight_decay: float
     momentum: float
+    is_shared: bool
+    course: Series = field(default_factory=Series)  # of its learning rates
 
 
 @dataclass(slots=True)
@@ -41,6 +49,7 @@ class _Optimizer:
     name: str
     groups: list[_Group]
     steps: int = 0
+    turns: tuple[int, int] = (0, 0)  # the first and the last of these, among the steps of all optimizers
 
 
 class TrainingStatistics:
@@ -62,16 +71,27 @@ class TrainingStatistics:
         with self._guard, torch._C.DisableTorchFunction():
             self._known(optimizer, self._recorder.sites.site_or_outside(frame))
 
+    def expect_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Keeps the values before a step with a closure, which computes the gradients: it is measured afterwards."""
+        with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
+            for options in optimizer.param_groups:
+                for parameter in options["params"]:
+                    measured = self._measured(parameter)
+                    if measured is not None:
+                        measured.expect_round(parameter, stepped=True)
+
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         """Measures the gradients that a step uses."""
         with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
             known = self._known(optimizer, None)
             known.steps += 1
             self._steps += 1
+            known.turns = known.turns[0] or self._steps, self._steps
             found: list[tuple[MeasuredParameter, torch.Tensor]] = []
             for group, options in zip(known.groups, optimizer.param_groups, strict=False):
-                rate, (low, high) = _number(options.get("lr")), group.rates
+                rate, (low, high) = _rate(options), group.rates
                 group.rates = (rate, rate) if known.steps == 1 else (min(low, rate), max(high, rate))
+                group.course.add(rate)
                 group.weight_decay = _number(options.get("weight_decay"))
                 found += self._round(options["params"], stepped=True)
             self._note(found)
@@ -116,23 +136,28 @@ class TrainingStatistics:
         for place, options in enumerate(optimizer.param_groups):
             numbers = tuple(map(self._recorder.tensor_ids.id_of, options["params"]))
             if place == len(known.groups):
-                rate = _number(options.get("lr"))
-                known.groups.append(
-                    _Group(site, numbers, (rate, rate), _number(options.get("weight_decay")), _momentum(options))
-                )
+                rate, decay = _rate(options), _number(options.get("weight_decay"))
+                shared = any(each is options for other in self._optimizers if other is not optimizer
+                             for each in other.param_groups)  # fmt: skip
+                known.groups.append(_Group(site, numbers, (rate, rate), decay, _momentum(options), shared))
             known.groups[place].parameters = numbers
         return known
+
+    def _measured(self, parameter: torch.Tensor) -> MeasuredParameter | None:
+        """Returns what measures a parameter; None if too many are measured already."""
+        ref, number, *_ = self._recorder.tensor_ids.entry(parameter)
+        measured = self._parameters.get(number)
+        if measured is None and len(self._parameters) < MOST:
+            measured = self._parameters[number] = MeasuredParameter(number, ref)
+        return measured
 
     def _round(self, parameters: Iterable[torch.Tensor], stepped: bool) -> list[tuple[MeasuredParameter, torch.Tensor]]:
         """Begins a round of some parameters. Returns those with a gradient, and the gradients."""
         found: list[tuple[MeasuredParameter, torch.Tensor]] = []
         for parameter in parameters:
-            ref, number, *_ = self._recorder.tensor_ids.entry(parameter)
-            measured = self._parameters.get(number)
+            measured = self._measured(parameter)
             if measured is None:
-                if len(self._parameters) >= MOST:
-                    continue
-                measured = self._parameters[number] = MeasuredParameter(number, ref)
+                continue
             measured.begin_round(parameter, stepped)
             gradient = parameter.grad
             if gradient is not None:
@@ -156,13 +181,21 @@ class TrainingStatistics:
         for optimizer in self._all:
             for place, group in enumerate(optimizer.groups):
                 what = (optimizer.number, place, optimizer.name, group.site, group.parameters, optimizer.steps)
-                rows.write_fact(OptimizerGroup, number, *what, group.rates, group.weight_decay, group.momentum)
+                more = (group.course.all(), optimizer.turns, group.is_shared)
+                rows.write_fact(OptimizerGroup, number, *what, group.rates, group.weight_decay, group.momentum, *more)
         for parameter in self._parameters.values():
             rows.write_fact(ParameterStatistics, *astuple(parameter.statistics(number))[1:])
             movement = parameter.movement(number)
             if movement is not None:
                 rows.write_fact(ParameterMovement, *astuple(movement)[1:])
         rows.write_fact(TrainingMeasured, number, self._steps, self._passes)
+
+
+def _rate(options: dict[str, Any]) -> float:
+    """Returns the learning rate of a group; NaN if it has none, or none that can be read."""
+    rate = options.get("lr")
+    is_known = is_measurable(rate) if isinstance(rate, torch.Tensor) else isinstance(rate, int | float)
+    return _number(rate) if is_known else nan
 
 
 def _number(value: object) -> float:

@@ -1,0 +1,79 @@
+"""Finds the parameters that never had a gradient, and where the path of each to a loss ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.parameters_without_gradient import PathEnd, path_ends, unused_path_ends
+from tensorlens.analysis.training.run_summary import had_gradient, is_complete
+from tensorlens.analysis.training.timeline import DATA_SET, GRAD_READ, GRAD_SET
+from tensorlens.records.model import Call, Gap
+
+_NO_USE = frozenset((GRAD_READ, GRAD_SET, DATA_SET, "Tensor.data.__get__", "Tensor.requires_grad_",
+                     "Tensor.requires_grad.__set__", "nn.Parameter"))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Untrained:
+    """A parameter that requires grad and never had a gradient.
+
+    `kind` is that of the `PathEnd`, "unrecorded": the script used it only where gradients are off, "never": no recorded
+    call uses it, or "": the trace does not establish why.
+    """
+
+    row: ParameterRow
+    kind: Literal["cut", "late", "swallowed", "unused", "unrecorded", "never", ""]
+    call: Call | None  # at which the path ends
+    end: PathEnd | None = None
+
+
+@lru_cache(maxsize=1)
+def untrained(training: MeasuredTraining) -> tuple[Untrained, ...]:
+    """Finds these parameters; none if the run had no backward pass, ended with an error or is not recorded as a
+    whole."""
+    facts, timeline = training.facts, training.training
+    passes = [each for each in facts.backwards if not each.failed and each.op != "autograd.grad"]
+    hidden = timeline.is_hidden or facts.trace.inspection.switches
+    if not passes or hidden or facts.trace.script.failure is not None:
+        return ()
+    asked = {number for each in facts.backwards for number in each.inputs}
+    known = asked | had_gradient(timeline)
+    rows = {row.tensor: row for row in training.rows if _has_none(row) and row.tensor not in known}
+    rows = {number: row for number, row in rows.items() if not training.writes(number, passes[0].index)}
+    ends = {end.number: end for end in path_ends(timeline, set(rows))}
+    complete = is_complete(facts.trace) and not any(isinstance(event, Gap) for event in facts.events)
+    if complete:
+        ends |= {end.number: end for end in unused_path_ends(timeline, set(rows) - set(ends))}
+    uses = _uses(training, set(rows) - set(ends)) if complete else {}
+    return tuple(_of(row, ends.get(number), uses.get(number)) for number, row in rows.items())
+
+
+def _has_none(row: ParameterRow) -> bool:
+    filled = row.statistics.filled if row.statistics is not None else 0
+    return row.requires_grad and not filled and not row.passes
+
+
+def _of(row: ParameterRow, end: PathEnd | None, uses: list[Call] | None) -> Untrained:
+    if end is not None:
+        return Untrained(row, end.kind, end.cut.call, end)
+    if uses is None:
+        return Untrained(row, "", None)
+    if not uses:
+        return Untrained(row, "never", None)
+    is_off = all(call.mode != "grad" for call in uses)
+    return Untrained(row, "unrecorded" if is_off else "", uses[0] if is_off else None)
+
+
+def _uses(training: MeasuredTraining, numbers: set[int]) -> dict[int, list[Call]]:
+    """Returns the calls that use each of some tensors, other than those that make, set or look at it."""
+    uses: dict[int, list[Call]] = {number: [] for number in numbers}
+    for call in training.facts.calls:
+        if call.op in _NO_USE or call.op.startswith("optim.") or call.within:
+            continue
+        written = {write.tensor for write in call.writes}
+        for number in ({access.tensor for access in call.inputs} & numbers) - written:
+            uses[number].append(call)
+    return uses

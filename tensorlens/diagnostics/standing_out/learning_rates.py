@@ -1,0 +1,88 @@
+"""Names learning rates of zero, those that shrink or grow a thousandfold, and parameters that stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.records.eager import COARSEST, EPSILON
+from tensorlens.records.report import Label, StandingOut
+from tensorlens.records.training import OptimizerGroup
+
+_SMALL = 1 / 1000  # of the highest rate
+_NOISE = 1e-4  # of the highest norm of a gradient
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    for group in training.groups:
+        low, high = group.rates
+        if not group.steps or group.is_shared or not (isfinite(low) and isfinite(high)):
+            continue
+        if low == high == 0:
+            steps = "its only step" if group.steps == 1 else f"each of its {group.steps} steps"
+            yield stands_out(f"the learning rate of {_whose(training, group)} is 0 at {steps}", _made(training, group))
+        elif way := _way(group):
+            yield stands_out(f"the learning rate of {_whose(training, group)} {way}", _made(training, group))
+    yield from _unmoved(training)
+
+
+def _way(group: OptimizerGroup) -> str:
+    """Says how a learning rate changes that is below a thousandth of its highest for most of the run.
+
+    A warm-up and a decay to zero are that small in a few steps only.
+    """
+    course = group.course
+    small = sum(rate < _SMALL * max(course) for rate in course)
+    if 2 * small <= len(course) or group.rates[0] < 0:
+        return ""
+    about = "" if len(course) == group.steps else "about "  # a rate of the course is the mean of several steps
+    way = f"from {about}{course[0]:g} to {about}{course[-1]:g} in {group.steps} steps"
+    if list(course) == sorted(course):
+        return f"grows {way}"
+    return f"falls {way}" if list(course) == sorted(course, reverse=True) else ""
+
+
+def _whose(training: MeasuredTraining, group: OptimizerGroup) -> str:
+    """Names an optimizer, or the parameters of a group if it has several."""
+    if sum(each.optimizer == group.optimizer for each in training.groups) == 1:
+        return f"`{group.name}`"
+    rows = [row for number in group.parameters if (row := training.row(number)) is not None]
+    return f"the group of {listed(rows)}" if rows else f"a group of `{group.name}`"
+
+
+def _made(training: MeasuredTraining, group: OptimizerGroup) -> Label | None:
+    return training.facts.label("optimizer_made_here", group.site, "made here")
+
+
+def _unmoved(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds parameters with the same values as before the first step, although each step had a gradient for them."""
+    groups: dict[tuple[int, int, str], list[ParameterRow]] = {}
+    highest = max((norm for each in training.statistics.values() for norm in each.norms), default=0.0)
+    for row in training.rows:
+        group, statistics = row.group, row.statistics
+        if group is None or statistics is None or row.movement is None or group.rates[1] <= 0:
+            continue
+        has_moved = row.has_moved or training.writes(row.tensor) or not isfinite(row.movement.size)
+        if not group.steps or has_moved or statistics.filled == statistics.zero or statistics.nonfinite:
+            continue
+        dtype = training.facts.tensor(row.tensor).dtype
+        if max(statistics.norms) <= max(EPSILON.get(dtype, COARSEST) * row.movement.size, _NOISE * highest):
+            continue  # rounding, as in a bias before a normalisation
+        groups.setdefault((group.optimizer, group.group, dtype), []).append(row)
+    for (_, _, dtype), rows in groups.items():
+        group = rows[0].group
+        assert group is not None
+        verb = "is" if len(rows) == 1 else "are"
+        rate = (
+            f", with a learning rate of at most {group.rates[1]:g}"
+            if isfinite(group.rates[1])
+            else ", with no learning rate"
+        )
+        steps = "the only step" if group.steps == 1 else f"{group.steps} steps"
+        norm = max(norm for row in rows if row.statistics is not None for norm in row.statistics.norms)
+        text = f"{listed(rows)} ({dtype}) {verb} the same after {steps} of `{group.name}` as before{rate}"
+        passes = training.facts.label("needed_here", rows[0].passes[-1] if rows[0].passes else None,
+                                      "backward gives a gradient")  # fmt: skip
+        yield stands_out(f"{text} and gradients with a norm of up to {norm:.2g}", _made(training, group), passes)

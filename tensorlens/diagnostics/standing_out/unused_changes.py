@@ -1,0 +1,30 @@
+"""Names lines that change gradients in vain: after the step that used them, or before backward has filled them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.changed_gradients import gradient_changes, idle_clips
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    lines: set[object] = set()
+    for change in gradient_changes(training):
+        span = facts.span(change.call.site)
+        line = change.call.site if span is None else (span.file, span.line)
+        if change.is_late and line not in lines:
+            lines.add(line)
+            code = as_written(facts, change.call)
+            text = f"{code} writes to gradients only after the step that used them, and no other step uses them"
+            yield stands_out(text, facts.label("modified_here", change.call.site, "changed here", change.call.index))
+    for call, are_zeros in idle_clips(training):
+        what = "only gradients of zeros" if are_zeros else "no gradient"
+        label = facts.label("observed_here", call.site, "clipped here", call.index)
+        first = next((each for each in facts.backwards if each.index > call.index and not each.failed), None)
+        filled = None if first is None else facts.label("needed_here", first.site, "backward fills them later")
+        yield stands_out(f"{as_written(facts, call)} finds {what} each time that it runs", label, filled)

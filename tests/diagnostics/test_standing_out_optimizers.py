@@ -1,0 +1,240 @@
+"""Checks the sentences about idle optimizers, early steps, frozen groups, learning rates and shared parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, report_of, sentences
+
+MODEL = "model = nn.Linear(4, 1)\nf = lambda x: model(x).square().mean()\n"
+TWO = "body, head = nn.Linear(4, 4), nn.Linear(4, 1)\nf = lambda x: head(body(x)).square().mean()\n"
+SGD = "opt = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+LOOP = """
+for step in range(3):
+    opt.zero_grad()
+    loss = f(torch.randn(8, 4))
+    loss.backward()
+    opt.step()
+"""
+SHORT = LOOP.replace("range(3)", "range(2)")
+SCHEDULED = """
+for step in range({}):
+    opt.zero_grad()
+    f(torch.randn(8, 4)).backward()
+    opt.step()
+    schedule.step()
+"""
+
+IDLE = {
+    "of another layer": (
+        TWO
+        + "opt = torch.optim.SGD(head.parameters(), lr=0.1)\nlater = torch.optim.Adam(body.parameters())  #!\n"
+        + SHORT,
+        "`Adam` makes no step, and holds 2 parameters",
+    ),
+    "of one parameter": (
+        TWO
+        + "opt = torch.optim.SGD(head.parameters(), lr=0.1)\nrest = torch.optim.SGD([body.weight], lr=0.1)  #!\n"
+        + SHORT,
+        "`SGD` makes no step, and holds 1 parameter",
+    ),
+    "the only one": (
+        MODEL + "opt = torch.optim.AdamW(model.parameters())  #!\nf(torch.randn(8, 4)).backward()\n",
+        "`AdamW` makes no step, and holds 2 parameters",
+    ),
+    "in a class": (
+        TWO
+        + "class Trainer:\n    def __init__(self):\n        self.heads = torch.optim.SGD(head.parameters(), lr=0.1)\n"
+        "        self.bodies = torch.optim.RMSprop(body.parameters())  #!\nopt = Trainer().heads\n" + SHORT,
+        "`RMSprop` makes no step, and holds 2 parameters",
+    ),
+}
+EARLY = {
+    "step first": (
+        MODEL
+        + SGD
+        + "for step in range(3):\n    opt.step()  #!\n    opt.zero_grad()\n    f(torch.randn(8, 4)).backward()\n",
+        "the first step of `SGD` runs before any backward pass, and finds no gradient",
+    ),
+    "in a function": (
+        MODEL + SGD + "def update():\n    opt.step()  #!\n    opt.zero_grad()\n"
+        "for step in range(3):\n    loss = f(torch.randn(8, 4))\n    update()\n    loss.backward()\n",
+        "the first step of `SGD` runs before any backward pass",
+    ),
+    "to please a scheduler": (
+        MODEL + "opt = torch.optim.Adam(model.parameters())\nopt.step()  #!\n" + LOOP,
+        "the first step of `Adam` runs before any backward pass",
+    ),
+    "with two groups": (
+        TWO + "opt = torch.optim.SGD([{'params': head.parameters()}, {'params': body.parameters()}], lr=0.1)\n"
+        "for step in range(3):\n    opt.step()  #!\n    f(torch.randn(8, 4)).backward()\n"
+        "    opt.zero_grad(set_to_none=False)\n",
+        "the first step of `SGD` runs before any backward pass",
+    ),
+}
+FROZEN = {
+    "one group": (
+        TWO + "body.requires_grad_(False)  #!\nopt = torch.optim.SGD([{'params': body.parameters(), 'lr': 0.01},"
+        " {'params': head.parameters()}], lr=0.1)\n" + LOOP,
+        "each of the 2 parameters of a group of `SGD` is frozen, and never has a gradient",
+    ),
+    "one parameter": (
+        TWO + "body.weight.requires_grad = False  #!\nopt = torch.optim.SGD([{'params': [body.weight], 'lr': 0.01},"
+        " {'params': head.parameters()}], lr=0.1)\n" + LOOP,
+        "the only parameter of a group of `SGD` is frozen, and never has a gradient",
+    ),
+    "a whole optimizer": (
+        TWO + "for p in body.parameters():\n    p.requires_grad = False  #!\n"
+        "opt = torch.optim.SGD(head.parameters(), lr=0.1)\nother = torch.optim.Adam(body.parameters())\n"
+        + LOOP
+        + "    other.step()\n",
+        "each of the 2 parameters of `Adam` is frozen, and never has a gradient",
+    ),
+    "after the optimizer was made": (
+        TWO + "opt = torch.optim.SGD([{'params': body.parameters()}, {'params': head.parameters()}], lr=0.1)\n"
+        "body.requires_grad_(False)  #!\n" + LOOP,
+        "each of the 2 parameters of a group of `SGD` is frozen",
+    ),
+}
+RATES = {
+    "zero": (
+        MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0)  #!\n" + LOOP,
+        "the learning rate of `SGD` is 0 at each of its 3 steps",
+    ),
+    "zero for a group": (
+        TWO + "opt = torch.optim.Adam([{'params': body.parameters(), 'lr': 0.0},"
+        " {'params': head.parameters()}])  #!\n" + LOOP,
+        "the learning rate of the group of `body.weight` and `body.bias` is 0 at each of its 3 steps",
+    ),
+    "a schedule of zeros": (
+        MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)  #!\n"
+        "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda step: step // 100)\n" + SCHEDULED.format(4),
+        "the learning rate of `SGD` is 0 at each of its 4 steps",
+    ),
+    "a schedule by epochs in each step": (
+        MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)  #!\n"
+        "schedule = torch.optim.lr_scheduler.ExponentialLR(opt, 0.1)\n" + SCHEDULED.format(12),
+        "the learning rate of `SGD` falls from 0.1 to 1e-12 in 12 steps",
+    ),
+    "many steps": (
+        MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)  #!\n"
+        "schedule = torch.optim.lr_scheduler.StepLR(opt, 1, 0.5)\n" + SCHEDULED.format(64),
+        "the learning rate of `SGD` falls from about 0.0",
+    ),
+    "a rate that grows": (
+        MODEL + "opt = torch.optim.SGD(model.parameters(), lr=1e-8)  #!\n"
+        "schedule = torch.optim.lr_scheduler.ExponentialLR(opt, 10.0)\n" + SCHEDULED.format(9),
+        "the learning rate of `SGD` grows from 1e-08 to 1 in 9 steps",
+    ),
+    "too small for half precision": (
+        "w = nn.Parameter(torch.ones(4, dtype=torch.bfloat16))\nf = lambda x: (x.bfloat16() @ w).square().mean()\n"
+        "opt = torch.optim.SGD([w], lr=1e-4)  #!\n" + LOOP,
+        "`w` (bfloat16) is the same after 3 steps of `SGD` as before, with a learning rate of at most 0.0001",
+    ),
+    "too small for single precision": (
+        MODEL + "opt = torch.optim.SGD(model.parameters(), lr=1e-12)  #!\n" + LOOP,
+        "`model.weight` and `model.bias` (float32) are the same after 3 steps of `SGD` as before",
+    ),
+    "too small for large weights": (
+        "w = nn.Parameter(torch.full((4,), 4e5))\nf = lambda x: (x @ (w * 1e-6)).square().mean() + 10 * w.mean()\n"
+        "opt = torch.optim.Adam([w], lr=1e-4)  #!\n" + LOOP,
+        "`w` (float32) is the same after 3 steps of `Adam` as before",
+    ),
+}
+TWICE = {
+    "two kinds": (
+        TWO + "opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)\n"
+        "other = torch.optim.Adam(head.parameters())  #!\n" + LOOP + "    other.step()\n",
+        "`head.weight` and `head.bias` are in `SGD` and `Adam`, and both step",
+    ),
+    "one kind": (
+        MODEL + SGD + "other = torch.optim.SGD(model.parameters(), lr=0.1)  #!\n" + LOOP + "    other.step()\n",
+        "`model.weight` and `model.bias` are in two `SGD` optimizers, and both step",
+    ),
+    "one parameter": (
+        MODEL + SGD + "other = torch.optim.Adam([model.bias])  #!\n" + LOOP + "    other.step()\n",
+        "`model.bias` is in `SGD` and `Adam`, and both step",
+    ),
+    "several groups": (
+        TWO + "opt = torch.optim.SGD([{'params': body.parameters()}, {'params': head.parameters()}], lr=0.1)\n"
+        "other = torch.optim.Adam([*head.parameters(), *body.parameters()])  #!\n" + LOOP + "    other.step()\n",
+        "`body.weight`, `body.bias`, `head.weight` and 1 more are in `SGD` and `Adam`, and both step",
+    ),
+}
+WRONG = {f"{kind}: {name}": case for kind, cases in (("idle", IDLE), ("early", EARLY), ("frozen", FROZEN),
+         ("rate", RATES), ("twice", TWICE)) for name, case in cases.items()}  # fmt: skip
+
+WRAPPER = """
+class Wrapper(torch.optim.Optimizer):
+    def __init__(self, params, lr):
+        super().__init__(params, {"lr": lr})
+        self.inner = torch.optim.SGD(self.param_groups, lr=lr)
+        self.param_groups = self.inner.param_groups
+    def step(self, closure=None):
+        self.inner.step()
+opt = Wrapper(model.parameters(), 0.1)
+"""
+RIGHT = {
+    "usual": MODEL + SGD + LOOP,
+    "two networks in turn": TWO + "opt = torch.optim.SGD(body.parameters(), lr=0.1)\n"
+    "other = torch.optim.Adam(head.parameters())\n" + LOOP + "    other.step()\n",
+    "a wrapper": MODEL + WRAPPER + LOOP,
+    "a wrapper whose own step never runs": MODEL + WRAPPER.replace("opt = ", "outer = ") + "opt = outer.inner\n" + LOOP,
+    "one optimizer after the other": MODEL + SGD + LOOP + "opt = torch.optim.Adam(model.parameters())\n" + LOOP,
+    "made again before the first step": MODEL + SGD + "opt = torch.optim.Adam(model.parameters())\n" + LOOP,
+    "no training": MODEL + SGD + "with torch.no_grad():\n    f(torch.randn(8, 4))\n",
+    "gradient accumulation": MODEL + SGD + "for i in range(6):\n    f(torch.randn(8, 4)).backward()\n"
+    "    if i % 2:\n        opt.step()\n        opt.zero_grad()\n",
+    "a closure": MODEL + "opt = torch.optim.LBFGS(model.parameters())\nx = torch.randn(8, 4)\n"
+    "def closure():\n    opt.zero_grad()\n    loss = f(x)\n    loss.backward()\n    return loss\n"
+    "for i in range(2):\n    opt.step(closure)\n",
+    "no gradient at the first step, after another pass": "a, b = nn.Linear(4, 1), nn.Linear(4, 1)\n"
+    "opt = torch.optim.SGD(a.parameters(), lr=0.1)\nother = torch.optim.SGD(b.parameters(), lr=0.1)\n"
+    "for i in range(4):\n    (b if i % 2 else a)(torch.randn(8, 4)).square().mean().backward()\n"
+    "    opt.step()\n    other.step()\n    opt.zero_grad()\n    other.zero_grad()\n",
+    "a group that nothing uses": TWO + "spare = nn.Linear(4, 4)\n"
+    "opt = torch.optim.SGD([{'params': spare.parameters()}, {'params': [*body.parameters(), *head.parameters()]}])\n"
+    + LOOP,
+    "frozen layers in the only group": TWO + "body.requires_grad_(False)\n"
+    "opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1, weight_decay=0.1)\n" + LOOP,
+    "unfrozen later": TWO + "body.requires_grad_(False)\n"
+    "opt = torch.optim.SGD([{'params': body.parameters()}, {'params': head.parameters()}], lr=0.1)\n"
+    "for i in range(4):\n    body.requires_grad_(i > 1)\n    opt.zero_grad()\n    f(torch.randn(8, 4)).backward()\n"
+    "    opt.step()\n",
+    "a cosine to zero": MODEL + SGD + "schedule = torch.optim.lr_scheduler.CosineAnnealingLR(opt, 40)\n"
+    + SCHEDULED.format(40),
+    "one cycle": MODEL + SGD + "schedule = torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=50)\n"
+    + SCHEDULED.format(50),
+    "a warm-up from zero": MODEL + SGD + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: i / 50)\n"
+    + SCHEDULED.format(50),
+    "steps down": MODEL + SGD + "schedule = torch.optim.lr_scheduler.StepLR(opt, 10, 0.1)\n" + SCHEDULED.format(40),
+    "no learning rate": MODEL + "class Sign(torch.optim.Optimizer):\n    def __init__(self, params):\n"
+    "        super().__init__(params, {})\n    @torch.no_grad()\n    def step(self):\n"
+    "        for p in self.param_groups[0]['params']:\n            p.sub_(0.01 * p.grad.sign())\n"
+    "opt = Sign(model.parameters())\n" + LOOP,
+    "a rate in a tensor": MODEL + "opt = torch.optim.SGD(model.parameters(), lr=torch.tensor(0.1))\n" + LOOP,
+    "a bias before a normalisation": "net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))\n"
+    "opt = torch.optim.SGD(net.parameters(), lr=0.01)\nf = lambda x: net(x).square().mean()\n" + LOOP,
+    "weights put back": MODEL + SGD + "import copy\nbest = copy.deepcopy(model.state_dict())\n" + LOOP
+    + "model.load_state_dict(best)\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_unusual_optimizer_is_named(tmp_path: Path, name: str) -> None:
+    body, text = WRONG[name]
+    found = [each for each in sentences(tmp_path, body) if text in each.text]
+    assert len(found) == 1
+    assert found[0].labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_usual_optimizer_is_not_named(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name])] == []
+
+
+def test_an_optimizer_that_a_finding_names_is_not_named_again(tmp_path: Path) -> None:
+    report = report_of(tmp_path, MODEL + SGD + LOOP.replace("opt.step()", "pass"))
+    assert [each.code for each in report.diagnostics] == ["optimizer-step-not-called"]
+    assert report.standing_out == ()

@@ -1,0 +1,185 @@
+"""Checks the sentences about parameters that no gradient ever reached, and where their paths end."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, report_of, sentences
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import measured_training
+from tensorlens.analysis.training.untrained import untrained
+from tensorlens.render.report.training_section import training_cells
+
+LOOP = """
+for step in range(3):
+    opt.zero_grad()
+    loss = f(torch.randn(8, 4))
+    loss.backward()
+    opt.step()
+"""
+TWO = """
+enc, head = nn.Linear(4, 4), nn.Linear(4, 1)
+"""
+BASE = "base = nn.Parameter(torch.ones(4, 1))\n"
+BOTH = "opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)\n"
+HEAD_ONLY = "opt = torch.optim.SGD(head.parameters(), lr=0.1)\n"
+
+WRONG = {
+    "an optimizer that never steps": (
+        TWO + HEAD_ONLY + "other = torch.optim.Adam(enc.parameters())\n"
+        "def f(x):\n    return head(enc(x).detach()).square().mean()  #!\n",
+        "`enc.weight` and `enc.bias`: `enc(x).detach()` stopped the gradient",
+    ),
+    "item": (
+        TWO + HEAD_ONLY + "def f(x):\n    return (head(x) * enc(x).mean().item()).square().mean()  #!\n",
+        "`enc(x).mean().item()` is a plain number; no optimizer holds them",
+    ),
+    "a list": (
+        TWO + HEAD_ONLY + "def f(x):\n    values = enc(x).tolist()  #!\n    return head(torch.tensor(values)).mean()\n",
+        "`enc(x).tolist()` is a plain list; no optimizer holds them",
+    ),
+    "float": (
+        "scale = nn.Parameter(torch.tensor(2.0))\nhead = nn.Linear(4, 1)\n" + HEAD_ONLY
+        + "def f(x):\n    factor = float(scale)  #!\n    return (head(x) * factor).square().mean()\n",
+        "`scale`: `float(scale)` is a plain number; no optimizer holds it",
+    ),
+    "a new parameter": (
+        BASE + "weight = nn.Parameter(base * 2)  #!\n"
+        "opt = torch.optim.SGD([weight], lr=0.1)\nf = lambda x: (x @ weight).square().mean()\n",
+        "`base`: `nn.Parameter(base * 2)` is a new leaf; no optimizer holds it",
+    ),
+    "used only under no_grad": (
+        TWO + BOTH + "def f(x):\n    with torch.no_grad():\n        enc(x).mean()  #!\n"
+        + "    return head(x).square().mean()\n",
+        "the script uses them only where gradients are off",
+    ),
+}  # fmt: skip
+
+RIGHT = {
+    "a linear probe": TWO + HEAD_ONLY + "def f(x):\n    return head(enc(x).detach()).square().mean()\n",
+    "a teacher": TWO + HEAD_ONLY
+    + "def f(x):\n    with torch.no_grad():\n        y = enc(x)\n    return (head(x) - y).square().mean()\n",
+    "a teacher's labels": TWO + HEAD_ONLY
+    + "def f(x):\n    return (head(x)[:, 0] - enc(x).argmax(1)).square().mean()\n",
+    "a frozen layer": TWO + "enc.requires_grad_(False)\n" + HEAD_ONLY
+    + "def f(x):\n    return head(enc(x)).square().mean()\n",
+    "a target that follows": "target, head = nn.Linear(4, 1), nn.Linear(4, 1)\n" + HEAD_ONLY
+    + "def f(x):\n    target.load_state_dict(head.state_dict())\n"
+    "    with torch.no_grad():\n        y = target(x) + 1\n    return (head(x) - y).square().mean()\n",
+    "a target whose numbers are used": "target, head = nn.Linear(4, 1), nn.Linear(4, 1)\n" + HEAD_ONLY
+    + "def f(x):\n    for slow, fast in zip(target.parameters(), head.parameters()):\n"
+    "        slow.data.mul_(0.9).add_(0.1 * fast.data)\n"
+    "    return (head(x) - target(x).mean().item() - 1).square().mean()\n",
+    "autograd.grad": TWO + HEAD_ONLY
+    + "def f(x):\n    grads = torch.autograd.grad(enc(x).sum(), enc.parameters())\n"
+    + "    return head(x).square().mean()\n",
+    "a metric": TWO + BOTH
+    + "def f(x):\n    loss = head(enc(x)).square().mean()\n    print(enc(x).mean().item())\n    return loss\n",
+    "a straight-through estimator": TWO + BOTH
+    + "def f(x):\n    h = enc(x)\n    return head(h + (h.round() - h).detach()).square().mean()\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_line_at_which_the_path_ends_is_named(tmp_path: Path, name: str) -> None:
+    body, text = WRONG[name]
+    found = [each for each in sentences(tmp_path, body + LOOP) if each.text.startswith("no gradient ever reached")]
+    (each,) = found
+    assert text in each.text
+    assert each.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_kept_from_gradients_on_purpose_is_not_named(tmp_path: Path, name: str) -> None:
+    assert sentences(tmp_path, RIGHT[name] + LOOP) == ()
+
+
+@pytest.mark.parametrize(
+    "forward",
+    ["return head(enc(x).detach()).square().mean()", "return head(x).mean()", "enc(x); return head(x).square().mean()"],
+)
+def test_a_finding_is_not_said_again(tmp_path: Path, forward: str) -> None:
+    body = f"{TWO}{BOTH}def f(x):\n    {forward}\n{LOOP}"
+    report = report_of(tmp_path, body)
+    assert [each.code for each in report.diagnostics] == ["branch-detached"]
+    assert report.standing_out == ()
+
+
+def test_a_custom_function_that_a_finding_names_is_not_named_again(tmp_path: Path) -> None:
+    body = """
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, s):
+            return x * s
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient, None
+    head, s = nn.Linear(4, 1), nn.Parameter(torch.ones(1))
+    opt = torch.optim.SGD([*head.parameters(), s], lr=0.1)
+    for step in range(3):
+        opt.zero_grad()
+        Scale.apply(head(torch.randn(8, 4)), s).square().mean().backward()
+        opt.step()
+    """
+    report = report_of(tmp_path, body)
+    assert [each.code for each in report.diagnostics] == ["custom-function-none-gradient"]
+    assert report.standing_out == ()
+
+
+def test_a_parameter_that_was_replaced_is_not_named_again(tmp_path: Path) -> None:
+    body = """
+    head = nn.Linear(4, 1)
+    opt = torch.optim.SGD(head.parameters(), lr=0.1)
+    new = torch.empty(2, 4)
+    with torch.no_grad():
+        new[:1] = head.weight
+        new[1:] = head.weight
+    head.weight = nn.Parameter(new)
+    f = lambda x: head(x).square().mean()
+    """
+    report = report_of(tmp_path, textwrap.dedent(body) + LOOP)
+    assert [each.code for each in report.diagnostics] == ["optimizer-holds-replaced-parameter"]
+    assert report.standing_out == ()
+
+
+@pytest.mark.parametrize(
+    ("forward", "kind", "shown"),
+    [
+        ("return head(enc(x).detach()).mean()", "cut", "ends at line 7: detach()"),
+        ("return head(x).mean()", "never", "no call uses it"),
+        ("enc(x); return head(x).mean()", "unused", "ends at line 7: no loss uses it"),
+        ("torch.no_grad()(enc)(x); return head(x).mean()", "unrecorded", "ends at line 7: gradients off"),
+    ],
+)
+@pytest.mark.parametrize("held", [BOTH, HEAD_ONLY])
+def test_the_table_shows_every_end(tmp_path: Path, forward: str, kind: str, shown: str, held: str) -> None:
+    report = report_of(tmp_path, f"{TWO}{held}def f(x):\n    {forward}\n{LOOP}")
+    training = measured_training(TraceIndex(report.trace))
+    assert training is not None
+    assert {(each.row.name, each.kind) for each in untrained(training)} == {("enc.weight", kind), ("enc.bias", kind)}
+    cells = {row[0]: row[3] for row in training_cells(training, False)}
+    assert cells["enc"].split("\n") == ["none", shown]
+
+
+def test_two_parameters_end_at_different_calls(tmp_path: Path) -> None:
+    body = "a, b, head = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 1)\n" + HEAD_ONLY
+    body += "def f(x):\n    b(x)\n    return head(a(x).detach()).mean()\n" + LOOP
+    training = measured_training(TraceIndex(report_of(tmp_path, body).trace))
+    assert training is not None
+    kinds = {each.row.name: each.kind for each in untrained(training)}
+    assert kinds == {"a.weight": "cut", "a.bias": "cut", "b.weight": "unused", "b.bias": "unused"}
+
+
+def test_a_gradient_that_was_asked_for_is_one(tmp_path: Path) -> None:
+    training = measured_training(TraceIndex(report_of(tmp_path, RIGHT["autograd.grad"] + LOOP).trace))
+    assert training is not None
+    assert untrained(training) == ()
+
+
+def test_an_error_that_the_script_catches_hides_no_path(tmp_path: Path) -> None:
+    body = f"{TWO}{HEAD_ONLY}def f(x):\n    return head(x * enc(x).mean().item()).mean()\n{LOOP}"
+    caught = body + "try:\n    torch.ones(2).sum().backward()\nexcept RuntimeError:\n    pass\n"
+    assert [each.text[:20] for each in sentences(tmp_path, caught)] == ["no gradient ever rea"]
