@@ -1,0 +1,69 @@
+"""Cuts a trace off after the last run of a line."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, replace
+
+from tensorlens.analysis.caller_lines import caller_lines
+from tensorlens.records.answer import SourceLine
+from tensorlens.records.model import Backward, Call, End, Span, Trace
+from tensorlens.records.observations import Observations
+from tensorlens.records.source import shown_path
+
+_OF_RUN = ("overwrites", "sighted", "reached", "chosen", "switches", "threads")  # facts that others refer to, names
+
+
+def is_main(trace: Trace, file: str) -> bool:
+    """Returns whether a file is the script itself."""
+    path = trace.script.path
+    return file == path or shown_path(file, trace.script.folder) == os.path.basename(path)
+
+
+def shown_line(trace: Trace, span: Span) -> SourceLine:
+    """Returns the line of a span, with its file as reports name it."""
+    return SourceLine(shown_path(span.file, trace.script.folder), span.line)
+
+
+def last_event_of(trace: Trace, file: str, line: int) -> int | None:
+    """Returns the index of the last event that a line is known to have caused; None if there is none.
+
+    `file` is a path, or the end of one; "" means the script.
+    """
+    fits = [name for name in trace.sources if (is_main(trace, name) if not file else _fits(trace, name, file))]
+    sites = {site.id for site in trace.sites if site.span.file in fits and _covers(site.span, line)}
+    direct = next((event.index for event in reversed(trace.events) if event.site in sites), None)
+    lines = caller_lines(trace)
+    for event in reversed(trace.events):
+        if direct is not None and event.index <= direct:
+            break
+        if isinstance(event, Call | Backward):
+            span = lines.line(event)
+            if span is not None and span.file in fits and _covers(span, line):
+                return event.index
+    return direct
+
+
+def _fits(trace: Trace, name: str, file: str) -> bool:
+    shown = shown_path(name, trace.script.folder)
+    return file in (name, shown) or shown.endswith("/" + file.removeprefix("./"))
+
+
+def _covers(span: Span, line: int) -> bool:
+    return span.line <= line <= span.end_line
+
+
+def run_up_to(trace: Trace, index: int) -> Trace:
+    """Returns the trace as if the run had ended after an event. The names are those of the whole run."""
+    tables = {
+        each.name: tuple(fact for fact in getattr(trace.inspection, each.name) if fact.index <= index)
+        for each in fields(Observations)
+        if each.name not in _OF_RUN
+    }
+    return replace(
+        trace,
+        events=trace.events[: trace.position(index) + 1],
+        failures=tuple(each if each.index <= index else replace(each, kind="", saved=()) for each in trace.failures),
+        end=End((), trace.end.bindings),
+        inspection=replace(trace.inspection, **tables),
+    )
