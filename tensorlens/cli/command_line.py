@@ -13,7 +13,8 @@ import typer
 from tensorlens.cli import commands, guide
 from tensorlens.cli.fast_typer import Command, Group
 from tensorlens.cli.output import Output
-from tensorlens.cli.report_options import OPTIONS
+from tensorlens.cli.report_options import OPTIONS, WHY_OPTIONS
+from tensorlens.cli.trailing_options import TrailingOptions
 from tensorlens.errors import UsageError
 from tensorlens.lessons.course.course_options import CourseOptions
 
@@ -37,8 +38,8 @@ def _grouped(group: str, *flags: str, **more: Any) -> Any:
 
 
 def _option(name: str, group: str = _REPORT, **more: Any) -> Any:
-    """Makes a typer option from the entry `name` of `OPTIONS`."""
-    option = OPTIONS[name]
+    """Makes a typer option from the entry `name` of `OPTIONS` or `WHY_OPTIONS`."""
+    option = (OPTIONS | WHY_OPTIONS)[name]
     more = {"metavar": option.metavar or None, "min": option.minimum, **more}
     return _grouped(group, *option.flags, help=option.help, **more)
 
@@ -110,6 +111,38 @@ def explain(
     shown = Output(format, output, width, story or everything, tensors or everything)
     settings = commands.RunSettings(timeout, reference, attempt, fix, write, every, steps, training)
     raise typer.Exit(commands.explain(module, arguments, shown, settings))
+
+
+@app.command(cls=Command, rich_help_panel=_YOUR_CODE, context_settings=_PASS_THROUGH)
+def why(
+    name: Annotated[
+        str, typer.Argument(help="A tensor as the script writes it: model.fc.weight, x.grad, batch[0].", metavar="NAME")
+    ] = "",
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A script and its arguments, or a file that `explain SCRIPT -o TRACE.json` wrote.",
+            metavar="SCRIPT|TRACE.json",
+        ),
+    ] = None,
+    module: Annotated[
+        str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as `python -m` does.")
+    ] = None,
+    at: Annotated[str, _option("at", show_default=False)] = "",
+    writes: Annotated[bool, _option("writes")] = False,
+    format: Format = None,
+    output: To = None,
+    width: Width = None,
+    timeout: Timeout = None,
+) -> None:
+    """Answer one question: why is the tensor NAME, or its gradient, as it is?
+
+    A script is run as `explain --training` does. The name of a module lists its tensors.
+    """
+    from tensorlens.cli import question
+
+    given = TrailingOptions(format=format, output=output, width=width, timeout=timeout, at=at, writes=writes)
+    raise typer.Exit(question.why(name, module, words or [], given))
 
 
 @app.command(cls=Command, rich_help_panel=_YOUR_CODE)

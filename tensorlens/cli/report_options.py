@@ -89,5 +89,12 @@ OPTIONS = {
     ),
     "write": ReportOption(("--write",), "With --fix: write the best fix whose gradients are right to its files."),
 }
+WHY_OPTIONS = {
+    **{name: OPTIONS[name] for name in ("format", "output", "width", "timeout")},
+    "at": ReportOption(
+        ("--at",), "Answer for the time after the last run of a line: 12, or net.py:12 in another file.", "LINE", str
+    ),
+    "writes": ReportOption(("--writes",), "List every write to its memory, not only the last three."),
+}
+"""The options of `why`."""
 OPTIONAL_VALUES = {flag: option.bare for option in OPTIONS.values() if option.bare for flag in option.flags}
-FIELDS = {flag: field for field, option in OPTIONS.items() for flag in option.flags}

@@ -12,6 +12,10 @@ GradientState = Literal["none", "zero", "not finite", "set", "not kept", "unknow
 """The `.grad` of a tensor. "set": there is one, and not all of its values are known; "not kept": it is no leaf."""
 
 
+About = Literal["tensor", "gradient", "members"]
+"""Whether the name is that of a tensor, of its `.grad`, or of an object that holds tensors."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceLine:
     """A line of the program. `file` is relative to the script's folder."""
@@ -47,6 +51,9 @@ class AskedTensor:
     nbytes: NonNegative | None  # of the storage
     gradient: GradientState
     gradient_text: str | None  # its values, or its shape and dtype
+    norms: tuple[float, ...]  # L2 norms of its gradients, with `--training`
+    steps: int | None  # of its optimizer, with `--training`
+    moved: float | None  # the L2 norm of its movement, with `--training`
     alive: bool | None  # when the run ended
     made: Statement | None  # by which line
 
@@ -69,6 +76,7 @@ class Answer:
     """The answer to one question. A module, or another object that holds tensors, has `members` and no `tensor`."""
 
     asked: str
+    about: About
     script: str
     torch: str
     ended: str  # how the run ended, if that was not its normal end

@@ -22,13 +22,12 @@ class CalledTensors:
         self._at = at
         self._scope = self._scope_of(at)
         self._ranks: dict[str, dict[int, _Rank]] = defaultdict(dict)  # name -> tensors
-        self._read: dict[str, dict[int, _Rank]] = defaultdict(dict)
         self._collect()
 
     def tensors(self, name: str) -> list[int]:
         """Returns the tensors that the script called so, one after the other; the last comes last."""
         key = plain(name)
-        ranks = self._ranks.get(key) or self._read.get(key) or {}
+        ranks = self._ranks.get(key, {})
         return sorted(ranks, key=lambda number: (ranks[number], number))
 
     def members(self, name: str) -> list[tuple[str, int]]:
@@ -60,8 +59,7 @@ class CalledTensors:
         for tensor, reads in names.reads.items():
             for scope, name in reads.items():
                 if self._exists(tensor):
-                    rank = (scope == self._scope, False, self._facts.tensor(tensor).created_by or 0)
-                    self._read[plain(name)][tensor] = rank
+                    self._note(name, tensor, (scope == self._scope, False, self._facts.tensor(tensor).created_by or 0))
 
     def _note(self, name: str, tensor: int, rank: _Rank) -> None:
         ranks = self._ranks[plain(name)]

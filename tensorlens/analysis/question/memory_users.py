@@ -34,9 +34,19 @@ def writes_to(facts: TraceIndex, number: int) -> list[MemoryWrite]:
                 found.append(MemoryWrite(event.index, event, write))  # type: ignore[arg-type]
     for overwrite in facts.trace.inspection.overwrites:
         other = overwrite.tensor
-        if other is not None and born < overwrite.index <= end + 1 and storages & facts.storages_of(other):
+        if other is None or not born < overwrite.index <= end + 1 or not storages & facts.storages_of(other):
+            continue
+        if not any(_is_same(facts, overwrite, each) for each in found):
             found.append(MemoryWrite(overwrite.index, overwrite, None))
     return sorted(found, key=lambda each: each.index)
+
+
+def _is_same(facts: TraceIndex, overwrite: Overwrite, other: MemoryWrite) -> bool:
+    """Returns whether a recorded call made a write that no version counter shows, as `x.data.mul_(2)` does."""
+    if not isinstance(other.event, Call):
+        return False
+    site = other.event.site
+    return any(facts.same_line(site, each) for each in overwrite.sites) and abs(other.index - overwrite.index) <= 1
 
 
 def _writes(event: object) -> Iterator[Write]:

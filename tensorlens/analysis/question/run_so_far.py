@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from dataclasses import fields, replace
+from itertools import pairwise, takewhile
 
 from tensorlens.analysis.caller_lines import caller_lines
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.records.answer import SourceLine
 from tensorlens.records.model import Backward, Call, End, Span, Trace
 from tensorlens.records.observations import Observations
-from tensorlens.records.source import shown_path
+from tensorlens.records.source import shown_path, tree_of
 
 _OF_RUN = ("overwrites", "sighted", "reached", "chosen", "switches", "threads")  # facts that others refer to, names
 
@@ -41,7 +44,46 @@ def last_event_of(trace: Trace, file: str, line: int) -> int | None:
             span = lines.line(event)
             if span is not None and span.file in fits and _covers(span, line):
                 return event.index
-    return direct
+    return direct if direct is not None else _before_next_statement(trace, fits, line)
+
+
+def _before_next_statement(trace: Trace, files: list[str], line: int) -> int | None:
+    """Returns the last event before the last run of the statement after a line, if the line makes no call itself.
+
+    The statement runs right after the line, in the same block. All that it calls must be recorded there.
+    """
+    if trace.script.failure is not None or not trace.events or trace.events[-1].index + 1 != len(trace.events):
+        return None
+    for file in files:
+        after = _next_statement(trace.sources[file], line)
+        if after is None:
+            continue
+        text = trace.sources[file]
+        sites = {site.id: site.span for site in trace.sites if site.span.file == file and _is_in(site.span, after)}
+        calls = {span_of(node, text, file) for node in ast.walk(after) if isinstance(node, ast.Call)}
+        last = next((event.index for event in reversed(trace.events) if event.site in sites), None)
+        if last is None or not calls <= set(sites.values()):
+            continue
+        run = list(takewhile(lambda event: event.site in sites, reversed(trace.events[: last + 1])))
+        is_once = len({event.site for event in run}) == len(run)  # else these may be several runs of the statement
+        return run[-1].index - 1 if is_once and run[-1].index > 0 else None
+    return None
+
+
+def _next_statement(text: str, line: int) -> ast.stmt | None:
+    """Returns the statement after the innermost one on a line, if both are simple ones of the same block."""
+    simple = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
+    for node in ast.walk(tree_of(text) or ast.Module([], [])):
+        for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            for one, other in pairwise(block if isinstance(block, list) else ()):
+                if isinstance(one, simple) and isinstance(other, simple):
+                    if one.lineno <= line <= (one.end_lineno or one.lineno):
+                        return other
+    return None
+
+
+def _is_in(span: Span, statement: ast.stmt) -> bool:
+    return statement.lineno <= span.line and span.end_line <= (statement.end_lineno or statement.lineno)
 
 
 def _fits(trace: Trace, name: str, file: str) -> bool:

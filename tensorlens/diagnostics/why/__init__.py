@@ -10,6 +10,7 @@ from tensorlens.analysis.sampled_run import sampling_text
 from tensorlens.analysis.story.current_names import CurrentNames
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.timeline import GRAD_SET
 from tensorlens.diagnostics.why.gradient_facts import gradient_facts, gradient_state
 from tensorlens.diagnostics.why.missing_reasons import missing_reasons
 from tensorlens.diagnostics.why.subject import Subject
@@ -21,8 +22,8 @@ from tensorlens.diagnostics.why.use_facts import (
     write_facts,
 )
 from tensorlens.errors import UsageError
-from tensorlens.records.answer import Answer, AskedTensor, ListedTensor, SourceLine, Statement
-from tensorlens.records.model import Trace
+from tensorlens.records.answer import About, Answer, AskedTensor, ListedTensor, SourceLine, Statement
+from tensorlens.records.model import Backward, Trace
 from tensorlens.records.source import one_line
 
 GRADIENT = ".grad"
@@ -39,15 +40,16 @@ def answer(trace: Trace, asked: str, at: str = "", all_writes: bool = False) -> 
     line, index = _line(trace, at) if at else (None, None)
     called = CalledTensors(facts, index)
     name = plain(asked)
-    owner = name.removesuffix(GRADIENT) if not called.tensors(name) else name
+    owner = name.removesuffix(GRADIENT) if called.tensors(name.removesuffix(GRADIENT)) else name
     numbers = called.tensors(owner)
-    whole = Answer(asked, trace.script.path, trace.versions.torch, _ended(trace), line, len(numbers), None)
+    about: About = "tensor" if owner == name else "gradient"
+    whole = Answer(asked, about, trace.script.path, trace.versions.torch, _ended(trace), line, len(numbers), None)
     past = facts if index is None else TraceIndex(run_up_to(trace, index))
     if not numbers:
-        members = called.members(owner) if owner == name else []
+        members = called.members(name)
         if not members:
             raise UsageError(_unknown(trace, asked, name, called))
-        return replace(whole, members=tuple(_listed(Subject(past, number, each)) for each, number in members))
+        return replace(whole, about="members", members=tuple(_listed(Subject(past, number, each)) for each, number in members))
     subject = Subject(past, numbers[-1], owner)
     names = facts.names.all_names(numbers[-1]) or (owner,)
     if index is not None:
@@ -60,14 +62,16 @@ def answer(trace: Trace, asked: str, at: str = "", all_writes: bool = False) -> 
 
 def _about(whole: Answer, subject: Subject, names: tuple[str, ...], all_writes: bool) -> Answer:
     state = gradient_state(subject)
-    writes, left_out = write_facts(subject, all_writes)
+    is_tensor = whole.about == "tensor"
+    held = subject if is_tensor else _gradient_of(subject, whole.asked)
+    writes, left_out = ([], 0) if held is None else write_facts(held, all_writes)
     statements = [
         *gradient_facts(subject),
         *(missing_reasons(subject) if state in ("none", "not kept") else ()),
         *(_zero_reason(subject) if state == "zero" else ()),
         *writes,
-        *sharing_facts(subject),
-        *holder_facts(subject),
+        *(sharing_facts(held) if held is not None else ()),
+        *(holder_facts(held) if held is not None and is_tensor else ()),
         *loss_facts(subject),
         *optimizer_facts(subject),
         *_notes(subject),
@@ -75,10 +79,24 @@ def _about(whole: Answer, subject: Subject, names: tuple[str, ...], all_writes: 
     return replace(whole, tensor=_tensor(subject, names), statements=tuple(statements), left_out=left_out)
 
 
+def _gradient_of(subject: Subject, asked: str) -> Subject | None:
+    """Returns the tensor in `.grad`, if there is one and the trace has it."""
+    state = subject.state
+    last = subject.training.last_moment(subject.number, subject.end + 1, "fill")
+    if state is None or state.grad is None or last is None or not isinstance(last.event, Backward):
+        return None
+    held = next((each.held for each in last.event.gradients if each.tensor == subject.number), None)
+    later = subject.training.last_moment(subject.number, subject.end + 1, "touch")
+    if held is None or (later is not None and later.index > last.index and getattr(later.event, "op", "") == GRAD_SET):
+        return None
+    return Subject(subject.facts, held, asked)
+
+
 def _tensor(subject: Subject, names: tuple[str, ...]) -> AskedTensor:
     facts, tensor, state = subject.facts, subject.tensor, subject.state
     storage = facts.names.storage_of(subject.number)
     made = facts.creator(subject.number)
+    statistics, movement = subject.statistics, subject.movement
     return AskedTensor(
         id=subject.number,
         names=names,
@@ -94,6 +112,9 @@ def _tensor(subject: Subject, names: tuple[str, ...]) -> AskedTensor:
         nbytes=None if storage is None else facts.trace.storages[storage].nbytes,
         gradient=gradient_state(subject),
         gradient_text=None if state is None else state.grad,
+        norms=() if statistics is None else statistics.norms,
+        steps=None if subject.group is None else subject.group.steps,
+        moved=None if movement is None else movement.distance,
         alive=subject.alive,
         made=None if made is None else subject.say("note", f"made by {subject.by(made)}", made.site),
     )
@@ -119,7 +140,7 @@ def _notes(subject: Subject) -> list[Statement]:
 
 def _listed(subject: Subject) -> ListedTensor:
     """Returns the row of one tensor of a module."""
-    state, group, row = subject.state, subject.group, subject.row
+    state, group, movement = subject.state, subject.group, subject.movement
     gradient = gradient_state(subject)
     reason = ""
     if gradient in ("none", "not kept"):
@@ -127,7 +148,6 @@ def _listed(subject: Subject) -> ListedTensor:
         reason = "" if first is None else first.text
     elif subject.statistics is not None and subject.statistics.norms:
         reason = f"{subject.statistics.norms[-1]:.3g}"
-    movement = None if row is None else row.movement
     moved = ""
     if movement is not None:
         share = f"{100 * movement.distance / movement.size:.3g} %" if movement.size else f"{movement.distance:.3g}"

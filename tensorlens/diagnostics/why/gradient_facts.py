@@ -57,7 +57,7 @@ def last_moment(subject: Subject) -> Moment | None:
 def _is_zeroed(subject: Subject) -> bool:
     """Returns whether the last thing that happened to `.grad` is that a call filled it with zeros."""
     last = last_moment(subject)
-    return last is not None and last.kind == "clear" and isinstance(last.event, Call) and last.event.op != GRAD_SET
+    return last is not None and last.kind == "clear" and not _is_reset(last)
 
 
 def _is_zero_throughout(subject: Subject) -> bool:
@@ -72,31 +72,38 @@ def _is_zero_throughout(subject: Subject) -> bool:
 
 
 def gradient_facts(subject: Subject) -> Iterator[Statement]:
-    """Yields what is known of the gradients of the tensor."""
+    """Yields what is known of the gradients of the tensor: their sizes, and what filled, changed and cleared the last
+    one."""
     yield from _measured(subject)
     moments = subject.training.moments.get(subject.number, [])
-    fills = [moment for moment in moments if moment.kind == "fill"]
-    if not fills:
-        return
-    last = fills[-1]
-    assert isinstance(last.event, Backward)
-    change = next(each for each in last.event.gradients if each.tensor == subject.number)
+    filled = next((moment for moment in reversed(moments) if moment.kind == "fill"), None)
+    since = -1
+    if filled is not None and isinstance(filled.event, Backward):
+        since = filled.index
+        yield _filled(subject, filled.event)
+    later = [m for m in moments if m.kind in ("touch", "clear") and m.index > since and not isinstance(m.event, Step)]
+    for moment in ({each.kind: each for each in later}).values():
+        if moment is not later[-1] or not _is_reset(moment):  # that is the reason why there is none
+            yield _changed(subject, moment, sum(each.kind == moment.kind for each in later))
+
+
+def _filled(subject: Subject, backward: Backward) -> Statement:
+    change = next(each for each in backward.gradients if each.tensor == subject.number)
     how = "filled" if change.before is None else "added to" if change.write is not None else "replaced"
-    yield subject.say("gradient", f"{how} last by backward ({subject.pass_text(last.event)})", last.event.site)
-    for kind, word in (("touch", "changed"), ("clear", "cleared")):
-        later = [m for m in moments if m.kind == kind and m.index > last.index and not isinstance(m.event, Step)]
-        if later:
-            yield _later(subject, later[-1], word, len(later))
+    return subject.say("gradient", f"{how} last by backward ({subject.pass_text(backward)})", backward.site)
 
 
-def _later(subject: Subject, moment: Moment, word: str, count: int) -> Statement:
+def _is_reset(moment: Moment) -> bool:
+    """Returns whether a call set `.grad` to None."""
+    return moment.kind == "clear" and isinstance(moment.event, Call) and moment.event.op == GRAD_SET
+
+
+def _changed(subject: Subject, moment: Moment, count: int) -> Statement:
     event = moment.event
     assert isinstance(event, Call | Backward)
-    how = word
-    if word == "cleared":
-        how = "set to None" if event.op == GRAD_SET else "filled with zeros"
+    word = "set to None" if _is_reset(moment) else "filled with zeros" if moment.kind == "clear" else "changed"
     times = f", the last of {count} times" if count > 1 else ""
-    return subject.say("gradient", f"then {how} by {subject.by(event)}{times}", event.site)
+    return subject.say("gradient", f"then {word} by {subject.by(event)}{times}", event.site)
 
 
 def _measured(subject: Subject) -> Iterator[Statement]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.question.loss_paths import path_to_root
 from tensorlens.analysis.training.parameters_without_gradient import PathEnd, path_ends, unused_path_ends
 from tensorlens.analysis.training.timeline import GRAD_SET
 from tensorlens.diagnostics.shared.cut_facts import written
@@ -12,10 +13,11 @@ from tensorlens.diagnostics.shared.wording import named
 from tensorlens.diagnostics.why.gradient_facts import last_moment
 from tensorlens.diagnostics.why.subject import Subject
 from tensorlens.records.answer import Statement
-from tensorlens.records.model import Backward, Call
+from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.source import one_line
 
 _MESSAGE = 80  # characters of PyTorch's message
+_PASSES = 8  # that are followed back, each from a different line
 
 
 def missing_reasons(subject: Subject) -> Iterator[Statement]:
@@ -29,12 +31,15 @@ def missing_reasons(subject: Subject) -> Iterator[Statement]:
     if subject.filling:
         yield from _cleared(subject)
         return
+    yield from _failed(subject)
+    yield from _returned(subject)
     required = [each for each in subject.passes if subject.facts.requires_grad(subject.number, each.started - 1)]
     if not state.requires_grad:
         yield _not_required(subject)
-        if not required:
-            return
-    yield from _no_pass(subject) if not required else _not_reached(subject, required)
+    if required:
+        yield from _not_reached(subject, required)
+    elif state.requires_grad:
+        yield from _no_pass(subject)
 
 
 def _no_leaf(subject: Subject) -> Iterator[Statement]:
@@ -80,58 +85,85 @@ def _not_required(subject: Subject) -> Statement:
     never = "it never required grad" if subject.is_whole else "it does not require grad"
     made = facts.creator(number)
     mode = "" if made is None or made.mode == "grad" else ": gradients were off when it was made"
-    where = "" if made is None else f" ({subject.where(made.site)})"
-    return subject.say("reason", f"{never}{mode}{where}", None if made is None else made.site)
+    return subject.say("reason", f"{never}{mode}", None if made is None or not mode else made.site)
+
+
+def _failed(subject: Subject) -> Iterator[Statement]:
+    """Yields the last backward pass that failed, if its root was computed from the tensor."""
+    for backward in (each for each in reversed(subject.facts.backwards) if each.failed):
+        if not path_to_root(subject.facts, subject.number, backward):
+            continue
+        failures = [each for each in subject.facts.trace.failures if each.site == backward.site]
+        said = f": {failures[-1].type}: {_message(failures[-1])}" if failures else ""
+        where = subject.where(backward.site)
+        yield subject.say("reason", f"the backward pass at {where} leads to it, and failed{said}", backward.site)
+        return
+
+
+def _message(failure: Failure) -> str:
+    return one_line(failure.message, _MESSAGE).replace("`", "'")
+
+
+def _returned(subject: Subject) -> Iterator[Statement]:
+    """Yields the last `autograd.grad` whose root was computed from the tensor."""
+    for backward in reversed([each for each in subject.facts.backwards if each.op == "autograd.grad"][-_PASSES:]):
+        if not backward.failed and path_to_root(subject.facts, subject.number, backward):
+            text = f"`torch.autograd.grad()` ({subject.where(backward.site)}) returns gradients and fills no `.grad`"
+            yield subject.say("reason", text, backward.site)
+            return
 
 
 def _no_pass(subject: Subject) -> Iterator[Statement]:
-    """Yields that no backward pass could fill it: none ran, they failed, or they ran while it required no grad."""
-    facts = subject.facts
-    failed = [each for each in facts.trace.failures if each.op in ("Tensor.backward", "autograd.backward")]
-    for failure in failed[-1:]:
-        message = one_line(failure.message.strip() or failure.type, _MESSAGE).replace("`", "'")
-        where = subject.where(failure.site)
-        yield subject.say("reason", f"the backward pass at {where} failed: {failure.type}: {message}", failure.site)
+    """Yields that no `backward()` could fill it: none ran, or all ran while it required no grad."""
     if subject.passes:
-        text = "it requires grad only since the last backward pass"
-        yield subject.say("reason", f"{text} ({subject.where(subject.passes[-1].site)})", subject.passes[-1].site)
-        return
-    grads = [each for each in facts.backwards if each.op == "autograd.grad" and not each.failed]
-    if grads:
-        text = f"`torch.autograd.grad()` ({subject.where(grads[-1].site)}) returns gradients and fills no `.grad`"
-        yield subject.say("reason", text, grads[-1].site)
-    if subject.is_whole and not failed:
-        yield subject.say("reason", "no `backward()` ran" + ("" if not grads else " beside it"))
-    elif not failed:
+        last = subject.passes[-1]
+        text = f"it requires grad only since the last backward pass ({subject.where(last.site)})"
+        yield subject.say("reason", text, last.site)
+    elif not subject.is_whole:
         yield subject.say("reason", "no `backward()` is recorded")
+    elif not any(each.failed for each in subject.facts.backwards):
+        yield subject.say("reason", "no `backward()` ran")
 
 
 def _not_reached(subject: Subject, passes: list[Backward]) -> Iterator[Statement]:
     """Yields where the path from the tensor to a loss ends."""
     facts, number = subject.facts, subject.number
-    asked = [each for each in passes if each.inputs and number not in each.inputs]
-    if len(asked) == len(passes):
-        text = f"each `backward()` asked only for other tensors, with `inputs=` ({subject.where(asked[-1].site)})"
-        yield subject.say("reason", text, asked[-1].site)
+    last = list({each.site: each for each in passes}.values())[-_PASSES:]
+    connected = next((each for each in reversed(last) if path_to_root(facts, number, each)), None)
+    if connected is not None:
+        yield _connected(subject, connected)
         return
-    end = next(iter(path_ends(subject.training, {number})), None)
-    end = end or next(unused_path_ends(subject.training, {number}), None)
-    if end is not None:
+    ends = [*path_ends(subject.training, {number})]
+    ends += unused_path_ends(subject.training, {number}) if not ends and subject.is_whole else ()
+    end = next((each for each in ends if each.backward in passes), None)
+    if end is not None and not path_to_root(facts, number, end.backward):
         yield _path_end(subject, end)
         return
     used = [call for call in facts.calls if any(access.tensor == number for access in call.inputs)]
     recorded = [call for call in used if call.nodes[1] > call.nodes[0] and not call.within]
-    last = passes[-1]
+    final = passes[-1]
     if not recorded and subject.is_whole:
-        yield subject.say("reason", f"no recorded operation uses it; the last pass ran at {subject.where(last.site)}",
-                          last.site)  # fmt: skip
-    elif recorded and recorded[-1].index > last.index:
-        text = f"it was used last by {subject.by(recorded[-1])}, after the last backward pass"
-        yield subject.say("reason", f"{text} ({subject.where(last.site)})", recorded[-1].site, last.site)
+        text = f"no recorded operation uses it; the last backward pass ran at {subject.where(final.site)}"
+        yield subject.say("reason", text, final.site)
+    elif recorded and recorded[0].index > final.index:
+        text = f"{subject.by(recorded[0])} is the first to use it, after the last backward pass"
+        yield subject.say("reason", f"{text} ({subject.where(final.site)})", recorded[0].site, final.site)
     else:
-        count = "the backward pass" if len(passes) == 1 else f"each of {len(passes)} backward passes"
-        whole = "" if subject.is_whole else " that is recorded"
-        yield subject.say("reason", f"{count}{whole} gave it no gradient; why is not recorded", last.site)
+        text = f"no backward pass that is recorded gave it a gradient; the last ran at {subject.where(final.site)}"
+        yield subject.say("reason", text, final.site)
+
+
+def _connected(subject: Subject, backward: Backward) -> Statement:
+    """Says why a pass that leads to the tensor gave it no gradient."""
+    where = subject.where(backward.site)
+    if backward.inputs and subject.number not in backward.inputs:
+        text = f"the backward pass at {where} asked only for other tensors, with `inputs=`"
+        return subject.say("reason", text, backward.site)
+    end = next((e for e in path_ends(subject.training, {subject.number}) if e.backward is backward), None)
+    if end is not None and end.kind == "swallowed":
+        return _path_end(subject, end)
+    text = f"the backward pass at {where} leads to it, and gave it no gradient; why is not recorded"
+    return subject.say("reason", text, backward.site)
 
 
 def _path_end(subject: Subject, end: PathEnd) -> Statement:

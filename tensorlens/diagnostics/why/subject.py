@@ -10,11 +10,11 @@ from tensorlens.analysis.states import last_states
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import ParameterRow, measured_training
 from tensorlens.analysis.training.run_summary import is_complete
-from tensorlens.analysis.training.timeline import Training
+from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.answer import SourceLine, Statement, Topic
 from tensorlens.records.model import Backward, Call, State
-from tensorlens.records.training import OptimizerGroup, ParameterStatistics
+from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics
 
 
 class Subject:
@@ -23,7 +23,7 @@ class Subject:
     def __init__(self, facts: TraceIndex, number: int, name: str) -> None:
         self.facts, self.number, self.name = facts, number, name
         self.tensor = facts.tensor(number)
-        self.training = Training(facts)
+        self.training = training_of(facts)
         self.measured = measured_training(facts)
 
     @cached_property
@@ -59,6 +59,10 @@ class Subject:
     @cached_property
     def statistics(self) -> ParameterStatistics | None:
         return None if self.measured is None else self.measured.statistics.get(self.number)
+
+    @cached_property
+    def movement(self) -> ParameterMovement | None:
+        return None if self.measured is None else self.measured.movements.get(self.number)
 
     @cached_property
     def row(self) -> ParameterRow | None:

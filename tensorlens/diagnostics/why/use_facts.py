@@ -115,6 +115,11 @@ def _graph(subject: Subject) -> Iterator[Statement]:
 def loss_facts(subject: Subject) -> Iterator[Statement]:
     """Yields the backward passes that gave the tensor a gradient, by line, and the calls between it and a root."""
     facts = subject.facts
+    own = [each for each in facts.backwards if any(root.tensor == subject.number for root in each.roots)]
+    if own:
+        times = "1 backward pass" if len(own) == 1 else f"{len(own)} backward passes"
+        yield subject.say("losses", f"{times} of the run started from it ({subject.where(own[-1].site)})", own[-1].site)
+        return
     lines: dict[int, list[Backward]] = {}
     for each in subject.filling:
         lines.setdefault(each.site, []).append(each)
@@ -139,6 +144,8 @@ def _path(subject: Subject, calls: list[Call], backward: Backward) -> Iterator[S
     """Yields the calls of a path, one for each line, and backward; of a long one, the first and the last."""
     steps: list[Call] = []
     for call in calls:
+        if subject.facts.same_line(call.site, backward.site):
+            continue
         if steps and subject.facts.same_line(steps[-1].site, call.site):
             steps[-1] = call
         else:
@@ -162,6 +169,9 @@ def _function(subject: Subject, call: Call) -> str:
 def optimizer_facts(subject: Subject) -> Iterator[Statement]:
     """Yields which optimizer holds the tensor, how often it stepped, and how far the tensor moved."""
     facts, group, row = subject.facts, subject.group, subject.row
+    state = subject.state
+    if group is None and (state is None or not state.is_leaf or not _has_optimizers(subject)):
+        return
     if group is not None:
         span = facts.span(group.site)
         made = "" if span is None else f" ({subject.where(group.site)})"
@@ -170,9 +180,9 @@ def optimizer_facts(subject: Subject) -> Iterator[Statement]:
         yield subject.say("optimizer", f"`{group.name}`{made}: {steps}, lr {rate}", group.site)
     elif subject.measured is None:
         yield from _unmeasured(subject)
-    elif row is not None or subject.filling:
+    elif state is not None and state.requires_grad:
         yield subject.say("optimizer", "none that was made or stepped in this run")
-    movement = None if subject.measured is None else subject.measured.movements.get(subject.number)
+    movement = subject.movement
     if movement is not None:
         if not movement.distance:
             yield subject.say("optimizer", "it has not moved")
@@ -181,6 +191,12 @@ def optimizer_facts(subject: Subject) -> Iterator[Statement]:
         causes = [_CAUSES[cause] for cause in row.causes] if row is not None else []
         by = f", by {' and '.join(causes)}" if causes else ""
         yield subject.say("optimizer", f"moved by {movement.distance:.3g} in L2 norm{share}{by}")
+
+
+def _has_optimizers(subject: Subject) -> bool:
+    """Returns whether the run had an optimizer, or the tensor is meant for one."""
+    groups = () if subject.measured is None else subject.measured.groups
+    return bool(groups or subject.training.steps) or subject.tensor.type == "Parameter"
 
 
 def _unmeasured(subject: Subject) -> Iterator[Statement]:
