@@ -32,7 +32,7 @@ def render_answer(answer: Answer, form: str = "table", options: RenderOptions | 
     return choose(RENDERERS, form)(answer, options or RenderOptions())
 
 
-# --- the parts of every form -------------------------------------------------------------------------------------------
+# --- the parts of every form ----------------------------------------------------------------------------------------
 
 
 def _name(answer: Answer) -> str:
@@ -121,7 +121,7 @@ def _short_gradient(each: ListedTensor, reasons: dict[str, int]) -> str:
     return f"{word}, norm {each.reason}" if each.reason else word
 
 
-# --- forms -------------------------------------------------------------------------------------------------------------
+# --- forms ----------------------------------------------------------------------------------------------------------
 
 
 def to_terminal(answer: Answer, options: RenderOptions) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Container
 from dataclasses import fields, replace
 from itertools import pairwise, takewhile
 
 from tensorlens.analysis.caller_lines import caller_lines
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.records.answer import SourceLine
-from tensorlens.records.model import Backward, Call, End, Span, Trace
+from tensorlens.records.model import Backward, Call, End, Event, Span, Trace
 from tensorlens.records.observations import Observations
 from tensorlens.records.source import shown_path, tree_of
 
@@ -64,10 +65,15 @@ def _before_next_statement(trace: Trace, files: list[str], line: int) -> int | N
         last = next((event.index for event in reversed(trace.events) if event.site in sites), None)
         if last is None or not calls <= set(sites.values()):
             continue
-        run = list(takewhile(lambda event: event.site in sites, reversed(trace.events[: last + 1])))
+        run = _events_in_a_row(trace.events[: last + 1], sites.keys())
         is_once = len({event.site for event in run}) == len(run)  # else these may be several runs of the statement
         return run[-1].index - 1 if is_once and run[-1].index > 0 else None
     return None
+
+
+def _events_in_a_row(events: tuple[Event, ...], sites: Container[int | None]) -> list[Event]:
+    """Returns the last events, as far back as they are at one of the sites, the last first."""
+    return list(takewhile(lambda event: event.site in sites, reversed(events)))
 
 
 def _next_statement(text: str, line: int) -> ast.stmt | None:

@@ -49,7 +49,9 @@ def answer(trace: Trace, asked: str, at: str = "", all_writes: bool = False) -> 
         members = called.members(name)
         if not members:
             raise UsageError(_unknown(trace, asked, name, called))
-        return replace(whole, about="members", members=tuple(_listed(Subject(past, number, each)) for each, number in members))
+        return replace(
+            whole, about="members", members=tuple(_listed(Subject(past, number, each)) for each, number in members)
+        )
     subject = Subject(past, numbers[-1], owner)
     names = facts.names.all_names(numbers[-1]) or (owner,)
     if index is not None:

@@ -35,8 +35,7 @@ def gradient_state(subject: Subject) -> GradientState:
 def _values(text: str) -> list[float]:
     """Returns the numbers in the short text of a small tensor; none if the text is something else, such as a shape."""
     found: list[float] = []
-    for word in text.replace("[", " ").replace("]", " ").split(","):
-        word = word.strip()
+    for word in map(str.strip, text.replace("[", " ").replace("]", " ").split(",")):
         sign = -1 if word.startswith("-") else 1
         known = _NAN_AND_INFINITY.get(word.lstrip("-"))
         try:
@@ -148,5 +147,7 @@ def _causes(subject: Subject) -> Iterator[Statement]:
     for each in (each for each in inspection.singular if each.leaf == subject.number):
         call = facts.call_of_node(each.sequence, each.index + 1)
         where = "" if call is None else f" ({subject.where(call.site)})"
-        text = f"the derivative of {node_text(each.node)} is infinite or NaN in {each.infinite} of {each.total} elements"
+        text = (
+            f"the derivative of {node_text(each.node)} is infinite or NaN in {each.infinite} of {each.total} elements"
+        )
         yield subject.say("gradient", f"{text}{where}", None if call is None else call.site)

@@ -1,4 +1,4 @@
-"""Says why `.grad` is None: no leaf, cleared, no `requires_grad`, no backward pass, or where the path to a loss ends."""
+"""Says why `.grad` is None: no leaf, cleared, no `requires_grad`, no backward pass, or a path to a loss that ends."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def holder_facts(subject: Subject) -> Iterator[Statement]:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         yield subject.say("holders", f"names: {', '.join(f'`{name}`' for name in names[:_NAMED])}{more}")
     yield from _graph(subject)
-    seen = set()
+    seen = set[str]()
     for failure, saved in saved_by(facts, subject.number):
         call = facts.call_of_node(saved.sequence, failure.index) if saved.node else None
         where = "" if call is None else f" ({subject.where(call.site)})"
@@ -91,9 +91,9 @@ def holder_facts(subject: Subject) -> Iterator[Statement]:
             yield subject.say("holders", text, None if call is None else call.site)
     for call in facts.calls:
         if call.op == "ctx.save_for_backward" and any(a.tensor == subject.number for a in call.inputs):
-            if call.site not in seen:
-                seen.add(call.site)
-                yield subject.say("holders", f"saved by {subject.by(call)}", call.site)
+            if (text := f"saved by {subject.by(call)}") not in seen:
+                seen.add(text)
+                yield subject.say("holders", text, call.site)
 
 
 def _graph(subject: Subject) -> Iterator[Statement]:
