@@ -5,6 +5,7 @@ No module that is imported here imports torch: scripts run in a child process. `
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ import typer
 from tensorlens.cli import commands, guide
 from tensorlens.cli.fast_typer import Command, Group
 from tensorlens.cli.output import Output
-from tensorlens.cli.report_options import OPTIONS, WHY_OPTIONS
+from tensorlens.cli.report_options import OPTIONS, WHY_OPTIONS, ReportOption
 from tensorlens.cli.trailing_options import TrailingOptions
 from tensorlens.errors import UsageError
 from tensorlens.lessons.course.course_options import CourseOptions
@@ -37,9 +38,9 @@ def _grouped(group: str, *flags: str, **more: Any) -> Any:
     return typer.Option(*flags, rich_help_panel=group, **more)
 
 
-def _option(name: str, group: str = _REPORT, **more: Any) -> Any:
-    """Makes a typer option from the entry `name` of `OPTIONS` or `WHY_OPTIONS`."""
-    option = (OPTIONS | WHY_OPTIONS)[name]
+def _option(name: str, group: str = _REPORT, options: Mapping[str, ReportOption] = OPTIONS, **more: Any) -> Any:
+    """Makes a typer option from the entry `name` of a table of options."""
+    option = options[name]
     more = {"metavar": option.metavar or None, "min": option.minimum, **more}
     return _grouped(group, *option.flags, help=option.help, **more)
 
@@ -128,10 +129,10 @@ def why(
     module: Annotated[
         str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as `python -m` does.")
     ] = None,
-    at: Annotated[str, _option("at", show_default=False)] = "",
-    writes: Annotated[bool, _option("writes")] = False,
+    at: Annotated[str, _option("at", options=WHY_OPTIONS, show_default=False)] = "",
+    writes: Annotated[bool, _option("writes", options=WHY_OPTIONS)] = False,
     format: Format = None,
-    output: To = None,
+    output: Annotated[Path | None, _option("output", options=WHY_OPTIONS)] = None,
     width: Width = None,
     timeout: Timeout = None,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,11 @@ OPTIONS = {
     "write": ReportOption(("--write",), "With --fix: write the best fix whose gradients are right to its files."),
 }
 WHY_OPTIONS = {
-    **{name: OPTIONS[name] for name in ("format", "output", "width", "timeout")},
+    **{name: OPTIONS[name] for name in ("format", "width", "timeout")},
+    "output": replace(
+        OPTIONS["output"],
+        help="Write to FILE, in the form that its suffix names (.json, .md, .txt) unless --format says otherwise.",
+    ),
     "at": ReportOption(
         ("--at",), "Answer for the time after the last run of a line: 12, or net.py:12 in another file.", "LINE", str
     ),

@@ -66,7 +66,8 @@ class ListedTensor:
     kind: str  # "float32[8, 4]"
     requires_grad: bool | None
     gradient: GradientState
-    reason: str  # why there is none, or its norm; "" if that is not known
+    reason: str  # why there is none; "" if that is not known
+    norm: float | None  # the L2 norm of its last gradient, with `--training`
     optimizer: str
     moved: str
 

@@ -19,7 +19,7 @@ _TITLES: dict[Topic, str] = {
     "reason": "why", "writes": "written by", "memory": "shares memory", "holders": "kept by", "losses": "losses",
     "path": "path", "optimizer": "optimizer", "note": "not seen",
 }  # fmt: skip
-_MEMBER_HEADINGS = ("tensor", "kind", "requires\ngrad", ".grad", "optimizer", "moved")
+_MEMBER_HEADINGS = ("tensor", "kind", "requires\ngrad", ".grad", "last\nnorm", "optimizer", "moved")
 _LONGEST = 60  # characters of a name
 
 
@@ -42,7 +42,7 @@ def _name(answer: Answer) -> str:
 
 def _heading(answer: Answer) -> list[str]:
     """Returns the script, the release of PyTorch, and the time that the answer is about."""
-    where = [] if answer.at is None else [f"after the last run of {answer.at.file}:{answer.at.line}"]
+    where = [] if answer.at is None else [f"after the last recorded run of {answer.at.file}:{answer.at.line}"]
     return [answer.script, f"torch {answer.torch}", *where]
 
 
@@ -104,9 +104,10 @@ def _members(answer: Answer) -> tuple[list[list[str]], list[str]]:
     """Returns the rows of a module's tensors, and the numbered reasons why some have no gradient."""
     reasons: dict[str, int] = {}
     rows = []
+    holder = "".join(answer.asked.split())
     for each in answer.members:
-        rows.append([each.name, each.kind, _yes_no(each.requires_grad), _short_gradient(each, reasons),
-                     each.optimizer, each.moved])  # fmt: skip
+        rows.append([each.name.removeprefix(holder).removeprefix("."), each.kind, _yes_no(each.requires_grad), _short_gradient(each, reasons),
+                     "" if each.norm is None else f"{each.norm:.3g}", each.optimizer, each.moved])  # fmt: skip
     return rows, [f"({number}) {reason}" for reason, number in reasons.items()]
 
 
@@ -118,7 +119,7 @@ def _short_gradient(each: ListedTensor, reasons: dict[str, int]) -> str:
     word = _GRADIENTS[each.gradient]
     if each.gradient in ("none", "not kept"):
         return f"{word} ({reasons.setdefault(each.reason, len(reasons) + 1)})" if each.reason else word
-    return f"{word}, norm {each.reason}" if each.reason else word
+    return word
 
 
 # --- forms ----------------------------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def to_terminal(answer: Answer, options: RenderOptions) -> str:
     parts: list[RenderableType] = [Cell(head), *(Cell(text) for text in _remarks(answer))]
     if answer.tensor is None:
         rows, reasons = _members(answer)
-        table = HouseTable(_MEMBER_HEADINGS, ["name"])
+        table = HouseTable(_MEMBER_HEADINGS, ["name"], right=(4, 6))
         for row in rows:
             table.add(*row)
         return printed([*parts, table, *(Cell(reason, hang=4) for reason in reasons)], options.width, options.color)

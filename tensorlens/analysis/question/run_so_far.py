@@ -8,10 +8,9 @@ from collections.abc import Container
 from dataclasses import fields, replace
 from itertools import pairwise, takewhile
 
-from tensorlens.analysis.caller_lines import caller_lines
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.records.answer import SourceLine
-from tensorlens.records.model import Backward, Call, End, Event, Span, Trace
+from tensorlens.records.model import End, Event, Span, Trace
 from tensorlens.records.observations import Observations
 from tensorlens.records.source import shown_path, tree_of
 
@@ -30,21 +29,14 @@ def shown_line(trace: Trace, span: Span) -> SourceLine:
 
 
 def last_event_of(trace: Trace, file: str, line: int) -> int | None:
-    """Returns the index of the last event that a line is known to have caused; None if there is none.
+    """Returns the index of the last event of a line: the last call that it made itself, or else the last event before
+    the next statement ran last; None if neither is known.
 
     `file` is a path, or the end of one; "" means the script.
     """
     fits = [name for name in trace.sources if (is_main(trace, name) if not file else _fits(trace, name, file))]
     sites = {site.id for site in trace.sites if site.span.file in fits and _covers(site.span, line)}
     direct = next((event.index for event in reversed(trace.events) if event.site in sites), None)
-    lines = caller_lines(trace)
-    for event in reversed(trace.events):
-        if direct is not None and event.index <= direct:
-            break
-        if isinstance(event, Call | Backward):
-            span = lines.line(event)
-            if span is not None and span.file in fits and _covers(span, line):
-                return event.index
     return direct if direct is not None else _before_next_statement(trace, fits, line)
 
 

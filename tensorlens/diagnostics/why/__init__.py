@@ -144,12 +144,8 @@ def _listed(subject: Subject) -> ListedTensor:
     """Returns the row of one tensor of a module."""
     state, group, movement = subject.state, subject.group, subject.movement
     gradient = gradient_state(subject)
-    reason = ""
-    if gradient in ("none", "not kept"):
-        first = next(iter(missing_reasons(subject)), None)
-        reason = "" if first is None else first.text
-    elif subject.statistics is not None and subject.statistics.norms:
-        reason = f"{subject.statistics.norms[-1]:.3g}"
+    first = next(iter(missing_reasons(subject)), None) if gradient in ("none", "not kept") else None
+    norms = () if subject.statistics is None else subject.statistics.norms
     moved = ""
     if movement is not None:
         share = f"{100 * movement.distance / movement.size:.3g} %" if movement.size else f"{movement.distance:.3g}"
@@ -160,7 +156,8 @@ def _listed(subject: Subject) -> ListedTensor:
         f"{subject.tensor.dtype}{list(subject.tensor.shape)}",
         None if state is None else state.requires_grad,
         gradient,
-        reason,
+        "" if first is None else first.text,
+        norms[-1] if norms else None,
         "none" if group is None and subject.measured is not None else holds,
         moved,
     )
@@ -199,6 +196,7 @@ def _unknown(trace: Trace, asked: str, name: str, called: CalledTensors) -> str:
     owner = name.removesuffix(GRADIENT)
     suffix = GRADIENT if owner != name else ""
     close = [f"`{each}{suffix}`" for each in called.closest(owner)]
-    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    listed = " or ".join(filter(None, (", ".join(close[:-1]), *close[-1:])))
+    hint = f"; did you mean {listed}?" if close else ""
     ended = _ended(trace)
     return f"no tensor is called `{one_line(asked, _SHOWN)}`{hint}{f' ({ended})' if ended else ''}"

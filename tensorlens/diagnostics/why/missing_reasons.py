@@ -82,7 +82,7 @@ def _not_required(subject: Subject) -> Statement:
     dtype = subject.tensor.dtype
     if dtype.startswith(("int", "uint", "bool")):
         return subject.say("reason", f"it can't require grad: its dtype is {dtype}")
-    never = "it never required grad" if subject.is_whole else "it does not require grad"
+    never = "it has never required grad" if subject.is_whole else "it does not require grad"
     made = facts.creator(number)
     mode = "" if made is None or made.mode == "grad" else ": gradients were off when it was made"
     return subject.say("reason", f"{never}{mode}", None if made is None or not mode else made.site)
@@ -122,7 +122,7 @@ def _no_pass(subject: Subject) -> Iterator[Statement]:
     elif not subject.is_whole:
         yield subject.say("reason", "no `backward()` is recorded")
     elif not any(each.failed for each in subject.facts.backwards):
-        yield subject.say("reason", "no `backward()` ran")
+        yield subject.say("reason", "no `backward()` has run")
 
 
 def _not_reached(subject: Subject, passes: list[Backward]) -> Iterator[Statement]:

@@ -187,10 +187,10 @@ def optimizer_facts(subject: Subject) -> Iterator[Statement]:
         if not movement.distance:
             yield subject.say("optimizer", "it has not moved")
             return
-        share = f" ({100 * movement.distance / movement.size:.3g} % of its size)" if movement.size else ""
+        share = f" ({100 * movement.distance / movement.size:.3g} % of its first size)" if movement.size else ""
         causes = [_CAUSES[cause] for cause in row.causes] if row is not None else []
         by = f", by {' and '.join(causes)}" if causes else ""
-        yield subject.say("optimizer", f"moved by {movement.distance:.3g} in L2 norm{share}{by}")
+        yield subject.say("optimizer", f"moved {movement.distance:.3g} in L2 norm{share}{by}")
 
 
 def _has_optimizers(subject: Subject) -> bool:
