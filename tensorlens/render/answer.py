@@ -106,8 +106,10 @@ def _members(answer: Answer) -> tuple[list[list[str]], list[str]]:
     rows = []
     holder = "".join(answer.asked.split())
     for each in answer.members:
-        rows.append([each.name.removeprefix(holder).removeprefix("."), each.kind, _yes_no(each.requires_grad), _short_gradient(each, reasons),
-                     "" if each.norm is None else f"{each.norm:.3g}", each.optimizer, each.moved])  # fmt: skip
+        name = each.name.removeprefix(holder).removeprefix(".")
+        norm = "" if each.norm is None else f"{each.norm:.3g}"
+        gradient = _short_gradient(each, reasons)
+        rows.append([name, each.kind, _yes_no(each.requires_grad), gradient, norm, each.optimizer, each.moved])
     return rows, [f"({number}) {reason}" for reason, number in reasons.items()]
 
 

@@ -219,7 +219,15 @@ def test_an_unknown_name_gets_the_closest_ones(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["[bold]x[/bold]", "\x1b[31mred", "x" * 10_000, "__import__('os').abort()", "loss\nloss2", "‮evil", "((((" * 900],
+    [
+        "[bold]x[/bold]",
+        "\x1b[31mred",
+        "x" * 10_000,
+        "__import__('os').abort()",
+        "loss\nloss2",
+        "\u202eevil",
+        "((((" * 900,
+    ],
 )
 def test_hostile_names_are_data(folder: Path, name: str) -> None:
     said = refused(folder, name, "trace.json")
