@@ -42,7 +42,7 @@ def test_a_leaf_that_no_operation_uses() -> None:
         x = torch.ones(2, requires_grad=True)
         unused = torch.ones(2, requires_grad=True)
         x.sum().backward()
-    assert "no recorded operation uses it" in reason(session.trace(), "unused")
+    assert "autograd recorded no operation that uses it" in reason(session.trace(), "unused")
     assert unused.grad is None
 
 
@@ -145,6 +145,30 @@ def test_a_pass_after_the_clearing_that_leads_elsewhere() -> None:
     texts = said(answer(session.trace(), "x"), "reason")
     assert "`x.grad = ...`" in texts[0]
     assert texts[1].startswith("the backward pass since then gives it none")
+
+
+def test_a_parameter_that_another_one_replaced() -> None:
+    def train() -> None:
+        model = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for number in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            if number == 0:
+                old.append(model.weight)
+                model.weight = nn.Parameter(model.weight.detach() * 2)
+
+    old: list[torch.Tensor] = []
+    with tensorlens.trace(training=True) as session:
+        train()
+    trace = session.trace()
+    texts = said(answer(trace, "old[0]"), "reason")
+    assert texts[0].endswith("put another parameter in its place, as `weight`")
+    found = answer(trace, "model.weight")  # the new one, whatever else was called so
+    assert found.tensor is not None
+    assert found.called == 2
+    assert found.tensor.gradient == "set"
 
 
 def test_a_tensor_that_is_frozen() -> None:
@@ -295,7 +319,7 @@ def test_what_a_long_run_lacks_is_not_denied() -> None:
     folded = replace(folded, events=(*folded.events[:-1], last))
     texts = [each.text for each in answer(folded, "x").statements]
     assert any("not all of its calls are kept" in text for text in texts)
-    assert not any("has run" in text or "never" in text or "no recorded operation" in text for text in texts)
+    assert not any("has run" in text or "never" in text or "recorded no operation" in text for text in texts)
     assert "it does not require grad" in [each.text for each in answer(folded, "y").statements]
     assert x.grad is None
     assert y.grad is None

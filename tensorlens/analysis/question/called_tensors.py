@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from tensorlens.analysis.naming.places import Scope, place_of
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.records.failure_context import Assignment
 
 _Rank = tuple[bool, bool, int]  # whether the name is one of the module, of the end; the event that gave it
 _LONGEST = 120  # characters of a name that others are compared with
@@ -60,6 +61,26 @@ class CalledTensors:
             for scope, name in reads.items():
                 if self._exists(tensor):
                     self._note(name, tensor, (scope == self._scope, False, self._facts.tensor(tensor).created_by or 0))
+
+        for assignment in self._facts.trace.assignments:
+            if self._at is None or assignment.index <= self._at:
+                self._replace(assignment)
+
+    def _replace(self, assignment: Assignment) -> None:
+        """Gives a parameter the names of the one whose place in a module it takes."""
+        if len(assignment.old) != 1 or len(assignment.new) != 1 or self._is_used(assignment.old[0], assignment.index):
+            return
+        names = [name for name, ranks in self._ranks.items() if assignment.old[0] in ranks]
+        for name in names:
+            if name.endswith(f".{assignment.name}"):
+                self._note(name, assignment.new[0], (False, False, assignment.index))
+
+    def _is_used(self, number: int, since: int) -> bool:
+        """Returns whether a recorded operation used a tensor after an event: then something else may still have it."""
+        calls = (call for call in reversed(self._facts.calls) if call.nodes[1] > call.nodes[0] and not call.within)
+        uses = (call for call in calls if any(access.tensor == number for access in call.inputs))
+        last = next(uses, None)
+        return last is not None and last.index >= since
 
     def _note(self, name: str, tensor: int, rank: _Rank) -> None:
         ranks = self._ranks[plain(name)]

@@ -28,6 +28,7 @@ def missing_reasons(subject: Subject) -> Iterator[Statement]:
     if not state.is_leaf and not state.retains_grad:
         yield from _no_leaf(subject)
         return
+    yield from _replaced(subject)
     if subject.filling:
         yield from _cleared(subject)
         return
@@ -50,6 +51,17 @@ def _no_leaf(subject: Subject) -> Iterator[Statement]:
     by = f": {subject.by(call)} computed it" if call is not None else ""
     keeps = "backward keeps `.grad` only for leaves and for tensors that called `retain_grad()`"
     yield subject.say("reason", f"it is no leaf{by}; {keeps}", None if call is None else call.site)
+
+
+def _replaced(subject: Subject) -> Iterator[Statement]:
+    """Yields the line that put another parameter in the tensor's place in a module."""
+    for each in subject.facts.trace.assignments:
+        later = [other for other in subject.facts.trace.assignments if other.index > each.index]
+        if subject.number not in each.old or any(subject.number in other.new for other in later):
+            continue
+        if subject.number not in each.new and each.index <= subject.end + 1:
+            text = f"{subject.where(each.site)} put another parameter in its place, as `{each.name}`"
+            yield subject.say("reason", text, each.site)
 
 
 def _cleared(subject: Subject) -> Iterator[Statement]:
@@ -116,8 +128,10 @@ def _returned(subject: Subject) -> Iterator[Statement]:
 def _no_pass(subject: Subject) -> Iterator[Statement]:
     """Yields that no `backward()` could fill it: none ran, or all ran while it required no grad."""
     if subject.passes:
-        last = subject.passes[-1]
-        text = f"it requires grad only since the last backward pass ({subject.where(last.site)})"
+        last, made = subject.passes[-1], subject.facts.creator(subject.number)
+        is_new = made is not None and made.index > last.index
+        text = f"it {'was made' if is_new else 'requires grad only'} after the last backward pass"
+        text = f"{text} ({subject.where(last.site)})"
         yield subject.say("reason", text, last.site)
     elif not subject.is_whole:
         yield subject.say("reason", "no `backward()` is recorded")
@@ -143,7 +157,7 @@ def _not_reached(subject: Subject, passes: list[Backward]) -> Iterator[Statement
     recorded = [call for call in used if call.nodes[1] > call.nodes[0] and not call.within]
     final = passes[-1]
     if not recorded and subject.is_whole:
-        text = f"no recorded operation uses it; the last backward pass ran at {subject.where(final.site)}"
+        text = f"autograd recorded no operation that uses it; the last pass ran at {subject.where(final.site)}"
         yield subject.say("reason", text, final.site)
     elif recorded and recorded[0].index > final.index:
         text = f"{subject.by(recorded[0])} is the first to use it, after the last backward pass"

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from tensorlens.analysis.per_trace import once_per_trace
 from tensorlens.analysis.question.run_so_far import is_main, shown_line
 from tensorlens.analysis.sampled_run import has_break
-from tensorlens.analysis.states import last_states
+from tensorlens.analysis.states import states_after
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import ParameterRow, measured_training
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.answer import SourceLine, Statement, Topic
-from tensorlens.records.model import Backward, Call, State
+from tensorlens.records.model import Backward, Call, State, Trace
 from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics
+
+
+@once_per_trace
+def _final_states(trace: Trace) -> dict[int, State]:
+    """Returns the last state of each tensor: as the run ended or, if the tensor did not exist then, as recorded."""
+    return {state.tensor: state for state in (*states_after(trace), *trace.end.states)}
 
 
 class Subject:
@@ -46,8 +53,7 @@ class Subject:
     @cached_property
     def state(self) -> State | None:
         """The last state of the tensor, with its `.grad`."""
-        found = next((state for state in last_states(self.facts.trace) if state.tensor == self.number), None)
-        return found or self.facts.state(self.number, self.end)
+        return _final_states(self.facts.trace).get(self.number)
 
     @cached_property
     def group(self) -> OptimizerGroup | None:
