@@ -171,6 +171,37 @@ def test_a_parameter_that_another_one_replaced() -> None:
     assert found.tensor.gradient == "set"
 
 
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return x * scale
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return gradients[0], None
+
+
+def test_a_function_that_gives_one_input_no_gradient() -> None:
+    with tensorlens.trace(training=True) as session:
+        x, scale = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        for _ in range(2):
+            loss = Scaled.apply(x, scale).sum()
+            loss.backward()
+    text = reason(session.trace(), "scale")
+    assert text.startswith("`Scaled.apply(x, scale)` (line ")
+    assert "is on its path to `loss`" in text
+    assert text.endswith("and gives it no gradient")
+
+
+def test_a_module_lists_what_it_holds_and_not_what_expressions_read() -> None:
+    with tensorlens.trace(training=True) as session:
+        model = nn.BatchNorm1d(2)
+        model.weight.data.mul_(2)
+    members = answer(session.trace(), "model").members
+    names = [each.name.removeprefix("model.") for each in members]
+    assert names == ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+
+
 def test_a_tensor_that_is_frozen() -> None:
     with tensorlens.trace(training=True) as session:
         x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)

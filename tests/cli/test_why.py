@@ -130,7 +130,7 @@ def test_a_saved_trace_is_asked_without_torch(folder: Path) -> None:
     assert "`alias`, made by `model.head.weight.detach()` (line 29)" in shown
     assert "`loss`, 3 passes (line 26)" in shown
     assert "line 16: `self.head(hidden)` in `Model.forward`" in shown
-    assert "by its gradients and writes of the script" in shown
+    assert "what changes it: its gradients, writes of the script" in shown
 
 
 def test_all_writes_are_listed_with_the_option(folder: Path) -> None:

@@ -24,6 +24,8 @@ class CalledTensors:
         self._scope = self._scope_of(at)
         self._ranks: dict[str, dict[int, _Rank]] = defaultdict(dict)  # name -> tensors
         self._collect()
+        self._kept = set(self._ranks)  # names under which something keeps a tensor, not `x.data`
+        self._collect_reads()
 
     def tensors(self, name: str) -> list[int]:
         """Returns the tensors that the script called so, one after the other; the last comes last."""
@@ -34,7 +36,7 @@ class CalledTensors:
     def members(self, name: str) -> list[tuple[str, int]]:
         """Returns the tensors that an object holds, each with its name."""
         begins = (f"{plain(name)}.", f"{plain(name)}[")
-        return [(key, self.tensors(key)[-1]) for key in self._ranks if key.startswith(begins)]
+        return [(key, self.tensors(key)[-1]) for key in self._ranks if key.startswith(begins) and key in self._kept]
 
     def closest(self, name: str) -> list[str]:
         """Returns the names of tensors that are most like a name, the closest first."""

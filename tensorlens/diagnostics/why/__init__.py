@@ -151,6 +151,8 @@ def _listed(subject: Subject) -> ListedTensor:
         share = f"{100 * movement.distance / movement.size:.3g} %" if movement.size else f"{movement.distance:.3g}"
         moved = share if movement.distance else "no"
     holds = "" if group is None else f"{group.name}, {subject.where(group.site)}"
+    if group is None and subject.measured is not None and state is not None and state.requires_grad:
+        holds = "none"
     return ListedTensor(
         subject.name,
         f"{subject.tensor.dtype}{list(subject.tensor.shape)}",
@@ -158,7 +160,7 @@ def _listed(subject: Subject) -> ListedTensor:
         gradient,
         "" if first is None else first.text,
         norms[-1] if norms else None,
-        "none" if group is None and subject.measured is not None else holds,
+        holds,
         moved,
     )
 

@@ -173,8 +173,8 @@ def _connected(subject: Subject, backward: Backward) -> Statement:
     if backward.inputs and subject.number not in backward.inputs:
         text = f"the backward pass at {where} asked only for other tensors, with `inputs=`"
         return subject.say("reason", text, backward.site)
-    end = next((e for e in path_ends(subject.training, {subject.number}) if e.backward is backward), None)
-    if end is not None and end.kind == "swallowed":
+    end = next(path_ends(subject.training, {subject.number}), None)
+    if end is not None and end.kind == "swallowed" and end.backward.site == backward.site:
         return _path_end(subject, end)
     text = f"the backward pass at {where} leads to it, and gave it no gradient; why is not recorded"
     return subject.say("reason", text, backward.site)

@@ -189,8 +189,21 @@ def optimizer_facts(subject: Subject) -> Iterator[Statement]:
             return
         share = f" ({100 * movement.distance / movement.size:.3g} % of its first size)" if movement.size else ""
         causes = [_CAUSES[cause] for cause in row.causes] if row is not None else []
-        by = f", by {' and '.join(causes)}" if causes else ""
+        if _CAUSES["write"] not in causes and _has_other_writes(subject):
+            causes.append(_CAUSES["write"])
+        by = f"; what changes it: {', '.join(causes)}" if causes else ""
         yield subject.say("optimizer", f"moved {movement.distance:.3g} in L2 norm{share}{by}")
+
+
+def _has_other_writes(subject: Subject) -> bool:
+    """Returns whether a write past its version counter changed the tensor after its first backward pass."""
+    first = subject.filling[0].index if subject.filling else -1
+    for each in writes_to(subject.facts, subject.number):
+        if each.index > first and (
+            each.write is None or subject.facts.tensor(each.write.tensor).counter != subject.tensor.counter
+        ):
+            return True
+    return False
 
 
 def _has_optimizers(subject: Subject) -> bool:
