@@ -185,7 +185,7 @@ def test_a_function_that_gives_one_input_no_gradient() -> None:
     with tensorlens.trace(training=True) as session:
         x, scale = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
         for _ in range(2):
-            loss = Scaled.apply(x, scale).sum()
+            loss = Scaled.apply(x, scale).sum()  # type: ignore[no-untyped-call]
             loss.backward()
     text = reason(session.trace(), "scale")
     assert text.startswith("`Scaled.apply(x, scale)` (line ")

@@ -59,7 +59,10 @@ class CalledTensors:
             for name, tensor in zip(reached.names, reached.tensors, strict=True):
                 if self._exists(tensor):
                     self._note(name, tensor, (False, False, self._facts.tensor(tensor).created_by or 0))
-        for tensor, reads in names.reads.items():
+
+    def _collect_reads(self) -> None:
+        """Adds the names by which expressions read tensors, and those of parameters that took the place of another."""
+        for tensor, reads in self._facts.names.reads.items():
             for scope, name in reads.items():
                 if self._exists(tensor):
                     self._note(name, tensor, (scope == self._scope, False, self._facts.tensor(tensor).created_by or 0))
