@@ -16,7 +16,7 @@ from tensorlens.render.safe_text import safe, written
 _GRADIENTS = {"none": "None", "zero": "zeros", "not finite": "infinite or NaN", "set": "set", "not kept": "not kept",
               "unknown": "not known"}  # fmt: skip
 _TITLES: dict[Topic, str] = {
-    "reason": "why", "writes": "written by", "memory": "shares memory", "holders": "kept by", "losses": "losses",
+    "reason": "why", "writes": "written by", "memory": "shares memory", "holders": "references", "losses": "losses",
     "path": "path", "optimizer": "optimizer", "note": "not seen",
 }  # fmt: skip
 _MEMBER_HEADINGS = ("tensor", "kind", "requires\ngrad", ".grad", "last\nnorm", "optimizer", "moved")

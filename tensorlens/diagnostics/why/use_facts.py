@@ -69,7 +69,7 @@ def sharing_facts(subject: Subject) -> Iterator[Statement]:
 
 
 def holder_facts(subject: Subject) -> Iterator[Statement]:
-    """Yields what refers to the tensor or its memory: names, views, graphs, and nodes that saved it."""
+    """Yields what refers to the tensor or its memory: names, a graph, and nodes that saved it."""
     facts, trace = subject.facts, subject.facts.trace
     bound = [binding for binding in trace.end.bindings if binding.tensor == subject.number]
     if subject.alive and bound:
@@ -85,13 +85,13 @@ def holder_facts(subject: Subject) -> Iterator[Statement]:
         size = "" if storage is None else f" -> storage of {storage.nbytes:,} bytes"
         version = "" if saved.expected is None else f" at version {saved.expected}"
         root = named(facts, failure.inputs[0].tensor, failure.index) if failure.inputs else "a graph"
-        text = f"{root} -> {node_text(saved.node)}{where} -> saved `{saved.slot}`{version}{size}"
+        text = f"saved for backward: {root} -> {node_text(saved.node)}{where} -> saved `{saved.slot}`{version}{size}"
         if saved.node and text not in seen:
             seen.add(text)
             yield subject.say("holders", text, None if call is None else call.site)
     for call in facts.calls:
         if call.op == "ctx.save_for_backward" and any(a.tensor == subject.number for a in call.inputs):
-            if (text := f"saved by {subject.by(call)}") not in seen:
+            if (text := f"saved for backward by {subject.by(call)}") not in seen:
                 seen.add(text)
                 yield subject.say("holders", text, call.site)
 
@@ -107,7 +107,7 @@ def _graph(subject: Subject) -> Iterator[Statement]:
         then, now = facts.state(root.tensor, backward.started - 1), alive.get(root.tensor)
         names = facts.names.all_names(root.tensor)
         if names and now and then and now.node is not None and (now.node, now.grad_fn) == (then.node, then.grad_fn):
-            path = f"`{names[0]}` -> {node_text(now.grad_fn or '')} -> ... -> `AccumulateGrad` -> it"
+            path = f"graph: `{names[0]}` -> {node_text(now.grad_fn or '')} -> ... -> `AccumulateGrad` -> it"
             yield subject.say("holders", path, backward.site)
             return
 
