@@ -36,7 +36,7 @@ def why(name: str, module: str | None, words: Sequence[str], given: TrailingOpti
         raise UsageError(f"{words[0]} is a saved trace, and takes no arguments")
     trace = _saved(Path(words[0])) if is_saved else _run(module, words, options, output)
     from tensorlens.diagnostics.why import answer
-    from tensorlens.render.answer import render_answer
+    from tensorlens.render.answer_text import render_answer
 
     found = answer(trace, name, options.at, options.writes)
     output.write(render_answer(found, output.form, output.options()))

@@ -19,7 +19,7 @@ from tensorlens.diagnostics.why import answer
 from tensorlens.errors import UsageError
 from tensorlens.records.answer import Answer, Topic
 from tensorlens.records.model import Backward, Trace
-from tensorlens.render.answer import render_answer
+from tensorlens.render.answer_text import render_answer
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -46,7 +46,7 @@ class Subject:
 
     @cached_property
     def alive(self) -> bool | None:
-        """Whether the tensor was alive at the end of the run; None if the trace does not say."""
+        """True if the tensor existed when the run ended; None if the trace does not say."""
         states = self.facts.trace.end.states
         return any(state.tensor == self.number for state in states) if states else None
 
@@ -72,7 +72,7 @@ class Subject:
 
     @cached_property
     def row(self) -> ParameterRow | None:
-        """What `--training` measured of it, if it is a parameter with a name."""
+        """The row of `--training` about it, if it is a parameter with a name."""
         return None if self.measured is None else self.measured.row(self.number)
 
     # --- passes ---------------------------------------------------------------------------------------------------
