@@ -93,7 +93,8 @@ def _sections(answer: Answer) -> Iterator[tuple[str, list[str]]]:
     for topic, title in _TITLES.items():
         texts = by_topic.get(topic, [])
         if topic == "writes" and answer.left_out:
-            texts = [f"{answer.left_out} earlier writes (--writes lists them)", *texts]
+            earlier = "1 earlier write" if answer.left_out == 1 else f"{answer.left_out} earlier writes"
+            texts = [f"{earlier} (--writes lists all)", *texts]
         if texts:
             yield title, texts
     if answer.about == "gradient":

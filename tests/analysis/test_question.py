@@ -147,6 +147,22 @@ def test_a_pass_after_the_clearing_that_leads_elsewhere() -> None:
     assert texts[1].startswith("the backward pass since then gives it none")
 
 
+def test_a_hook_that_clears_the_gradient_during_the_pass() -> None:
+    def step(parameter: torch.Tensor) -> None:
+        optimizer.step()
+        parameter.grad = None
+
+    with tensorlens.trace(training=True) as session:
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        w.register_post_accumulate_grad_hook(step)
+        loss = (w * 2).sum()
+        loss.backward()
+    text = reason(session.trace(), "w")
+    assert text.startswith("`parameter.grad = ...` (line ")
+    assert "set it to None during the backward pass (line " in text
+
+
 def test_a_parameter_that_another_one_replaced() -> None:
     def train() -> None:
         model = nn.Linear(2, 1)
@@ -164,7 +180,7 @@ def test_a_parameter_that_another_one_replaced() -> None:
         train()
     trace = session.trace()
     texts = said(answer(trace, "old[0]"), "reason")
-    assert texts[0].endswith("put another parameter in its place, as `weight`")
+    assert texts[0].endswith("put another tensor in its place, as `weight`")
     found = answer(trace, "model.weight")  # the new one, whatever else was called so
     assert found.tensor is not None
     assert found.called == 2

@@ -134,7 +134,7 @@ def test_a_saved_trace_is_asked_without_torch(folder: Path) -> None:
 
 
 def test_all_writes_are_listed_with_the_option(folder: Path) -> None:
-    assert "2 earlier writes (--writes lists them)" in answered(folder, "model.head.weight", "trace.json")
+    assert "2 earlier writes (--writes lists all)" in answered(folder, "model.head.weight", "trace.json")
     listed = answered(folder, "model.head.weight", "trace.json", "--writes")
     assert "earlier" not in listed
     assert [f"v{n} -> v{n + 1}" in listed for n in range(5)] == [True] * 5

@@ -32,6 +32,12 @@ def missing_reasons(subject: Subject) -> Iterator[Statement]:
     if subject.filling:
         yield from _cleared(subject)
         return
+    if inside := _cleared_inside(subject):
+        yield inside
+        return
+    if subject.number in subject.training.had_gradient:
+        yield subject.say("reason", "an optimizer step found a gradient; what set it to None is not recorded")
+        return
     yield from _failed(subject)
     yield from _returned(subject)
     required = [each for each in subject.passes if subject.facts.requires_grad(subject.number, each.started - 1)]
@@ -54,13 +60,13 @@ def _no_leaf(subject: Subject) -> Iterator[Statement]:
 
 
 def _replaced(subject: Subject) -> Iterator[Statement]:
-    """Yields the line that put another parameter in the tensor's place in a module."""
+    """Yields the line that put another tensor in its place in a module."""
     for each in subject.facts.trace.assignments:
         later = [other for other in subject.facts.trace.assignments if other.index > each.index]
         if subject.number not in each.old or any(subject.number in other.new for other in later):
             continue
         if subject.number not in each.new and each.index <= subject.end + 1:
-            text = f"{subject.where(each.site)} put another parameter in its place, as `{each.name}`"
+            text = f"{subject.where(each.site)} put another tensor in its place, as `{each.name}`"
             yield subject.say("reason", text, each.site)
 
 
@@ -77,6 +83,18 @@ def _cleared(subject: Subject) -> Iterator[Statement]:
     if later and subject.is_whole:
         count = "the backward pass since then gives" if len(later) == 1 else f"the {len(later)} passes since then give"
         yield subject.say("reason", f"{count} it none ({subject.where(later[-1].site)})", later[-1].site)
+
+
+def _cleared_inside(subject: Subject) -> Statement | None:
+    """Returns the call that set a gradient to None during the backward pass that filled it, as a hook does."""
+    for call in reversed(subject.facts.calls):
+        if call.op != GRAD_SET or [access.tensor for access in call.inputs] != [subject.number]:
+            continue
+        during = next((each for each in subject.passes if each.started <= call.index < each.index), None)
+        if during is not None:
+            text = f"{subject.by(call)} set it to None during the backward pass ({subject.pass_text(during)})"
+            return subject.say("reason", text, call.site, during.site)
+    return None
 
 
 def _not_required(subject: Subject) -> Statement:
