@@ -52,7 +52,7 @@ def test_the_picture_is_of_a_real_run() -> None:
 
 
 def test_every_command_is_listed() -> None:
-    for command in ("explain", "run", "compare", "errors", "claims", "list", "new", "view"):
+    for command in ("explain", "why", "run", "compare", "errors", "claims", "list", "new", "view"):
         assert f"| `tensorlens {command}" in README
 
 

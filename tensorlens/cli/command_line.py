@@ -5,6 +5,7 @@ No module that is imported here imports torch: scripts run in a child process. `
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +14,8 @@ import typer
 from tensorlens.cli import commands, guide
 from tensorlens.cli.fast_typer import Command, Group
 from tensorlens.cli.output import Output
-from tensorlens.cli.report_options import OPTIONS
+from tensorlens.cli.report_options import OPTIONS, WHY_OPTIONS, ReportOption
+from tensorlens.cli.trailing_options import TrailingOptions
 from tensorlens.errors import UsageError
 from tensorlens.lessons.course.course_options import CourseOptions
 
@@ -36,9 +38,9 @@ def _grouped(group: str, *flags: str, **more: Any) -> Any:
     return typer.Option(*flags, rich_help_panel=group, **more)
 
 
-def _option(name: str, group: str = _REPORT, **more: Any) -> Any:
-    """Makes a typer option from the entry `name` of `OPTIONS`."""
-    option = OPTIONS[name]
+def _option(name: str, group: str = _REPORT, options: Mapping[str, ReportOption] = OPTIONS, **more: Any) -> Any:
+    """Makes a typer option from the entry `name` of a table of options."""
+    option = options[name]
     more = {"metavar": option.metavar or None, "min": option.minimum, **more}
     return _grouped(group, *option.flags, help=option.help, **more)
 
@@ -110,6 +112,38 @@ def explain(
     shown = Output(format, output, width, story or everything, tensors or everything)
     settings = commands.RunSettings(timeout, reference, attempt, fix, write, every, steps, training)
     raise typer.Exit(commands.explain(module, arguments, shown, settings))
+
+
+@app.command(cls=Command, rich_help_panel=_YOUR_CODE, context_settings=_PASS_THROUGH)
+def why(
+    name: Annotated[
+        str, typer.Argument(help="A tensor as the script writes it: model.fc.weight, x.grad, batch[0].", metavar="NAME")
+    ] = "",
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A script and its arguments, or a file that `explain SCRIPT -o TRACE.json` wrote.",
+            metavar="SCRIPT|TRACE.json",
+        ),
+    ] = None,
+    module: Annotated[
+        str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as `python -m` does.")
+    ] = None,
+    at: Annotated[str, _option("at", options=WHY_OPTIONS, show_default=False)] = "",
+    writes: Annotated[bool, _option("writes", options=WHY_OPTIONS)] = False,
+    format: Format = None,
+    output: Annotated[Path | None, _option("output", options=WHY_OPTIONS)] = None,
+    width: Width = None,
+    timeout: Timeout = None,
+) -> None:
+    """Answer one question: why is the tensor NAME, or its gradient, as it is?
+
+    A script is run as `explain --training` does. The name of a module lists its tensors.
+    """
+    from tensorlens.cli import question
+
+    given = TrailingOptions(format=format, output=output, width=width, timeout=timeout, at=at, writes=writes)
+    raise typer.Exit(question.why(name, module, words or [], given))
 
 
 @app.command(cls=Command, rich_help_panel=_YOUR_CODE)

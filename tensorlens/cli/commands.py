@@ -95,12 +95,12 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
         trailing.story or trailing.everything or output.story,
         trailing.tensors or trailing.everything or output.tensors,
     ).of_rank()
-    target = _target(module, arguments, trailing.argv)
+    target = target_of(module, arguments, trailing.argv)
     settings = settings.joined_with(trailing)
     options = RunOptions(
         timeout=settings.timeout,
         stdout_to_stderr=output.keeps_stdout,
-        show_progress=_is_watched(),
+        show_progress=is_watched(),
         reference=settings.reference == "copies",
         steps=settings.chosen_steps(),
         training=settings.training,
@@ -138,7 +138,12 @@ def _check_reference(settings: RunSettings) -> None:
         raise UsageError("--reference=eager runs one process: it can't repeat a distributed run")
 
 
-def _target(module: str | None, arguments: Sequence[str], argv: tuple[str, ...]) -> Target:
+def target_of(module: str | None, arguments: Sequence[str], argv: tuple[str, ...]) -> Target:
+    """Returns what to run.
+
+    Raises:
+        UsageError: it is the name of a lesson, and no file.
+    """
     from tensorlens.runner.launch import Target
 
     if module is not None:
@@ -149,7 +154,7 @@ def _target(module: str | None, arguments: Sequence[str], argv: tuple[str, ...])
     return Target("file", arguments[0], argv)
 
 
-def _is_watched() -> bool:
+def is_watched() -> bool:
     """Returns whether somebody waits at a terminal, so that a progress line is useful."""
     from tensorlens.runner.progress_line import can_show
     from tensorlens.runner.ranks import is_first_here, rank_in
@@ -180,7 +185,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     several = len(paths) > 1
     if output.path is not None and several:
         raise UsageError("-o takes one lesson at a time")
-    options = RunOptions(timeout, claims=True, stdout_to_stderr=output.keeps_stdout, show_progress=_is_watched())
+    options = RunOptions(timeout, claims=True, stdout_to_stderr=output.keeps_stdout, show_progress=is_watched())
     held_back: list[str] = []
     claims: list[tuple[str, Sequence[Claim]]] = []
     exit_code = OK

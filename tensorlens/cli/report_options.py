@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -89,5 +89,16 @@ OPTIONS = {
     ),
     "write": ReportOption(("--write",), "With --fix: write the best fix whose gradients are right to its files."),
 }
+WHY_OPTIONS = {
+    **{name: OPTIONS[name] for name in ("format", "width", "timeout")},
+    "output": replace(
+        OPTIONS["output"],
+        help="Write to FILE, in the form that its suffix names (.json, .md, .txt) unless --format says otherwise.",
+    ),
+    "at": ReportOption(
+        ("--at",), "Answer for the time after the last run of a line: 12, or net.py:12 in another file.", "LINE", str
+    ),
+    "writes": ReportOption(("--writes",), "List every write to its memory, not only the last three."),
+}
+"""The options of `why`."""
 OPTIONAL_VALUES = {flag: option.bare for option in OPTIONS.values() if option.bare for flag in option.flags}
-FIELDS = {flag: field for field, option in OPTIONS.items() for flag in option.flags}

@@ -146,13 +146,13 @@ def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
         if named := re.match(r"│ (\w+) +[A-Z]", line):
             groups.setdefault(panel, []).append(named[1])
     assert groups == {
-        "Your own code": ["explain", "view"],
+        "Your own code": ["explain", "why", "view"],
         "Learn": ["list", "run", "compare", "errors", "claims", "new"],
     }
     assert "…" not in shown
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["explain"], ["compare"], ["errors"], ["view"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["explain"], ["why"], ["compare"], ["errors"], ["view"]])
 def test_help_fits_and_has_no_escape_codes_in_a_pipe(command: list[str]) -> None:
     without_color = tensorlens(*command, "--help", COLUMNS="80", NO_COLOR="1", FORCE_COLOR="1")
     for ended in (without_color, tensorlens(*command, "--help", COLUMNS="80", GITHUB_ACTIONS="true")):
@@ -260,7 +260,8 @@ def test_pages_keep_to_the_width() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "answer"), [("exp", "explain"), ("run deta", "detach"), ("errors leaf-m", "leaf-modified-inplace")]
+    ("line", "answer"),
+    [("exp", "explain"), ("wh", "why"), ("run deta", "detach"), ("errors leaf-m", "leaf-modified-inplace")],
 )
 def test_shells_complete_commands_lessons_and_codes(line: str, answer: str) -> None:
     words = f"tensorlens {line}"

@@ -96,6 +96,11 @@ class Names:
         """The names under which lines stored each tensor, by event."""
         return self._recorded.assigned
 
+    @property
+    def reads(self) -> Mapping[int, Mapping[Scope, str]]:
+        """The first name by which each function read a tensor."""
+        return self._recorded.used
+
     def operands(self, event: Call | Failure) -> list[str | None]:
         """Returns the names that the expression of `event` uses for its inputs, in the order of the inputs."""
         return self._recorded.operands(event)
