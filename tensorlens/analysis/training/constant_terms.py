@@ -128,7 +128,7 @@ def _explained(facts: TraceIndex, backward: Backward, place: tuple[Call, int], u
     It does no harm unless the term was computed from parameters that this pass trains.
     """
     added, term = place
-    cuts = _cuts(facts, term, added.index)
+    cuts = history_lost_at(facts, term, added.index)
     kinds = [_kind(facts, call) for call, _ in cuts]
     if not cuts or None in kinds:
         return None
@@ -141,11 +141,11 @@ def _explained(facts: TraceIndex, backward: Backward, place: tuple[Call, int], u
 
 def _is_detached(facts: TraceIndex, added: Call, term: int) -> bool:
     """Returns whether the script itself took a term without a history out of the graph."""
-    cuts = [] if facts.requires_grad(term, added.index) else _cuts(facts, term, added.index)
+    cuts = [] if facts.requires_grad(term, added.index) else history_lost_at(facts, term, added.index)
     return any(_kind(facts, call) is None for call, _ in cuts)
 
 
-def _cuts(facts: TraceIndex, term: int, before: int) -> list[tuple[Call, int]]:
+def history_lost_at(facts: TraceIndex, term: int, before: int) -> list[tuple[Call, int]]:
     """Returns the calls at which what a term was computed from lost its history, each with an input that had one."""
     cuts: list[tuple[Call, int]] = []
     waiting, seen = [(term, before)], set[int]()

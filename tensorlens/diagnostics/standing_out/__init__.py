@@ -11,11 +11,25 @@ from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
-from tensorlens.diagnostics.standing_out import moved_without_gradient, no_optimizer, zero_gradient
+from tensorlens.diagnostics.standing_out import (
+    broadcast_in_loss,
+    first_order_gradient,
+    loss_terms,
+    moved_without_gradient,
+    no_optimizer,
+    zero_gradient,
+)
 from tensorlens.records.report import StandingOut
 
 Finder = Callable[[MeasuredTraining], Iterator[StandingOut]]
-FINDERS: tuple[Finder, ...] = (no_optimizer.find, zero_gradient.find, moved_without_gradient.find)
+FINDERS: tuple[Finder, ...] = (
+    no_optimizer.find,
+    zero_gradient.find,
+    moved_without_gradient.find,
+    loss_terms.find,
+    broadcast_in_loss.find,
+    first_order_gradient.find,
+)
 """In the order in which their sentences are shown."""
 
 
