@@ -21,8 +21,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             for number in (pair.prediction, pair.target)
         ]
         yield stands_out(
-            f"{as_written(facts, call)} broadcasts {' and '.join(operands)} to shape {pair.shape}, "
-            f"so the loss has {prod(pair.shape):,} elements",
+            f"{as_written(facts, call)} broadcasts {' and '.join(operands)} to shape {pair.shape}: "
+            f"{prod(pair.shape):,} elements",
             facts.label("value_made_here", call.site, "broadcast here", call.index),
             facts.label("needed_here", pair.backward.site, "backward"),
         )

@@ -1,4 +1,4 @@
-"""Names calls of `autograd.grad` whose result entered a loss as a constant, although the loss trains what it is from."""
+"""Names gradients that entered a loss as constants, although they are computed from what the loss trains."""
 
 from __future__ import annotations
 

@@ -55,9 +55,10 @@ def _constant(training: MeasuredTraining, loss: Loss, term: Term) -> Iterator[St
     for call, source in history_lost_at(facts, term.tensor, term.added.index):
         rows = _rows(training, used & graph_leaves(facts, source, call.index))
         if rows and not _shares_values(facts, loss, term, (call, source)):
-            what = f"the term {named(facts, term.tensor, term.added.index)} of the loss is a constant"
+            name, cause = named(facts, term.tensor, term.added.index), _cause(facts, call)
+            what = f"the term {name} of the loss is a constant, although it is computed from {listed(rows)}"
             yield stands_out(
-                f"{what}, although it is computed from {listed(rows)}, which the run trains: {_cause(facts, call)}",
+                f"{what}, which the run trains{'' if cause.startswith(name) else f': {cause}'}",
                 facts.label("graph_cut_here", call.site, "the gradient stops here", call.index),
                 facts.label("value_made_here", term.added.site, "added to the loss", term.added.index),
                 facts.label("needed_here", loss.site, "backward"),

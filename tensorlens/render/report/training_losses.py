@@ -54,7 +54,8 @@ def reached_text(training: MeasuredTraining, numbers: Iterable[int]) -> str:
     found = Counter(row.owner[:1] for row in rows if row.tensor in reached)
     if len(found) > _MOST_OWNERS:
         return f"{sum(found.values())} of {len(rows)} parameters"
-    parts = [_part("".join(owner), count, totals[owner]) for owner, count in found.items()]
+    variables = {row.owner[:1] for row in rows if row.name == "".join(row.owner)}
+    parts = ["".join(o) if o in variables else _part("".join(o), n, totals[o]) for o, n in found.items()]
     others = reached - {row.tensor for row in rows}
     names = dict.fromkeys(training.facts.name(number) for number in sorted(others))
     parts += names if len(names) <= _MOST_OWNERS else [f"{len(others)} other leaves"]
