@@ -40,13 +40,15 @@ class BroadcastPair:
 
 def broadcast_pairs(facts: TraceIndex) -> Iterator[BroadcastPair]:
     """Yields these calls, each line once."""
-    reported: set[int] = set()
+    reported: set[tuple[str, int] | None] = set()
     for backward in examined_passes(facts):
         calls = sorted(loss_calls(facts, backward), key=lambda call: call.index)
         for call in calls:
-            found = _pair(facts, backward, call, calls) if call.site not in reported else None
+            span = facts.span(call.site)
+            line = None if span is None else (span.file, span.line)
+            found = _pair(facts, backward, call, calls) if line not in reported else None
             if found is not None:
-                reported.add(call.site)
+                reported.add(line)
                 yield found
 
 

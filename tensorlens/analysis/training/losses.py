@@ -71,6 +71,15 @@ def losses(facts: TraceIndex) -> tuple[Loss, ...]:
     return tuple(_loss(facts, site, passes) for site, passes in by_site.items())
 
 
+def term_name(facts: TraceIndex, term: Term) -> str:
+    """Returns the name of a term where it is added; its first name if that is the name of the loss."""
+    name = facts.name(term.tensor, term.added.index)
+    stored = facts.names.stores.get(term.tensor)
+    if not stored or name != facts.name(term.backward.roots[0].tensor, term.backward.index):
+        return name
+    return stored[min(stored)]
+
+
 def reached_by(backward: Backward) -> frozenset[int]:
     """Returns the tensors that a pass gave a gradient."""
     filled = (change.tensor for change in backward.gradients if change.after is not None)
@@ -162,7 +171,7 @@ def _summary(
 
 def _next_sum(facts: TraceIndex, number: int, before: int) -> tuple[Call | None, int]:
     """Follows products with constants, means and reshaping back to a sum. Returns it, if there is one, and the last
-    single number before it: the last that has a name, if any has one."""
+    single number, or tensor of the same shape, before it: the last that has a name, if any has one."""
     shown = number
     for _ in range(MAX_CALLS):
         call = next(iter(facts.producers(number, before)), None)
@@ -176,7 +185,8 @@ def _next_sum(facts: TraceIndex, number: int, before: int) -> tuple[Call | None,
             break
         number, before = history[0], call.index
         named = facts.names.is_named
-        if is_number(facts, number) and (named(number) or not named(shown)):
+        is_like = is_number(facts, number) or facts.tensor(number).shape == facts.tensor(shown).shape
+        if is_like and (named(number) or not named(shown)):
             shown = number
     return None, shown
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from tensorlens.analysis.lineage import ancestry, graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import ConstantTerm, constant_terms, history_lost_at, trained_by
-from tensorlens.analysis.training.losses import Loss, LossTerm, Term, losses
+from tensorlens.analysis.training.losses import Loss, LossTerm, Term, losses, term_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.number_terms import number_terms
 from tensorlens.diagnostics.shared.cut_facts import written
@@ -42,6 +42,11 @@ def _findings(training: MeasuredTraining) -> Iterable[ConstantTerm]:
     return (*constant_terms(training.training), *number_terms(training.training))
 
 
+def _name(facts: TraceIndex, term: Term) -> str:
+    name, at = term_name(facts, term), term.added.index
+    return named(facts, term.tensor, at) if name == facts.name(term.tensor, at) else f"`{name}`"
+
+
 def _rows(training: MeasuredTraining, numbers: set[int]) -> list[ParameterRow]:
     return [row for row in training.rows if row.tensor in numbers]
 
@@ -55,7 +60,7 @@ def _constant(training: MeasuredTraining, loss: Loss, term: Term) -> Iterator[St
     for call, source in history_lost_at(facts, term.tensor, term.added.index):
         rows = _rows(training, used & graph_leaves(facts, source, call.index))
         if rows and not _shares_values(facts, loss, term, (call, source)):
-            name, cause = named(facts, term.tensor, term.added.index), _cause(facts, call)
+            name, cause = _name(facts, term), _cause(facts, call)
             what = f"the term {name} of the loss is a constant, although it is computed from {listed(rows)}"
             yield stands_out(
                 f"{what}, which the run trains{'' if cause.startswith(name) else f': {cause}'}",
@@ -122,7 +127,7 @@ def _untrained(training: MeasuredTraining, loss: Loss, term: LossTerm) -> Iterat
     if any(timeline.is_updated(number) for number in term.reached):
         return
     last = term.terms[-1]
-    what = f"the term {named(facts, last.tensor, last.added.index)} of the loss"
+    what = f"the term {_name(facts, last)} of the loss"
     yield stands_out(
         f"{what} reaches only {listed(rows)}, which no optimizer steps",
         facts.label("value_made_here", term.site, "computed here"),

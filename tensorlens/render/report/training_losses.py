@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from tensorlens.analysis.training.losses import Loss, LossTerm, losses
+from tensorlens.analysis.training.losses import Loss, LossTerm, losses, term_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.records.source import shown_path
 from tensorlens.render.tables import HouseTable
@@ -30,14 +30,13 @@ def losses_cells(training: MeasuredTraining) -> list[list[str]]:
         if not loss.terms:
             rows.append([*head, "", "", reached_text(training, loss.reached)])
         for place, term in enumerate(loss.terms):
-            cells = [term_name(training, term), _line(training, term.site), _term_reaches(training, term)]
+            cells = [
+                term_name(training.facts, term.terms[-1]),
+                _line(training, term.site),
+                _term_reaches(training, term),
+            ]
             rows.append([*(("", "") if place else head), *cells])
     return rows
-
-
-def term_name(training: MeasuredTraining, term: LossTerm) -> str:
-    last = term.terms[-1]
-    return training.facts.name(last.tensor, last.added.index)
 
 
 def _term_reaches(training: MeasuredTraining, term: LossTerm) -> str:
@@ -84,7 +83,7 @@ def losses_list(training: MeasuredTraining) -> list[dict[str, Any]]:
 def _loss(training: MeasuredTraining, loss: Loss) -> dict[str, Any]:
     terms = [
         {
-            "name": term_name(training, term),
+            "name": term_name(training.facts, term.terms[-1]),
             "line": _place(training, term.site),
             "constant": not term.requires_grad,
             "reached": sorted(term.reached),
