@@ -1,4 +1,4 @@
-"""Names operations of a loss that broadcast predictions and targets to all pairs, and no table that a script asks for."""
+"""Names operations of a loss that broadcast predictions and targets to all pairs, unless a script asks for pairs."""
 
 from __future__ import annotations
 

@@ -60,9 +60,9 @@ RIGHT = {
         "    top = out.max().detach()\n    loss = fit + (out - top).exp().sum().log() + top"
     ),
     "a weight": "    loss = fit * size.detach() + size / fit.item()",
-    "a target without a gradient": "    with torch.no_grad():\n        t = side(x)\n    loss = fit + (out - t).square().mean()",
+    "a target without a gradient": "    t = side(x).detach()\n    loss = fit + (out - t).square().mean()",
     "what a frozen net says": ("    side.requires_grad_(False)\n    loss = fit + side(x).square().mean()"),
-    "a number that is printed": "    shown = float(size)\n    loss = fit + size\n    print(loss.item() + shown, end='')",
+    "a number that is printed": "    shown = float(size)\n    loss = fit + size\n    print(shown, end='')",
     "a finding says it": "    with torch.no_grad():\n        extra = out.abs().mean()\n    loss = fit + extra",
     "updated by hand": (
         """

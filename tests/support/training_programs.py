@@ -36,7 +36,7 @@ class Ran:
 
     def sentences(self, module: str) -> list[StandingOut]:
         """Returns the sentences of one module of `standing_out`."""
-        found = []
+        found: list[StandingOut] = []
         for each in FINDERS:
             if each.__module__.endswith(f".{module}"):
                 training = measured_training(TraceIndex(self.report.trace))
