@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
 from tensorlens.diagnostics.standing_out import (
+    accumulated_passes,
     broadcast_in_loss,
     first_order_gradient,
     loss_terms,
@@ -29,6 +30,7 @@ FINDERS: tuple[Finder, ...] = (
     loss_terms.find,
     broadcast_in_loss.find,
     first_order_gradient.find,
+    accumulated_passes.find,
 )
 """In the order in which their sentences are shown."""
 

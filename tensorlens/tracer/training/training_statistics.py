@@ -19,6 +19,7 @@ from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.parameter_statistics import MeasuredParameter, gradient_norms, is_measurable
+from tensorlens.tracer.training.reduced_losses import ReducedLosses
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 
 MOST = 20_000  # parameters of a run that are measured
@@ -53,6 +54,7 @@ class TrainingStatistics:
         self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, _Optimizer] = weakref.WeakKeyDictionary()
         self._all: list[_Optimizer] = []
         self._zeroed = ZeroedGradients(recorder)
+        self._reduced = ReducedLosses(recorder)
         self._steps = self._passes = self._written = 0
 
     # --- what happens -------------------------------------------------------------------------------------------------
@@ -79,10 +81,15 @@ class TrainingStatistics:
                 self._write()
 
     def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
-        """Looks for the node behind a gradient of zeros. Returns a function to call when the pass has ended."""
+        """Notes how the loss was reduced, and looks for the node behind a gradient of zeros.
+
+        Returns a function to call when the pass has ended.
+        """
         end: Callable[[], None] | None = None
         with self._guard, self._recorder.quiet():
             end = self._zeroed.begin_pass(roots)
+        with self._guard, self._recorder.quiet():
+            self._reduced.begin_pass(roots)
 
         def guarded() -> None:
             if end is not None:
