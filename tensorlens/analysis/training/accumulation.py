@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.cleared_gradients import cleared_gradients, is_chosen
 from tensorlens.analysis.training.constant_terms import op_name
@@ -16,7 +17,7 @@ from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 from tensorlens.records.training import ReducedLoss
 
-_PARTS = ("split", "chunk", "tensor_split", "unbind", "getitem", "narrow")
+_PARTS = ("split", "chunk", "tensor_split", "unbind", "narrow")
 _OWN_GRADIENT = {"retain_graph", "create_graph", "inputs"}  # arguments of `backward()` that leave the weight alone
 
 
@@ -83,8 +84,9 @@ def _has_own_weight(facts: TraceIndex, backward: Backward) -> bool:
 
 
 def _is_clipping(facts: TraceIndex, touch: Moment) -> bool:
-    event = touch.event
-    return isinstance(event, Call) and "clip_grad" in f"{event.op} {facts.trace.sites[event.site].through}"
+    site = touch.event.site
+    node = None if site is None else facts.names.syntax.node(facts.trace.sites[site].span)
+    return isinstance(node, ast.Call) and "clip_grad" in last_name(node.func)
 
 
 def is_split_step(facts: TraceIndex, found: Accumulation) -> bool:
@@ -128,9 +130,16 @@ def _parts(facts: TraceIndex, backward: Backward) -> set[tuple[int, int]]:
     """Returns (tensor, part of it) for the parts that a root was computed from and that have no history."""
     found: set[tuple[int, int]] = set()
     for number, call in ancestry(facts, backward.roots[0].tensor, backward.index):
-        if op_name(call) in _PARTS and call.inputs and not facts.requires_grad(number, call.index):
-            found.add((call.inputs[0].tensor, number))
+        if call.inputs and not facts.requires_grad(number, call.index):
+            if op_name(call) in _PARTS or (op_name(call) == "getitem" and _is_variable(facts, call)):
+                found.add((call.inputs[0].tensor, number))
     return found
+
+
+def _is_variable(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether an index has a name in it, so that it can be another one each time."""
+    node = facts.names.syntax.node(facts.trace.sites[call.site].span)
+    return isinstance(node, ast.Subscript) and any(isinstance(each, ast.Name) for each in ast.walk(node.slice))
 
 
 # --- passes that no step uses ----------------------------------------------------------------------------------------
