@@ -85,8 +85,9 @@ def _training(report: Report, options: RenderOptions) -> Iterator[list[str]]:
     cells = training_section.training_cells(training, options.story and options.tensors)
     rows = [(code(name), *(marked(cell.replace("\n", "; ")) for cell in others)) for name, *others in cells]
     yield markdown_table(training_section.HEADINGS, rows) if rows else []
-    lines = [[marked(cell) for cell in cells] for cells in training_losses.losses_cells(training)]
-    yield markdown_table(training_losses.HEADINGS, lines) if lines else []
+    headings, losses = training_losses.losses_cells(training)
+    lines = [[marked(cell) for cell in cells] for cells in losses]
+    yield markdown_table(headings, lines) if lines else []
 
 
 def _tried(report: Report) -> Iterator[list[str]]:

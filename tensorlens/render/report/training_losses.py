@@ -16,14 +16,18 @@ _MOST_OWNERS = 4  # that are named in one cell
 
 
 def losses_table(training: MeasuredTraining) -> HouseTable:
-    table = HouseTable(["\n".join(each.split(" ", 1)) for each in HEADINGS], ["name"], right=(1,))
-    for row in losses_cells(training):
+    headings, rows = losses_cells(training)
+    table = HouseTable(["\n".join(each.split(" ", 1)) for each in headings], ["name"], right=(1,))
+    for row in rows:
         table.add(*row)
     return table
 
 
-def losses_cells(training: MeasuredTraining) -> list[list[str]]:
-    """Returns the cells of the table: a row for each term; one for a loss that has a single term."""
+def losses_cells(training: MeasuredTraining) -> tuple[list[str], list[list[str]]]:
+    """Returns the headings and the rows: one for each term, or for a loss that has a single term.
+
+    Without any loss of several terms there are no columns about terms.
+    """
     rows: list[list[str]] = []
     for loss in losses(training.facts):
         head = [_line(training, loss.site), f"{loss.passes:,}"]
@@ -36,7 +40,8 @@ def losses_cells(training: MeasuredTraining) -> list[list[str]]:
                 _term_reaches(training, term),
             ]
             rows.append([*(("", "") if place else head), *cells])
-    return rows
+    shown = [place for place in range(len(HEADINGS)) if place not in (2, 3) or any(row[place] for row in rows)]
+    return [HEADINGS[place] for place in shown], [[row[place] for place in shown] for row in rows]
 
 
 def _term_reaches(training: MeasuredTraining, term: LossTerm) -> str:
