@@ -10,7 +10,7 @@ from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.cleared_gradients import cleared_gradients, is_chosen
+from tensorlens.analysis.training.cleared_gradients import calls_between, cleared_gradients, is_chosen
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import Moment, Training
 from tensorlens.records.model import Backward, Call
@@ -188,7 +188,7 @@ def _is_unused(training: Training, backward: Backward, cleared: list[Moment]) ->
     end = max(moment.index for moment in cleared)
     if leaves & training.gradient_read or not leaves & training.stepped or is_chosen(training, backward.index, end):
         return False
-    between = (c for c in training.facts.calls if backward.index < c.index < min(moment.index for moment in cleared))
+    between = calls_between(training.facts, backward.index, min(moment.index for moment in cleared))
     if any(access.tensor in held for call in between for access in call.inputs):
         return False
     return all(cleared_gradients(training, leaf) is None for leaf in leaves & training.stepped)

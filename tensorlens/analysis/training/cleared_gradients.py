@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
@@ -76,8 +77,17 @@ def _is_used(training: Training, filled: Moment, cleared: Moment) -> bool:
 def is_chosen(training: Training, begin: int, end: int) -> bool:
     """Returns whether a condition of the script reads a number from torch between two events: `loss.item() > 10`."""
     facts = training.facts
-    between = (call for call in facts.calls if begin < call.index < end)
-    return any(call.op in _DECIDING and _in_condition(facts, facts.trace.sites[call.site].span) for call in between)
+    return any(
+        call.op in _DECIDING and _in_condition(facts, facts.trace.sites[call.site].span)
+        for call in calls_between(facts, begin, end)
+    )
+
+
+def calls_between(facts: TraceIndex, begin: int, end: int) -> Iterator[Call]:
+    """Yields the calls after event `begin` and before event `end`."""
+    for event in facts.events[facts.trace.position(begin + 1) : facts.trace.position(end)]:
+        if isinstance(event, Call):
+            yield event
 
 
 def _in_condition(facts: TraceIndex, span: Span) -> bool:
