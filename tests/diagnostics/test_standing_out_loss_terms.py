@@ -107,7 +107,23 @@ TABLES = {
         "    decay = sum(p.square().sum() for p in net.parameters())\n    loss = fit + 0.01 * decay",
         [("fit", 4), ("decay", 4)],
     ),
-    "one line for all is one": (
+    "two on one line": (
+        "    loss = F.l1_loss(out, y) + 0.1 * size.sqrt()",
+        [("F.l1_loss(out, y)", 4), ("size.sqrt()", 1)],
+    ),
+    "a sum with a name": (
+        "    both = F.l1_loss(out, y) + size.sqrt()\n    loss = fit + both",
+        [("fit", 4), ("both", 4)],
+    ),
+    "a loop": (
+        "    loss = 0\n    for o, t in zip(out, y):\n        loss = loss + F.l1_loss(o, t)\n    loss = loss / 8 + size",
+        [("loss", 4), ("size", 1)],
+    ),
+    "a loop over two": (
+        "    loss = 0\n    for o, t in zip(out, y):\n        loss += F.l1_loss(o, t) + 0.5 * o.square().mean()",
+        [("F.l1_loss(o, t)", 4), ("o.square().mean()", 4)],
+    ),
+    "one expression for all is one": (
         "    parts = [part.square().mean() for part in out.split(2)]\n    loss = torch.stack(parts).mean()",
         [],
     ),

@@ -1,7 +1,7 @@
 """Finds the terms of each loss: the numbers that the root of a backward pass is the sum of.
 
 A sum of single numbers is a sum of terms, and so is one of values for each sample that all have a history. Products
-with constants, means and reshaping are followed. Terms that one line computes count as one.
+with constants, means and reshaping are followed. Terms that one expression computes, as in a loop, count as one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import LINEAR, MAX_PASSES, SUMS, is_number, op_name
 from tensorlens.analysis.training.run_summary import outer
-from tensorlens.records.model import Backward, Call
+from tensorlens.records.model import Backward, Call, Span
 
-_Line = tuple[str, int]  # file, line
 _GRAD = "autograd.grad"
 
 
@@ -34,7 +33,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class LossTerm:
-    """The terms of one loss that one line computed, in all examined passes."""
+    """The terms of one loss that one expression computed, in all examined passes."""
 
     site: int | None
     terms: tuple[Term, ...]
@@ -91,10 +90,10 @@ def _asks_for_parameters(facts: TraceIndex, backward: Backward) -> bool:
 
 
 def _loss(facts: TraceIndex, site: int, passes: Sequence[Backward]) -> Loss:
-    terms: dict[_Line | None, list[Term]] = defaultdict(list)
+    terms: dict[Span | None, list[Term]] = defaultdict(list)
     for backward in passes[-MAX_PASSES:]:
-        for line, term in _terms_of(facts, backward):
-            terms[line].append(term)
+        for span, term in _terms_of(facts, backward):
+            terms[span].append(term)
     found = tuple(LossTerm(_site(facts, each[0].tensor, each[0].added.index), tuple(each)) for each in terms.values())
     return Loss(site, _count(facts, site, passes), frozenset[int]().union(*map(reached_by, passes)),
                 found if len(found) > 1 else ())  # fmt: skip
@@ -108,41 +107,47 @@ def _count(facts: TraceIndex, site: int, passes: Sequence[Backward]) -> int:
     return max(len(passes), total - failed)
 
 
-def _terms_of(facts: TraceIndex, backward: Backward) -> Iterable[tuple[_Line | None, Term]]:
-    """Returns the terms of a pass, each with the line that computed it; nothing if not all of them are known."""
+def _terms_of(facts: TraceIndex, backward: Backward) -> Iterable[tuple[Span | None, Term]]:
+    """Returns the terms of a pass, each with the expression that computed it; nothing if not all of them are known."""
     if len(backward.roots) != 1:
         return []
     summands = _summands(facts, backward.roots[0].tensor, backward.index)
     reached, found = reached_by(backward), []
-    for line, pairs in summands.items():
+    for span, pairs in summands.items():
         for number, added in pairs:
             leaves = frozenset(graph_leaves(facts, number, added.index))
             requires_grad = facts.requires_grad(number, added.index - 1)
-            found.append((line, Term(number, backward, added, requires_grad, leaves & reached)))
+            found.append((span, Term(number, backward, added, requires_grad, leaves & reached)))
     return found if reached <= frozenset[int]().union(*(term.reached for _, term in found)) else []
 
 
 # --- sums ------------------------------------------------------------------------------------------------------------
 
-_Summands = dict[_Line | None, list[tuple[int, Call]]]
-"""The terms of a sum by the line that computed them, each with the call that added it."""
+_Summands = dict[Span | None, list[tuple[int, Call]]]
+"""The terms of a sum by the expression that computed them, each with the call that added it."""
+_Part = tuple[int, int, Call | None]
+"""(the tensor that is shown as a term, the one that was computed first, the sum that it is)"""
 
 
 def _summands(facts: TraceIndex, root: int, before: int) -> _Summands:
-    """Returns the terms of a root; nothing if it is no sum. A sum of terms of its own line counts as one term."""
-    top, _ = _next_sum(facts, root, before)
+    """Returns the terms of a root; nothing if it is no sum.
+
+    A sum of terms of its own line counts as one term if one expression computed them all, or if the sum has a name that
+    is not that of the root.
+    """
+    top, *_ = _next_sum(facts, root, before)
     if top is None:
         return {}
-    parts: dict[int, tuple[Call, list[tuple[int, Call | None]]]] = {}  # sum -> its terms, and the sums that they are
+    parts: dict[int, tuple[Call, list[_Part]]] = {}
     waiting = [top]
     while waiting and len(parts) < MAX_CALLS:
         call = waiting.pop()
         if call.index in parts:
             continue
-        terms: list[tuple[int, Call | None]] = []
+        terms: list[_Part] = []
         for number in dict.fromkeys(access.tensor for access in call.inputs):
-            below, shown = _next_sum(facts, number, call.index)
-            terms.append((shown, below))
+            below, shown, computed = _next_sum(facts, number, call.index)
+            terms.append((shown, computed, below))
             waiting += [] if below is None else [below]
         parts[call.index] = call, terms
     if waiting:
@@ -150,29 +155,44 @@ def _summands(facts: TraceIndex, root: int, before: int) -> _Summands:
     summaries: dict[int, _Summands] = {}
     for index in sorted(parts):  # a sum comes after those that it adds
         call, terms = parts[index]
-        summaries[index] = _summary(facts, call, terms, summaries)
+        summaries[index] = _summary(facts, call, terms, (summaries, facts.name(root, before)))
     return summaries[top.index]
 
 
 def _summary(
-    facts: TraceIndex, call: Call, terms: list[tuple[int, Call | None]], summaries: dict[int, _Summands]
+    facts: TraceIndex,
+    call: Call,
+    terms: list[_Part],
+    known: tuple[dict[int, _Summands], str],
 ) -> _Summands:
+    """Returns the terms of one sum. `known` are those of the sums below it, and the name of the root."""
+    summaries, root = known
     summary: _Summands = defaultdict(list)
-    for number, below in terms:
-        inner = {} if below is None else summaries[below.index]
-        line = _line(facts, number, call.index) if below is None else _line_of(facts, below.site)
-        if below is None or (len(inner) == 1 and line in inner):
-            summary[line].append((number, call))
+    for number, computed, below in terms:
+        if below is None:
+            summary[facts.span(_site(facts, computed, call.index))].append((number, call))
             continue
-        for each, pairs in inner.items():
-            summary[each] += pairs
+        inner, own = summaries[below.index], facts.span(below.site)
+        is_one_line = own is not None and all(
+            s is not None and s.line == own.line and s.file == own.file for s in inner
+        )
+        if is_one_line and len(inner) == 1:
+            summary[next(iter(inner))].append((number, call))
+        elif is_one_line and facts.names.is_named(number) and facts.name(number, call.index) != root:
+            summary[own].append((number, call))
+        else:
+            for span, pairs in inner.items():
+                summary[span] += pairs
     return summary
 
 
-def _next_sum(facts: TraceIndex, number: int, before: int) -> tuple[Call | None, int]:
-    """Follows products with constants, means and reshaping back to a sum. Returns it, if there is one, and the last
-    single number, or tensor of the same shape, before it: the last that has a name, if any has one."""
-    shown = number
+def _next_sum(facts: TraceIndex, number: int, before: int) -> tuple[Call | None, int, int]:
+    """Follows products with constants, means and reshaping back to a sum.
+
+    Returns it, if there is one, and the last tensor of the same shape before it, twice: the last that has a name, if
+    any has one, and the last of all.
+    """
+    shown = computed = number
     for _ in range(MAX_CALLS):
         call = next(iter(facts.producers(number, before)), None)
         if call is None or not facts.requires_grad(number, before - 1):
@@ -180,15 +200,14 @@ def _next_sum(facts: TraceIndex, number: int, before: int) -> tuple[Call | None,
         inputs = list(dict.fromkeys(access.tensor for access in call.inputs))
         history = [each for each in inputs if facts.requires_grad(each, call.index - 1)]
         if op_name(call) in SUMS and len(inputs) > 1:
-            return (call, shown) if _adds_terms(facts, inputs, history) else (None, shown)
+            return call if _adds_terms(facts, inputs, history) else None, shown, computed
         if op_name(call) not in (*SUMS, *LINEAR) or len(history) != 1:
             break
         number, before = history[0], call.index
         named = facts.names.is_named
-        is_like = is_number(facts, number) or facts.tensor(number).shape == facts.tensor(shown).shape
-        if is_like and (named(number) or not named(shown)):
-            shown = number
-    return None, shown
+        if facts.tensor(number).shape == facts.tensor(shown).shape:
+            shown, computed = number if named(number) or not named(shown) else shown, number
+    return None, shown, computed
 
 
 def _adds_terms(facts: TraceIndex, inputs: list[int], history: list[int]) -> bool:
@@ -202,12 +221,3 @@ def _adds_terms(facts: TraceIndex, inputs: list[int], history: list[int]) -> boo
 def _site(facts: TraceIndex, number: int, before: int) -> int | None:
     made = next(iter(facts.producers(number, before)), None) or facts.creator(number)
     return None if made is None else made.site
-
-
-def _line(facts: TraceIndex, number: int, before: int) -> _Line | None:
-    return _line_of(facts, _site(facts, number, before))
-
-
-def _line_of(facts: TraceIndex, site: int | None) -> _Line | None:
-    span = facts.span(site)
-    return None if span is None else (span.file, span.line)

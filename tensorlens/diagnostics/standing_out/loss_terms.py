@@ -87,6 +87,10 @@ def _shares_values(facts: TraceIndex, loss: Loss, term: Term, cut: tuple[Call, i
     made = {term.tensor, *(access.tensor for access in call.outputs)}
     if {number for number, _ in pairs} & {source, *_inputs(facts, source, call.index)}:
         return True
+    computed = {(made_by.op, made_by.inputs) for _, made_by in ancestry(facts, source, call.index)}
+    makers = (next(iter(facts.producers(number, before)), None) for number, before in pairs)
+    if any(maker is not None and (maker.op, maker.inputs) in computed for maker in makers):
+        return True
     return any(made & _inputs(facts, number, before) for number, before in pairs)
 
 
