@@ -87,7 +87,7 @@ RIGHT = {
     loss = (chosen * (u - y).square()).sum()""",
     "importances of an earlier task": """
     if step == 0:
-        params = list(net.parameters())
+        params = list(net[0].parameters())
         importances = [g.square() for g in torch.autograd.grad(fit, params, retain_graph=True)]
         old = [p.detach().clone() for p in params]
     loss = fit + sum((f + (p - o) ** 2).sum() for f, p, o in zip(importances, params, old))""",
