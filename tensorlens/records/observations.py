@@ -15,6 +15,7 @@ from tensorlens.records.training import (
     OptimizerGroup,
     ParameterMovement,
     ParameterStatistics,
+    ReducedLoss,
     TrainingMeasured,
     ZeroedGradient,
 )
@@ -283,6 +284,7 @@ class Observations:
     statistics: tuple[ParameterStatistics, ...] = ()
     moved: tuple[ParameterMovement, ...] = ()
     zeroed: tuple[ZeroedGradient, ...] = ()
+    reduced: tuple[ReducedLoss, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -78,6 +78,16 @@ class ParameterMovement:
 
 
 @dataclass(frozen=True, slots=True)
+class ReducedLoss:
+    """Says how the root of a backward pass was reduced: a mean or a sum of elements, times a constant."""
+
+    index: int  # of the first event of the pass
+    mean: bool
+    elements: float
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
 class ZeroedGradient:
     """A node that received a gradient with values other than zero, and passed only zeros on towards a leaf."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
@@ -53,7 +54,11 @@ def cleared_gradients(training: Training, leaf: int) -> ClearedGradients | None:
             updates.append(ClearedGradients(leaf, *same[-1], moment, len(same), len(updates) + 1))
             pending, cleared = None, []
     counts = {update.count for update in updates}
-    if len(updates) < MIN_UPDATES or len(counts) > 1 or _is_chosen(training, updates[-1]):
+    if (
+        len(updates) < MIN_UPDATES
+        or len(counts) > 1
+        or is_chosen(training, updates[-1].filled.index, updates[-1].used.index)
+    ):
         return None
     return updates[-1]
 
@@ -69,11 +74,20 @@ def _is_used(training: Training, filled: Moment, cleared: Moment) -> bool:
     return any(not reached.isdisjoint(step.parameters) for step in between)
 
 
-def _is_chosen(training: Training, last: ClearedGradients) -> bool:
-    """Returns whether a condition of the script reads a number from torch between two passes, as `loss.item() > 10`."""
+def is_chosen(training: Training, begin: int, end: int) -> bool:
+    """Returns whether a condition of the script reads a number from torch between two events: `loss.item() > 10`."""
     facts = training.facts
-    between = (call for call in facts.calls if last.filled.index < call.index < last.used.index)
-    return any(call.op in _DECIDING and _in_condition(facts, facts.trace.sites[call.site].span) for call in between)
+    return any(
+        call.op in _DECIDING and _in_condition(facts, facts.trace.sites[call.site].span)
+        for call in calls_between(facts, begin, end)
+    )
+
+
+def calls_between(facts: TraceIndex, begin: int, end: int) -> Iterator[Call]:
+    """Yields the calls after event `begin` and before event `end`."""
+    for event in facts.events[facts.trace.position(begin + 1) : facts.trace.position(end)]:
+        if isinstance(event, Call):
+            yield event
 
 
 def _in_condition(facts: TraceIndex, span: Span) -> bool:

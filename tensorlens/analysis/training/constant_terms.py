@@ -17,8 +17,8 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 
-_SUMS = ("add", "sub", "iadd", "isub", "radd", "rsub", "stack", "cat", "hstack", "concat")
-_LINEAR = (
+SUMS = ("add", "sub", "iadd", "isub", "radd", "rsub", "stack", "cat", "hstack", "concat")
+LINEAR = (
     "mul", "rmul", "imul", "div", "truediv", "itruediv", "idiv", "true_divide", "neg", "sum", "mean", "squeeze", "view",
     "reshape", "flatten", "clone", "float", "double", "to",
 )  # fmt: skip
@@ -72,7 +72,7 @@ def _terms(facts: TraceIndex, backward: Backward, used: set[int]) -> list[tuple[
     """Lists the single numbers that the roots are sums of and that lead to no used parameter, with the calls that added
     them."""
     sums = _sums(facts, backward, lambda call, number: _leads_elsewhere(facts, number, call.index, used))
-    return [(call, number) for call, constant in sums for number in constant if _is_number(facts, number)]
+    return [(call, number) for call, constant in sums for number in constant if is_number(facts, number)]
 
 
 def sums_below(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
@@ -92,18 +92,18 @@ def _sums(
         seen.add(call.index)
         inputs = list(dict.fromkeys(access.tensor for access in call.inputs))
         with_history = [number for number in inputs if facts.requires_grad(number, call.index - 1)]
-        if _name(call) in _SUMS:
+        if op_name(call) in SUMS:
             constant = [number for number in inputs if number not in with_history or is_constant(call, number)]
             yield call, constant
             waiting += [(number, call.index) for number in with_history if number not in constant]
-        elif _name(call) in _LINEAR and len(with_history) == 1:
+        elif op_name(call) in LINEAR and len(with_history) == 1:
             waiting.append((with_history[0], call.index))
 
 
 def _leads_elsewhere(facts: TraceIndex, number: int, before: int, used: set[int]) -> bool:
     """Returns whether the graph of a single number leads to no used parameter, as if it were computed from inputs that
     require grad and from gradients without a graph."""
-    return bool(_gradients(facts)) and _is_number(facts, number) and not used & graph_leaves(facts, number, before)
+    return bool(_gradients(facts)) and is_number(facts, number) and not used & graph_leaves(facts, number, before)
 
 
 def _gradients(facts: TraceIndex) -> list[Backward]:
@@ -111,11 +111,13 @@ def _gradients(facts: TraceIndex) -> list[Backward]:
     return [event for event in facts.backwards if event.op == "autograd.grad" and not event.create_graph]
 
 
-def _name(call: Call) -> str:
+def op_name(call: Call) -> str:
+    """Returns the last part of an op's name, without underscores: "add" for `Tensor.add_`."""
     return call.op.rpartition(".")[2].strip("_")
 
 
-def _is_number(facts: TraceIndex, number: int) -> bool:
+def is_number(facts: TraceIndex, number: int) -> bool:
+    """Returns whether a tensor is a single number that may have a gradient."""
     tensor = facts.tensor(number)
     return may_require_grad(tensor) and all(size == 1 for size in tensor.shape)
 
@@ -126,7 +128,7 @@ def _explained(facts: TraceIndex, backward: Backward, place: tuple[Call, int], u
     It does no harm unless the term was computed from parameters that this pass trains.
     """
     added, term = place
-    cuts = _cuts(facts, term, added.index)
+    cuts = history_lost_at(facts, term, added.index)
     kinds = [_kind(facts, call) for call, _ in cuts]
     if not cuts or None in kinds:
         return None
@@ -139,11 +141,11 @@ def _explained(facts: TraceIndex, backward: Backward, place: tuple[Call, int], u
 
 def _is_detached(facts: TraceIndex, added: Call, term: int) -> bool:
     """Returns whether the script itself took a term without a history out of the graph."""
-    cuts = [] if facts.requires_grad(term, added.index) else _cuts(facts, term, added.index)
+    cuts = [] if facts.requires_grad(term, added.index) else history_lost_at(facts, term, added.index)
     return any(_kind(facts, call) is None for call, _ in cuts)
 
 
-def _cuts(facts: TraceIndex, term: int, before: int) -> list[tuple[Call, int]]:
+def history_lost_at(facts: TraceIndex, term: int, before: int) -> list[tuple[Call, int]]:
     """Returns the calls at which what a term was computed from lost its history, each with an input that had one."""
     cuts: list[tuple[Call, int]] = []
     waiting, seen = [(term, before)], set[int]()

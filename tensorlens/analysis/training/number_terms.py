@@ -24,10 +24,10 @@ _Place = tuple[int, int, int, int]
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 
 
-def number_terms(training: Training) -> Iterator[ConstantTerm]:
-    """Yields the terms that are plain numbers, each place once."""
+def number_terms(training: Training, ops: tuple[str, ...] = (_ITEM,)) -> Iterator[ConstantTerm]:
+    """Yields the terms that are plain numbers, each place once. `ops` are the calls that took them out of torch."""
     facts, reported, passes = training.facts, set[tuple[int, int]](), Counter[int]()
-    items = [call for call in facts.calls if call.op == _ITEM and call.inputs]
+    items = [call for call in facts.calls if call.op in ops and call.inputs]
     items = [call for call in items if call.inputs[0].tensor not in _differentiated(facts)] if items else []
     previous = 0
     for backward in facts.backwards if items else ():

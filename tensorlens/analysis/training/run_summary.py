@@ -77,12 +77,12 @@ class _Counts:
 
     def backward_passes(self) -> int | None:
         passes = self._facts.backwards
-        outer = _outer(passes)
-        if len(outer) < len(passes) and self._trace.inspection.threads:
+        own = outer(passes)
+        if len(own) < len(passes) and self._trace.inspection.threads:
             return None  # a pass of another thread may have begun and ended during one
         if is_complete(self._trace):
-            return len(outer)
-        if len(outer) < len(passes) or any(failure.op == "autograd.grad" for failure in self._trace.failures):
+            return len(own)
+        if len(own) < len(passes) or any(failure.op == "autograd.grad" for failure in self._trace.failures):
             return None  # the totals count inner passes too, and no failed `autograd.grad`
         names = ("Tensor.backward", "autograd.backward", "autograd.grad")
         return sum(total.count for total in self._trace.totals if total.op in names)
@@ -139,15 +139,15 @@ class _Counts:
         )
 
 
-def _outer(passes: list[Backward]) -> list[Backward]:
+def outer(passes: list[Backward]) -> list[Backward]:
     """Returns the passes that did not run inside another one, as those of reentrant checkpoints do."""
-    outer: list[Backward] = []
+    found: list[Backward] = []
     started: int | None = None  # the first event of a pass that ended later
     for each in reversed(passes):
         if started is None or each.index < started:
-            outer.append(each)
+            found.append(each)
         started = each.started if started is None else min(started, each.started)
-    return outer
+    return found
 
 
 class OptimizerChanges:

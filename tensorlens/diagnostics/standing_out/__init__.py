@@ -12,9 +12,13 @@ from collections.abc import Callable, Collection, Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
 from tensorlens.diagnostics.standing_out import (
+    accumulated_passes,
+    broadcast_in_loss,
+    first_order_gradient,
     held_twice,
     idle_optimizers,
     learning_rates,
+    loss_terms,
     moved_while_frozen,
     moved_without_gradient,
     no_optimizer,
@@ -32,6 +36,10 @@ FINDERS: tuple[Finder, ...] = (
     path_ends.find,
     zero_gradient.find,
     nonfinite_gradients.find,
+    loss_terms.find,
+    broadcast_in_loss.find,
+    first_order_gradient.find,
+    accumulated_passes.find,
     held_twice.find,
     learning_rates.find,
     unused_changes.find,

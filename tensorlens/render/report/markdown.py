@@ -76,7 +76,7 @@ def _training(report: Report, options: RenderOptions) -> Iterator[list[str]]:
     if report.standing_out is None:
         return
     from tensorlens.analysis.training.measured import measured_training  # not above: most reports have none
-    from tensorlens.render.report import training_section
+    from tensorlens.render.report import training_losses, training_section
 
     training = measured_training(TraceIndex(report.trace))
     assert training is not None
@@ -85,6 +85,9 @@ def _training(report: Report, options: RenderOptions) -> Iterator[list[str]]:
     cells = training_section.training_cells(training, options.story and options.tensors)
     rows = [(code(name), *(marked(cell.replace("\n", "; ")) for cell in others)) for name, *others in cells]
     yield markdown_table(training_section.HEADINGS, rows) if rows else []
+    headings, losses = training_losses.losses_cells(training)
+    lines = [[marked(cell) for cell in cells] for cells in losses]
+    yield markdown_table(headings, lines) if lines else []
 
 
 def _tried(report: Report) -> Iterator[list[str]]:

@@ -13,10 +13,11 @@ from tensorlens.analysis.training.untrained import Untrained, untrained
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Report
 from tensorlens.records.source import shown_path
+from tensorlens.render.report.training_losses import losses_list
 
 
 def training_dict(report: Report) -> dict[str, Any]:
-    """Returns the sentences about what stands out, the optimizers, and one object for each parameter."""
+    """Returns the sentences about what stands out, the optimizers, the losses, and one object for each parameter."""
     training = measured_training(TraceIndex(report.trace))
     assert training is not None
     ends = {each.row.tensor: each for each in untrained(training)}
@@ -33,6 +34,7 @@ def training_dict(report: Report) -> dict[str, Any]:
             for each in report.standing_out or ()
         ],
         "optimizers": [_group(training, place) for place in range(len(training.groups))],
+        "losses": losses_list(training),
         "parameters": [_parameter(training, row, ends.get(row.tensor)) for row in training.rows],
     }
 

@@ -17,6 +17,7 @@ from tensorlens.records.model import Span, Trace
 from tensorlens.records.report import Report, StandingOut
 from tensorlens.records.source import shown_path
 from tensorlens.render.report.headline import count
+from tensorlens.render.report.training_losses import losses_table
 from tensorlens.render.safe_text import safe
 from tensorlens.render.tables import HouseTable, hanging
 
@@ -27,7 +28,7 @@ NONE, UNKNOWN = "none", "?"
 
 
 def training_parts(report: Report, everything: bool) -> list[RenderableType]:
-    """Returns the sentences and the table; nothing if the training was not measured."""
+    """Returns the sentences and the tables; nothing if the training was not measured."""
     training = measured_training(TraceIndex(report.trace))
     if training is None:
         return []
@@ -36,7 +37,7 @@ def training_parts(report: Report, everything: bool) -> list[RenderableType]:
     table = HouseTable(["\n".join(each.rsplit(" ", 1)) for each in HEADINGS], ["name"], right=(1, 4, 6))
     for row in training_cells(training, everything):
         table.add(*row)
-    return [*parts, Text(""), table] if len(table) else parts
+    return [*parts, *(each for shown in (table, losses_table(training)) if len(shown) for each in (Text(""), shown))]
 
 
 def summary(training: MeasuredTraining) -> str:

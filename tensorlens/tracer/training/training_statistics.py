@@ -25,6 +25,7 @@ from tensorlens.tracer.training.parameter_statistics import (
     gradient_norms,
     is_measurable,
 )
+from tensorlens.tracer.training.reduced_losses import ReducedLosses
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 
 MOST = 20_000  # parameters of a run that are measured
@@ -62,6 +63,7 @@ class TrainingStatistics:
         self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, _Optimizer] = weakref.WeakKeyDictionary()
         self._all: list[_Optimizer] = []
         self._zeroed = ZeroedGradients(recorder)
+        self._reduced = ReducedLosses(recorder)
         self._steps = self._passes = self._written = 0
 
     # --- what happens -------------------------------------------------------------------------------------------------
@@ -99,10 +101,15 @@ class TrainingStatistics:
                 self._write()
 
     def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
-        """Looks for the node behind a gradient of zeros. Returns a function to call when the pass has ended."""
+        """Notes how the loss was reduced, and looks for the node behind a gradient of zeros.
+
+        Returns a function to call when the pass has ended.
+        """
         end: Callable[[], None] | None = None
         with self._guard, self._recorder.quiet():
             end = self._zeroed.begin_pass(roots)
+        with self._guard, self._recorder.quiet():
+            self._reduced.begin_pass(roots)
 
         def guarded() -> None:
             if end is not None:

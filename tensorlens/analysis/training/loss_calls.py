@@ -1,0 +1,49 @@
+"""Follows the root of a backward pass back through the arithmetic of the loss: elementwise operations and reductions.
+
+The first operation that is none of these, such as a linear layer or `detach()`, ends the way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tensorlens.analysis.lineage import MAX_CALLS
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import LINEAR, MAX_PASSES, SUMS, op_name
+from tensorlens.records.model import Backward, Call
+
+_ARITHMETIC = frozenset((
+    *SUMS, *LINEAR,
+    "pow", "rpow", "square", "abs", "absolute", "exp", "log", "log1p", "log2", "expm1", "sqrt", "rsqrt", "reciprocal",
+    "clamp", "clip", "clamp_min", "clamp_max", "where", "sigmoid", "logsigmoid", "tanh", "softplus", "relu", "cosh",
+    "maximum", "minimum", "nansum", "nanmean", "norm", "vector_norm", "linalg_norm", "unsqueeze", "getitem", "dist",
+    "masked_select", "masked_fill", "permute", "transpose", "t", "expand", "expand_as", "logsumexp", "max", "min",
+    "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy",
+))  # fmt: skip
+
+
+def is_arithmetic(call: Call) -> bool:
+    name = op_name(call)
+    return name in _ARITHMETIC or name.endswith("_loss")
+
+
+def loss_calls(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
+    """Yields the calls between the loss and what the model returned, the last first."""
+    waiting, seen = [(root.tensor, backward.index) for root in backward.roots], set[int]()
+    for number, before in waiting:
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or call.index in seen or len(seen) > MAX_CALLS or not is_arithmetic(call):
+            continue
+        seen.add(call.index)
+        yield call
+        waiting += [(access.tensor, call.index) for access in call.inputs]
+
+
+def examined_passes(facts: TraceIndex) -> Iterator[Backward]:
+    """Yields the passes that fill `.grad`, at most MAX_PASSES of one line."""
+    counts: Counter[int] = Counter()
+    for backward in facts.backwards:
+        counts[backward.site] += 1
+        if not backward.failed and backward.op != "autograd.grad" and counts[backward.site] <= MAX_PASSES:
+            yield backward

@@ -1,0 +1,85 @@
+"""Says how the gradients of several passes add up before a step, where the passes do not count alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tensorlens.analysis.training.accumulation import (
+    Accumulation,
+    Discarded,
+    accumulations,
+    discarded_passes,
+    is_split_step,
+)
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.report import StandingOut
+
+_UNEQUAL = 1.25  # how often more an element of one pass counts than one of another
+_LISTED = 6  # numbers of elements
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds means that are added up as they are, means over unequal numbers of elements, and passes without use."""
+    if training.training.is_hidden:
+        return
+    by_site: dict[int, list[Accumulation]] = {}
+    for found in accumulations(training.training):
+        if all(loss.mean for loss in found.losses):
+            by_site.setdefault(found.passes[0].site, []).append(found)
+    for group in by_site.values():
+        if _is_undivided(training, group):
+            yield _undivided(training, max(group, key=lambda each: len(each.passes)))
+        unequal = max(group, key=_ratio)
+        if _ratio(unequal) >= _UNEQUAL:
+            yield _unequal(training, unequal)
+    for discarded in discarded_passes(training.training) if is_complete(training.facts.trace) else ():
+        yield _discarded(training, discarded)
+
+
+def _is_undivided(training: MeasuredTraining, group: Sequence[Accumulation]) -> bool:
+    """Returns whether two steps or more used sums of means without a factor."""
+    plain = all(loss.factor in (1, -1) for each in group for loss in each.losses)
+    changed = any(each.is_changed for each in group)
+    return len(group) > 1 and plain and not changed and is_split_step(training.facts, group[0])
+
+
+def _ratio(found: Accumulation) -> float:
+    """Returns how often more an element counts in the smallest mean than in the largest; 1 if factors differ."""
+    sizes = [loss.elements for loss in found.losses]
+    if len({loss.factor for loss in found.losses}) > 1 or min(sizes) <= 0:
+        return 1
+    return max(sizes) / min(sizes)
+
+
+def _undivided(training: MeasuredTraining, found: Accumulation) -> StandingOut:
+    count, facts = len(found.passes), training.facts
+    return stands_out(
+        f"{count} backward passes add up before a step, each of a mean, and no loss is divided by {count}: "
+        f"the step uses the sum of {count} means",
+        facts.label("accumulated_here", found.passes[0].site, "the gradients add up"),
+        facts.label("needed_here", found.step.site, "the step"),
+    )
+
+
+def _unequal(training: MeasuredTraining, found: Accumulation) -> StandingOut:
+    facts, sizes = training.facts, [loss.elements for loss in found.losses]
+    listed = [f"{size:,.6g}" for size in sizes]
+    text = f"{', '.join(listed[:-1])} and {listed[-1]}" if len(sizes) <= _LISTED else (
+        f"{min(sizes):,.6g} to {max(sizes):,.6g}")  # fmt: skip
+    return stands_out(
+        f"{len(sizes)} backward passes add up before a step with equal weights, each of a mean, over {text} elements: "
+        f"an element of the smallest counts {_ratio(found):.3g} times as much as one of the largest",
+        facts.label("accumulated_here", found.passes[0].site, "the gradients add up"),
+        facts.label("needed_here", found.step.site, "the step"),
+    )
+
+
+def _discarded(training: MeasuredTraining, found: Discarded) -> StandingOut:
+    facts = training.facts
+    return stands_out(
+        f"the gradients of {found.count} of {found.total} backward passes are cleared before a step uses them",
+        facts.label("accumulated_here", found.site, "the pass"),
+        facts.label("cleared_here", found.cleared, "cleared here"),
+    )

@@ -1,0 +1,297 @@
+"""Says how passes add up before a step where they do not count alike, and is silent about a usual accumulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.training_programs import train
+
+NET = """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+data, classes = torch.randn(24, 3), torch.randint(0, 2, (24,))
+batches = list(zip(data.split(4), classes.split(4)))
+criterion = nn.CrossEntropyLoss()
+"""
+
+UNDIVIDED = {
+    "a counter decides": """
+for epoch in range(2):
+    for i, (x, y) in enumerate(batches):
+        loss = criterion(net(x), y)
+        loss.backward()  # here
+        if (i + 1) % 3 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    "parts of a batch": """
+for epoch in range(3):
+    optimizer.zero_grad()
+    for part, labels in zip(data.chunk(3), classes.chunk(3)):
+        criterion(net(part), labels).backward()  # here
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+""",
+    "slices": """
+for epoch in range(3):
+    optimizer.zero_grad()
+    for start in range(0, 24, 8):
+        out = net(data[start:start + 8])
+        loss = (out - 1.0).square().mean()
+        loss.backward()  # here
+    optimizer.step()
+""",
+    "a while loop": """
+done = 0
+while done < 6:
+    x, y = batches[done]
+    loss = F.mse_loss(net(x).sum(1), y.float())
+    loss.backward()  # here
+    done += 1
+    if done % 3:
+        continue
+    if done:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+""",
+}
+UNEQUAL = {
+    "a short last part": (
+        """
+for epoch in range(2):
+    optimizer.zero_grad()
+    parts = list(zip(data[:20].split(6), classes[:20].split(6)))
+    for x, y in parts:
+        loss = criterion(net(x), y) / len(parts)
+        loss.backward()  # here
+    optimizer.step()
+""",
+        "over 6, 6, 6 and 2 elements: an element of the smallest counts 3 times as much",
+    ),
+    "padding that is ignored": (
+        """
+classes[2:4] = -100
+for epoch in range(2):
+    for i, (x, y) in enumerate(batches):
+        loss = 0.5 * criterion(net(x), y)
+        loss.backward()  # here
+        if i % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+        "over 2 and 4 elements: an element of the smallest counts 2 times as much",
+    ),
+    "means by hand": (
+        """
+for epoch in range(2):
+    optimizer.zero_grad()
+    for start, end in ((0, 16), (16, 24)):
+        (net(data[start:end]).abs().mean() / 2).backward()  # here
+    optimizer.step()
+""",
+        "over 32 and 16 elements",
+    ),
+    "a sequence that is shorter": (
+        """
+texts = [torch.randn(n, 3) for n in (9, 3, 9)]
+for epoch in range(2):
+    optimizer.zero_grad()
+    for text in texts:
+        loss = F.smooth_l1_loss(net(text), torch.zeros(len(text), 2)) * (1 / 3)
+        loss.backward()  # here
+    optimizer.step()
+""",
+        "over 18, 6 and 18 elements: an element of the smallest counts 3 times as much",
+    ),
+}
+DISCARDED = {
+    "a clearing between": """
+for i, (x, y) in enumerate(batches):
+    loss = criterion(net(x), y) / 2
+    loss.backward()  # here
+    if i == 2:
+        optimizer.zero_grad()
+    if i % 2:
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+    "an epoch begins with a clearing": """
+for epoch in range(3):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(batches[:5]):
+        (criterion(net(x), y) / 2).backward()  # here
+        if i % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    "a module clears": """
+for i, (x, y) in enumerate(batches):
+    if i == 4:
+        net.zero_grad()
+    (criterion(net(x), y) / 2).backward()  # here
+    if i in (1, 2, 5):
+        optimizer.step()
+        net.zero_grad()
+""",
+    "by hand": """
+for i, (x, y) in enumerate(batches):
+    (criterion(net(x), y) / 3).backward()  # here
+    if i == 1:
+        for p in net.parameters():
+            p.grad = None
+    if i in (2, 5):
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+}
+RIGHT = {
+    "one pass for a step": """
+for x, y in batches:
+    optimizer.zero_grad()
+    criterion(net(x), y).backward()
+    optimizer.step()
+""",
+    "divided": """
+for epoch in range(2):
+    for i, (x, y) in enumerate(batches):
+        (criterion(net(x), y) / 3).backward()
+        if (i + 1) % 3 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    "multiplied": """
+for epoch in range(2):
+    optimizer.zero_grad()
+    for x, y in batches:
+        (criterion(net(x), y) * (1 / 6)).backward()
+    optimizer.step()
+""",
+    "weighted by size": """
+for epoch in range(2):
+    optimizer.zero_grad()
+    for x, y in zip(data.split(10), classes.split(10)):
+        (criterion(net(x), y) * len(x) / 24).backward()
+    optimizer.step()
+""",
+    "sums divided by the whole": """
+criterion = nn.CrossEntropyLoss(reduction="sum")
+for epoch in range(2):
+    optimizer.zero_grad()
+    for x, y in zip(data.split(10), classes.split(10)):
+        (criterion(net(x), y) / 24).backward()
+    optimizer.step()
+""",
+    "divided afterwards": """
+for epoch in range(2):
+    optimizer.zero_grad()
+    for x, y in batches:
+        criterion(net(x), y).backward()
+    for p in net.parameters():
+        p.grad /= len(batches)
+    optimizer.step()
+""",
+    "a gradient of its own": """
+for epoch in range(2):
+    optimizer.zero_grad()
+    for x, y in batches:
+        criterion(net(x), y).backward(torch.tensor(1 / 6))
+    optimizer.step()
+""",
+    "losses of two tasks": """
+other = nn.Linear(3, 2)
+for epoch in range(2):
+    optimizer.zero_grad()
+    for task in (net, lambda x: net(x) + other(x)):
+        loss = criterion(task(torch.randn(4, 3)), classes[:4])
+        loss.backward()
+    optimizer.step()
+""",
+    "real and fake, by a function": """
+def judge(x, label):
+    loss = criterion(net(x), torch.full((len(x),), label))
+    loss.backward()
+
+for epoch in range(2):
+    optimizer.zero_grad()
+    judge(data[:8], 0)
+    judge(data[8:16], 1)
+    optimizer.step()
+""",
+    "weights of classes": """
+criterion = nn.CrossEntropyLoss(weight=torch.tensor([0.1, 5.0]))
+for epoch in range(2):
+    optimizer.zero_grad()
+    for x, y in zip(data.split(8), (torch.zeros(8).long(), torch.ones(8).long(), classes[:8])):
+        (criterion(net(x), y) / 3).backward()
+    optimizer.step()
+""",
+    "bad batches are skipped": """
+for i, (x, y) in enumerate(batches):
+    loss = criterion(net(x), y)
+    loss.backward()
+    if i == 2 and loss.item() < 100:
+        optimizer.zero_grad()
+        continue
+    optimizer.step()
+    optimizer.zero_grad()
+""",
+    "gradients that are measured": """
+for i, (x, y) in enumerate(batches):
+    criterion(net(x), y).backward()
+    if i == 3:
+        print(net[0].weight.grad.norm() * 0 == 1, end="")
+    else:
+        optimizer.step()
+    optimizer.zero_grad()
+""",
+    "a pass to warm up": """
+criterion(net(data[:4]), classes[:4]).backward()
+optimizer.zero_grad()
+for x, y in batches:
+    criterion(net(x), y).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""",
+    "two nets against each other": """
+judge = nn.Linear(2, 1)
+second = torch.optim.SGD(judge.parameters(), lr=0.1)
+for x, y in batches:
+    second.zero_grad()
+    (judge(net(x).detach()).mean() - judge(torch.ones(4, 2)).mean()).backward()
+    second.step()
+    optimizer.zero_grad()
+    (-judge(net(x))).mean().backward()
+    optimizer.step()
+""",
+}
+
+
+@pytest.mark.parametrize("name", UNDIVIDED)
+def test_means_that_are_added_up(tmp_path: Path, name: str) -> None:
+    ran = train(tmp_path, NET + UNDIVIDED[name])
+    (found,) = ran.sentences("accumulated_passes")
+    assert "3 backward passes add up before a step, each of a mean, and no loss is divided by 3" in found.text
+    assert found.labels[0].span.line == ran.line("here")
+
+
+@pytest.mark.parametrize("name", UNEQUAL)
+def test_means_over_unequal_numbers(tmp_path: Path, name: str) -> None:
+    body, words = UNEQUAL[name]
+    ran = train(tmp_path, NET + body)
+    (found,) = ran.sentences("accumulated_passes")
+    assert words in found.text
+    assert found.labels[0].span.line == ran.line("here")
+
+
+@pytest.mark.parametrize("name", DISCARDED)
+def test_passes_that_no_step_uses(tmp_path: Path, name: str) -> None:
+    ran = train(tmp_path, NET + DISCARDED[name])
+    (found,) = ran.sentences("accumulated_passes")
+    assert "backward passes are cleared before a step uses them" in found.text
+    assert found.labels[0].span.line == ran.line("here")
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_programs_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert train(tmp_path, NET + RIGHT[name]).sentences("accumulated_passes") == []

@@ -1,0 +1,90 @@
+"""Names operations of a loss that broadcast predictions and targets to all pairs, unless a script asks for pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.training_programs import train
+
+NET = """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(8, 3), torch.randn(8)
+for _ in range(3):
+    optimizer.zero_grad()
+{}
+    loss.backward()
+    optimizer.step()
+"""
+
+WRONG = {
+    "a difference": ("    loss = (net(x) - y).square().mean()  # here", "of shape (8, 1) and `y` of shape (8,)"),
+    "a module": (
+        "    pred = net(x)\n    loss = nn.MSELoss()(pred, y)  # here",
+        "`pred` of shape (8, 1) and `y` of shape (8,) to shape (8, 8): 64 elements",
+    ),
+    "the target has the dimension": (
+        "    pred = net(x).squeeze(-1)\n    target = y.view(-1, 1)\n    loss = F.l1_loss(pred, target)  # here",
+        "`pred` of shape (8,) and `target` of shape (8, 1)",
+    ),
+    "the target got it by unsqueeze": (
+        "    target = y.unsqueeze(1)\n    loss = ((net(x).flatten() - target) ** 2).sum() / 8  # here",
+        "`target` of shape (8, 1) to shape (8, 8)",
+    ),
+    "cross entropy by hand": (
+        """
+    p = torch.sigmoid(net(x))
+    t = (y > 0).float()
+    gain = t * torch.log(p) + (1 - t) * torch.log(1 - p)  # here
+    loss = -gain.mean()""",
+        "`t` of shape (8,)",
+    ),
+    "a huber loss of a part": (
+        "    err = F.smooth_l1_loss(net(x), y, reduction='none')  # here\n    loss = err.mean() + net[0].weight.norm()",
+        "of shape (8, 1) and `y` of shape (8,)",
+    ),
+    "images": (
+        """
+    image = F.conv2d(x.view(4, 1, 2, 3), net[0].weight[:1, :1].reshape(1, 1, 1, 1))
+    mask = torch.ones(4, 2, 3)
+    loss = (image - mask).abs().mean() + net(x).mean()  # here""",
+        "to shape (4, 4, 2, 3): 96 elements",
+    ),
+}
+
+RIGHT = {
+    "equal shapes": "    loss = (net(x).squeeze(1) - y).square().mean()",
+    "one sample": "    loss = (net(x[:1]) - y[:1]).square().mean()",
+    "a target for all": "    loss = (net(x) - y.mean()).square().mean()",
+    "other sizes": "    loss = (net(x) - y[:5]).square().mean()",
+    "a weight for each column": "    loss = (net[0](x) * torch.ones(4)).square().mean()",
+    "pairs on purpose": "    s = net(x).squeeze(1)\n    loss = F.relu(1 - (s[:, None] - y)).mean()",
+    "pairs with a view": "    s = net(x).flatten()\n    loss = (s.view(-1, 1) - y).abs().mean()",
+    "pairs of both shapes": "    loss = (net(x) - y.view(1, -1)).abs().mean()",
+    "pairs of embeddings": (
+        "    z = net[0](x)\n    other = torch.randn(8, 4)\n    a = z.unsqueeze(1)\n"
+        "    loss = -torch.logsumexp(-(a - other).square().sum(2), 1).mean()"
+    ),
+    "pairs with the targets, used by rows": (
+        "    s = net(x).squeeze(1)\n    t = y.unsqueeze(1)\n    loss = (s - t).abs().min(dim=1).values.mean()"
+    ),
+    "pairs of predictions": "    s = net(x)\n    loss = (s - s.squeeze(1)).square().mean()",
+    "a learned scale": (
+        "    scale = net[0].bias\n    loss = (scale.view(4, 1) * torch.ones(4)).mean() + net(x).square().mean()"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_broadcast_is_named(tmp_path: Path, name: str) -> None:
+    body, words = WRONG[name]
+    ran = train(tmp_path, NET.format(body))
+    (found,) = ran.sentences("broadcast_in_loss")
+    assert words in found.text
+    assert found.labels[0].span.line == ran.line("here")
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_losses_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert train(tmp_path, NET.format(RIGHT[name])).sentences("broadcast_in_loss") == []
