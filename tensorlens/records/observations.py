@@ -15,6 +15,7 @@ from tensorlens.records.training import (
     OptimizerGroup,
     ParameterMovement,
     ParameterStatistics,
+    SavedToFile,
     TrainingMeasured,
     ZeroedGradient,
 )
@@ -266,6 +267,7 @@ class Observations:
     statistics: tuple[ParameterStatistics, ...] = ()
     moved: tuple[ParameterMovement, ...] = ()
     zeroed: tuple[ZeroedGradient, ...] = ()
+    saved_files: tuple[SavedToFile, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

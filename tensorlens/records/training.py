@@ -74,6 +74,15 @@ class ParameterMovement:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedToFile:
+    """A call of `torch.save`, with the tensors in what it writes."""
+
+    index: int
+    site: SiteId | None
+    tensors: tuple[TensorId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ZeroedGradient:
     """A node that received a gradient with values other than zero, and passed only zeros on towards a leaf."""
 

@@ -61,6 +61,10 @@ def installed(recorder: Recorder) -> Iterator[None]:
         from tensorlens.tracer.patches import sampling
 
         patches += sampling.PATCHES
+    if recorder.statistics is not None:
+        from tensorlens.tracer.patches import saved_files
+
+        patches += saved_files.PATCHES
     with patched(patches, recorder):
         try:
             ops.read_names()
