@@ -11,11 +11,29 @@ from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
-from tensorlens.diagnostics.standing_out import kept_alias, moved_without_gradient, no_optimizer, same_module, self_update, zero_gradient
+from tensorlens.diagnostics.standing_out import (
+    expanded_write,
+    kept_alias,
+    moved_without_gradient,
+    no_optimizer,
+    repeated_item,
+    same_module,
+    self_update,
+    zero_gradient,
+)
 from tensorlens.records.report import StandingOut
 
 Finder = Callable[[MeasuredTraining], Iterator[StandingOut]]
-FINDERS: tuple[Finder, ...] = (no_optimizer.find, zero_gradient.find, moved_without_gradient.find, kept_alias.find, self_update.find, same_module.find)
+FINDERS: tuple[Finder, ...] = (
+    no_optimizer.find,
+    zero_gradient.find,
+    moved_without_gradient.find,
+    kept_alias.find,
+    self_update.find,
+    same_module.find,
+    repeated_item.find,
+    expanded_write.find,
+)
 """In the order in which their sentences are shown."""
 
 

@@ -135,6 +135,10 @@ def _shared(facts: TraceIndex, call: Call, met: tuple[Operand, Operand]) -> Labe
     """Returns the label of the line that made an alias, if it is another line."""
     for each in met:
         made = facts.creator(each.tensor)
-        if made is not None and facts.tensor(each.tensor).type != "Parameter" and not facts.same_line(made.site, call.site):
+        if (
+            made is not None
+            and facts.tensor(each.tensor).type != "Parameter"
+            and not facts.same_line(made.site, call.site)
+        ):
             return facts.label("shared_here", made.site, "the same memory as a parameter")
     return None
