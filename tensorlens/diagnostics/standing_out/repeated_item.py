@@ -88,7 +88,7 @@ def _writes(facts: TraceIndex, numbers: list[int], before: int | None) -> list[C
         if isinstance(event, Call) and not event.within and begin < event.index < end
         if is_one(facts, write.tensor, source, event.index) or write.tensor in numbers
     ]
-    return calls if len(calls) >= len(numbers) else []
+    return calls if len(calls) >= len(numbers) - 1 else []
 
 
 def _is_same(facts: TraceIndex, one: int, other: int) -> bool:
