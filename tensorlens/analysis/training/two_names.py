@@ -15,6 +15,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call, GradMode, Span
 
 _DETACHING = frozenset({"Tensor.detach", "torch.detach", "Tensor.data.__get__"})
+_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _MAX_PASSES = 20
 
 
@@ -43,7 +44,7 @@ def two_names(facts: TraceIndex, trained: set[int]) -> Iterator[TwoNames]:
         modules = _modules(facts, function, trained)
         for constant in cut.calls:
             first = plain_name(constant.func) or ""
-            for other in _calls(scope_around(facts, file, line)):
+            for other in _own_calls(scope_around(facts, file, line)):
                 second = plain_name(other.func) or ""
                 pair = first, second
                 if other in cut.calls or pair in found or not _is_one(modules, *pair):
@@ -69,6 +70,17 @@ def _ran(facts: TraceIndex, cut: _Cut, constant: ast.Call, modules: dict[str, di
 
 def _calls(node: ast.AST) -> list[ast.Call]:
     return [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+
+
+def _own_calls(scope: ast.AST) -> list[ast.Call]:
+    """Returns the calls in the code of a function, without those in functions and classes that it defines."""
+    found, waiting = [], list(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, _INNER):
+            found += [node] if isinstance(node, ast.Call) else []
+            waiting += ast.iter_child_nodes(node)
+    return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
 
 def _modules(facts: TraceIndex, function: str, trained: set[int]) -> dict[str, dict[str, int]]:

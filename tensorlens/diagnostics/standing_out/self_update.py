@@ -46,7 +46,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             yield _load(facts, calls)
     for calls in updates.values():
         met = [_met_in_update(training, call) for call in calls]
-        if None not in met and met[0] is not None:
+        if None not in met and met[0] is not None and calls[0].site not in reported:
             yield _update(facts, calls, met[0])
     for calls in differences.values():
         compared = [_compared(training, call) for call in calls]
