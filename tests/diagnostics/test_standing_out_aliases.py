@@ -39,33 +39,53 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)
 """
 
 KEPT = {  # a snapshot that is no copy; the line of the first label ends with `# here`
-    "a state dict": ("`best` shares memory with `net.fc.weight` and `net.fc.bias`: later steps of `SGD` write to both", """
+    "a state dict": (
+        "`best` shares memory with `net.fc.weight` and `net.fc.bias`: later steps of `SGD` write to both",
+        """
         best = net.state_dict()  # here
         train(net, opt)
-        """),
-    "a state dict in a list": ("`history` shares memory with", """
+        """,
+    ),
+    "a state dict in a list": (
+        "`history` shares memory with",
+        """
         history = []
         for _ in range(3):
             history.append({"step": 1, "state": net.state_dict()})  # here
             train(net, opt)
-        """),
-    "the data of each parameter": ("`old` shares memory with", """
+        """,
+    ),
+    "the data of each parameter": (
+        "`old` shares memory with",
+        """
         old = [p.data for p in net.parameters()]  # here
         train(net, opt)
-        """),
-    "detached parameters": ("`before` shares memory with", """
+        """,
+    ),
+    "detached parameters": (
+        "`before` shares memory with",
+        """
         before = {name: p.detach() for name, p in net.named_parameters()}  # here
         train(net, opt)
-        """),
-    "a view of one": ("`row` shares memory with `net.fc.weight`", """
+        """,
+    ),
+    "a view of one": (
+        "`row` shares memory with `net.fc.weight`",
+        """
         row = net.fc.weight.detach()[0]  # here
         train(net, opt)
-        """),
-    "cpu() on the CPU": ("`best` shares memory with", """
+        """,
+    ),
+    "cpu() on the CPU": (
+        "`best` shares memory with",
+        """
         best = {name: value.cpu() for name, value in net.state_dict().items()}  # here
         train(net, opt)
-        """),
-    "saved when it is over": ("what `net.state_dict()` returns shares memory with", """
+        """,
+    ),
+    "saved when it is over": (
+        "what `net.state_dict()` returns shares memory with",
+        """
         def run():
             for epoch in range(3):
                 train(net, opt)
@@ -73,8 +93,11 @@ KEPT = {  # a snapshot that is no copy; the line of the first label ends with `#
                     best = net.state_dict()  # here
             torch.save({"best": best}, io.BytesIO())
         run()
-        """),
-    "averaged when it is over": ("what `net.state_dict()` returns shares memory with", """
+        """,
+    ),
+    "averaged when it is over": (
+        "what `net.state_dict()` returns shares memory with",
+        """
         def run():
             states = []
             for client in range(3):
@@ -82,32 +105,89 @@ KEPT = {  # a snapshot that is no copy; the line of the first label ends with `#
                 states.append(net.state_dict())  # here
             return [torch.stack([state["fc.bias"] for state in states]).mean(0)]
         run()
-        """),
-    "a buffer of a parameter": ("`model.first` shares memory with `model.fc.weight`", """
+        """,
+    ),
+    "a buffer of a parameter": (
+        "`model.first` shares memory with `model.fc.weight`",
+        """
         model = Net(keep=True)
         train(model, torch.optim.SGD(model.parameters(), lr=0.1))
-        """),
+        """,
+    ),
+}
+
+GIVEN = {  # `.data = ...` makes two tensors one memory
+    "a hard update": (
+        "`target.fc.weight` and `target.fc.bias` share memory with `net.fc.weight` and `net.fc.bias`",
+        """
+        target = copy.deepcopy(net)
+        for _ in range(2):
+            train(net, opt)
+            for tp, p in zip(target.parameters(), net.parameters()):
+                tp.data = p.data  # here
+        train(net, opt)
+        """,
+    ),
+    "one line for one layer": (
+        "`target.fc.bias` shares memory with `net.fc.bias` after `target.fc.bias.data = ...`",
+        """
+        target = Net()
+        target.fc.bias.data = net.fc.bias.data  # here
+        train(net, opt)
+        """,
+    ),
+    "two optimizers": (
+        "`other.fc.bias` shares memory with `net.fc.bias`",
+        """
+        other, third = Net(), Net()
+        other.fc.bias.data = net.fc.bias.data  # here
+        train(third, torch.optim.SGD(third.parameters(), lr=0.1))
+        train(net, opt)
+        """,
+    ),
+    "in a function": (
+        "share memory with `net.fc.weight` and `net.fc.bias` after `mine.data = ...`",
+        """
+        def pull(target, source):
+            for mine, theirs in zip(target.parameters(), source.parameters()):
+                mine.data = theirs.detach()  # here
+        target = Net()
+        pull(target, net)
+        train(net, opt)
+        """,
+    ),
 }
 
 UPDATED = {  # an update or a comparison of a tensor with itself
-    "a target that is the same object": ("`target.load_state_dict(net.state_dict())` copies each of 2 tensors onto itself", """
+    "a target that is the same object": (
+        "`target.load_state_dict(net.state_dict())` copies each of 2 tensors onto itself",
+        """
         target = net
         train(net, opt)
         target.load_state_dict(net.state_dict())  # here
-        """),
-    "a shallow copy": ("copies each of 2 tensors onto itself, and changes nothing", """
+        """,
+    ),
+    "a shallow copy": (
+        "copies each of 2 tensors onto itself, and changes nothing",
+        """
         target = copy.copy(net)
         for _ in range(3):
             train(net, opt)
             target.load_state_dict(net.state_dict())  # here
-        """),
-    "polyak": ("`tp.data.copy_(...)` updates a tensor from itself alone: `tp` and `p` are one memory", """
+        """,
+    ),
+    "polyak": (
+        "`tp.data.copy_(...)` updates a tensor from itself: `tp` and `p` are one memory",
+        """
         target = net
         train(net, opt)
         for tp, p in zip(target.parameters(), net.parameters()):
             tp.data.copy_(0.1 * p.data + 0.9 * tp.data)  # here
-        """),
-    "polyak in two lines": ("`tp.data.add_(0.1 * p.data)` updates a tensor from itself alone", """
+        """,
+    ),
+    "polyak in two lines": (
+        "`tp.data.add_(0.1 * p.data)` updates a tensor from itself",
+        """
         def soft(target, source):
             with torch.no_grad():
                 for tp, p in zip(target.parameters(), source.parameters()):
@@ -116,50 +196,71 @@ UPDATED = {  # an update or a comparison of a tensor with itself
         target = net
         train(net, opt)
         soft(target, net)
-        """),
-    "lerp with a kept list": ("`o.lerp_(p, 0.1)` updates a tensor from itself alone: `o` and `p` are one memory", """
+        """,
+    ),
+    "lerp with a kept list": (
+        "`o.lerp_(p, 0.1)` updates a tensor from itself: `o` and `p` are one memory",
+        """
         old = [p.detach() for p in net.parameters()]
         train(net, opt)
         with torch.no_grad():
             for o, p in zip(old, net.parameters()):
                 o.lerp_(p, 0.1)  # here
-        """),
-    "a moving average": ("`ema[k].mul_(0.9).add_(v.data, alpha=0.1)` updates a tensor from itself alone", """
+        """,
+    ),
+    "a moving average": (
+        "`ema[k].mul_(0.9).add_(v.data, alpha=0.1)` updates a tensor from itself",
+        """
         ema = {name: p.data for name, p in net.named_parameters()}
         for _ in range(3):
             train(net, opt)
             for k, v in net.named_parameters():
                 ema[k].mul_(0.9).add_(v.data, alpha=0.1)  # here
-        """),
-    "a copy back": ("`p.data.copy_(b)` copies a tensor onto itself: `p` and `b` are one memory", """
+        """,
+    ),
+    "a copy back": (
+        "`p.data.copy_(b)` copies a tensor onto itself: `p` and `b` are one memory",
+        """
         backup = [p.data for p in net.parameters()]
         train(net, opt)
         for p, b in zip(net.parameters(), backup):
             p.data.copy_(b)  # here
-        """),
-    "the distance that training went": ("`p - o` compares a tensor with itself: `p` and `o` are one memory", """
+        """,
+    ),
+    "the distance that training went": (
+        "`p - o` compares a tensor with itself: `p` and `o` are one memory",
+        """
         start = [p.data for p in net.parameters()]
         train(net, opt)
         print(sum((p - o).norm() for p, o in zip(net.parameters(), start)))  # here
-        """),
-    "the distance to the same parameters": ("`p - start[name]` compares a tensor with itself", """
+        """,
+    ),
+    "the distance to the same parameters": (
+        "`p - start[name]` compares a tensor with itself",
+        """
         start = dict(net.named_parameters())
         train(net, opt)
         for name, p in net.named_parameters():
             drift = (p - start[name]).abs().max()  # here
-        """),
+        """,
+    ),
 }
 
 TARGETS = {  # a module under two names
-    "no_grad": ("`target` and `net` have the same parameters: the loss takes the result of `target` as a constant", """
+    "no_grad": (
+        "`target` and `net` have the same parameters: the loss takes the result of `target` as a constant",
+        """
         target = net
         for _ in range(3):
             with torch.no_grad():
                 goal = 1 + 0.9 * target(torch.ones(4, 3))  # here
             loss = (net(torch.zeros(4, 3)) - goal).square().mean()
             opt.zero_grad(); loss.backward(); opt.step()
-        """),
-    "detach": ("`self.target` and `self.policy` have the same parameters", """
+        """,
+    ),
+    "detach": (
+        "`self.target` and `self.policy` have the same parameters",
+        """
         class Agent:
             def __init__(self):
                 self.policy = net
@@ -171,8 +272,11 @@ TARGETS = {  # a module under two names
         agent = Agent()
         for _ in range(3):
             agent.learn()
-        """),
-    "an old policy": ("`old` and `policy` have the same parameters", """
+        """,
+    ),
+    "an old policy": (
+        "`old` and `policy` have the same parameters",
+        """
         def run(policy, old):
             for _ in range(2):
                 with torch.no_grad():
@@ -180,37 +284,52 @@ TARGETS = {  # a module under two names
                 ratio = (policy(torch.ones(4, 3)) - before).exp()
                 opt.zero_grad(); ratio.mean().backward(); opt.step()
         run(net, net)
-        """),
-    "a teacher": ("`teacher` and `student` have the same parameters", """
+        """,
+    ),
+    "a teacher": (
+        "`teacher` and `student` have the same parameters",
+        """
         student = net
         teacher = student.eval()
         for _ in range(3):
             goal = teacher(torch.ones(4, 3)).detach()  # here
             loss = nn.functional.mse_loss(student(torch.ones(4, 3) * 0.9), goal)
             opt.zero_grad(); loss.backward(); opt.step()
-        """),
+        """,
+    ),
 }
 
 ITEMS = {  # a list whose items are one memory, and parts of an expanded tensor
-    "a replay memory": ("`memory` holds one tensor 6 times: `state += ...` changes it in place", """
+    "a replay memory": (
+        "`memory` holds one tensor 6 times: `state += ...` changes it in place",
+        """
         state, memory = torch.zeros(3), deque(maxlen=10)
         for t in range(6):
             state += torch.randn(3)  # here
             memory.append((state, t))
-        """),
-    "an overwritten batch": ("`batches` holds one tensor 4 times: `batch.copy_(torch.randn(2, 3))` changes it", """
+        """,
+    ),
+    "an overwritten batch": (
+        "`batches` holds one tensor 4 times: `batch.copy_(torch.randn(2, 3))` changes it",
+        """
         batch, batches = torch.empty(2, 3), []
         for t in range(4):
             batch.copy_(torch.randn(2, 3))  # here
             batches.append(batch)
-        """),
-    "views of one": ("`rows` holds one tensor 5 times", """
+        """,
+    ),
+    "views of one": (
+        "`rows` holds one tensor 5 times",
+        """
         batch, rows = torch.empty(2, 3), []
         for t in range(5):
             batch.copy_(torch.randn(2, 3))  # here
             rows.append(batch[0])
-        """),
-    "states of a cell": ("`torch.stack(outs)` joins one tensor 5 times", """
+        """,
+    ),
+    "states of a cell": (
+        "`torch.stack(outs)` joins one tensor 5 times",
+        """
         def run():
             h, outs = torch.zeros(3), []
             for t in range(5):
@@ -218,26 +337,65 @@ ITEMS = {  # a list whose items are one memory, and parts of an expanded tensor
                 outs.append(h)
             return torch.stack(outs)
         run()
-        """),
-    "a row of an expanded tensor": ("`h[0] = ...` writes to an expanded tensor: the 12 elements of `h` are 4 in memory", """
+        """,
+    ),
+    "a row of an expanded tensor": (
+        "`h[0] = ...` writes to an expanded tensor: the 12 elements of `h` are 4 in memory",
+        """
         h = torch.zeros(1, 4).expand(3, -1)
         h[0] = 1  # here
-        """),
-    "an update of a row": ("`h[1].add_(2)` writes to an expanded tensor", """
+        """,
+    ),
+    "an update of a row": (
+        "`h[1].add_(2)` writes to an expanded tensor",
+        """
         h = torch.zeros(4).expand(3, 4)
         h[1].add_(2)  # here
-        """),
-    "a broadcast mask": ("`mask[2] = ...` writes to an expanded tensor", """
+        """,
+    ),
+    "a broadcast mask": (
+        "`mask[2] = ...` writes to an expanded tensor",
+        """
         mask = torch.broadcast_to(torch.ones(4, dtype=torch.bool), (3, 4))
         mask[2] = False  # here
-        """),
-    "expanded like another": ("`bias[0].zero_()` writes to an expanded tensor", """
+        """,
+    ),
+    "expanded like another": (
+        "`bias[0].zero_()` writes to an expanded tensor",
+        """
         bias = torch.ones(1, 3).expand_as(torch.zeros(5, 3))
         bias[0].zero_()  # here
-        """),
+        """,
+    ),
 }
 
 RIGHT = {
+    "averaged weights for an evaluation": """
+        shadow = {name: p.data.clone() for name, p in net.named_parameters()}
+        for _ in range(3):
+            train(net, opt)
+            backup = {}
+            for name, p in net.named_parameters():
+                backup[name] = p.data
+                p.data = shadow[name]
+            net(torch.ones(1, 3))
+            for name, p in net.named_parameters():
+                p.data = backup[name]
+        """,
+    "data of a copy": """
+        target = copy.deepcopy(net)
+        for _ in range(3):
+            train(net, opt)
+            for tp, p in zip(target.parameters(), net.parameters()):
+                tp.data = p.data.clone()
+        """,
+    "zeros like another name": """
+        start = dict(net.named_parameters())
+        train(net, opt)
+        with torch.no_grad():
+            for name, p in net.named_parameters():
+                p.data.copy_(torch.zeros_like(start[name]))
+        """,
     "deepcopy": """
         best = copy.deepcopy(net.state_dict())
         train(net, opt)
@@ -404,7 +562,15 @@ RIGHT = {
         """,
 }
 
-MINE = ("memory", "onto itself", "from itself", "with itself", "same parameters", "holds one tensor", "joins one tensor")
+MINE = (
+    "memory",
+    "onto itself",
+    "from itself",
+    "with itself",
+    "same parameters",
+    "holds one tensor",
+    "joins one tensor",
+)
 
 
 def said(folder: Path, script: str) -> tuple[list[StandingOut], list[str]]:
@@ -422,10 +588,10 @@ def said(folder: Path, script: str) -> tuple[list[StandingOut], list[str]]:
     return found, [each.code for each in report.diagnostics]
 
 
-@pytest.mark.parametrize("kind", [*KEPT, *UPDATED, *TARGETS, *ITEMS])
+@pytest.mark.parametrize("kind", [*KEPT, *GIVEN, *UPDATED, *TARGETS, *ITEMS])
 def test_one_memory_is_named(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENSORLENS_DEBUG", "1")
-    sentence, script = (KEPT | UPDATED | TARGETS | ITEMS)[kind]
+    sentence, script = (KEPT | GIVEN | UPDATED | TARGETS | ITEMS)[kind]
     found, _ = said(tmp_path, script)
     assert [each.text for each in found if sentence in each.text]
     assert len(found) == 1

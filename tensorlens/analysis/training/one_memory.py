@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.plain_values import takes_shape_only
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call
 
@@ -50,9 +51,13 @@ def is_one(facts: TraceIndex, one: int, other: int, at: int) -> bool:
     if one == other:
         return True
     storage = facts.storage_of(one, at)
-    if storage is None or storage != facts.storage_of(other, at):
+    if storage is None or storage != facts.storage_of(other, at) or _shape(facts, one) != _shape(facts, other):
         return False
     return origin(facts, one) == origin(facts, other) or _fill_it(facts, one, other, storage)
+
+
+def _shape(facts: TraceIndex, number: int) -> tuple[int, ...]:
+    return facts.tensor(number).shape
 
 
 def _fill_it(facts: TraceIndex, one: int, other: int, storage: int) -> bool:
@@ -125,7 +130,8 @@ def name_on_line(facts: TraceIndex, number: int, call: Call) -> str | None:
 def sources(facts: TraceIndex, number: int, call: Call) -> Iterator[Operand]:
     """Yields what the value of an operand is computed from on the line of a call: `p` and `q` for `0.1 * p + q`."""
     made = facts.creator(number)
-    if made is None or not _on_line(facts, made, call) or made.op in _SAME_ELEMENTS:
+    is_new = made is not None and takes_shape_only(made)  # `torch.zeros_like(p)` has no value of `p`
+    if made is None or not _on_line(facts, made, call) or made.op in _SAME_ELEMENTS or is_new:
         yield _operand(facts, number, None, call)
         return
     for access, operand in zip(made.inputs, operands(facts, made), strict=True):

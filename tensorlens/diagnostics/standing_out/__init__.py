@@ -13,6 +13,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
 from tensorlens.diagnostics.standing_out import (
     expanded_write,
+    given_memory,
     kept_alias,
     moved_without_gradient,
     no_optimizer,
@@ -29,6 +30,7 @@ FINDERS: tuple[Finder, ...] = (
     zero_gradient.find,
     moved_without_gradient.find,
     kept_alias.find,
+    given_memory.find,
     self_update.find,
     same_module.find,
     repeated_item.find,

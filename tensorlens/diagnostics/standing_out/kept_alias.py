@@ -31,7 +31,7 @@ class _Alias:
     made: Call
     row: ParameterRow
     step: Step  # the first one after it was made
-    name: str  # at the end of the run; "" if nothing names it
+    name: str  # that it or its container has at the end of the run; "" if nothing names it
     read: Call | SavedToFile | None  # the last reader after the step
 
 
@@ -43,7 +43,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     groups: dict[object, list[_Alias]] = defaultdict(list)
     for alias in search.aliases():
         if alias.made.site not in reported and getattr(alias.read, "site", None) not in reported:
-            groups[(root_of(alias.name) if "[" in alias.name else alias.name) or ("", alias.made.site)].append(alias)
+            groups[alias.name or alias.made.site].append(alias)
     for group in groups.values():
         yield _sentence(training, group)
 
@@ -62,6 +62,8 @@ class _Search:
             step = None if row is None else self._step_after(row.tensor, made.index)
             if row is None or step is None or self._is_written(number, made):
                 continue
+            if self._facts.storage_of(row.tensor, step.index) != self._facts.tensor(number).storage:
+                continue  # `.data = ...` had given it another memory
             alias = self._alias(number, made, row, step)
             if alias is not None:
                 yield alias
@@ -76,7 +78,7 @@ class _Search:
             return None
         after = [reader for reader in readers if reader.index > step.index]
         if names:
-            return _Alias(number, made, row, step, names[0], after[-1] if after else None)
+            return _Alias(number, made, row, step, names[0].partition("[")[0], after[-1] if after else None)
         is_state = self._facts.trace.sites[made.site].through == _STATE
         used = [each for each in after if not self._is_load(each)]
         return _Alias(number, made, row, step, "", used[-1]) if is_state and used else None
@@ -181,10 +183,7 @@ def _sentence(training: MeasuredTraining, group: list[_Alias]) -> StandingOut:
     rows: Iterable[ParameterRow] = {alias.row.tensor: alias.row for alias in group}.values()
     made = facts.label("shared_here", first.made.site, "made here, without a copy", first.made.index)
     step = facts.label("modified_here", first.step.site, "writes to both")
-    if first.name:
-        what = f"`{root_of(first.name) if '[' in first.name else first.name}`"
-    else:
-        what = f"what {as_written(facts, first.made)} returns"
+    what = f"`{first.name}`" if first.name else f"what {as_written(facts, first.made)} returns"
     name = first.step.op.removesuffix(".step")
     text = f"{what} shares memory with {listed(list(rows))}: later steps of `{name}` write to both"
     read = first.read

@@ -96,6 +96,8 @@ def _compared(training: MeasuredTraining, call: Call) -> tuple[Operand, Operand]
     """Returns the two names of a parameter, if a call subtracts one from the other."""
     facts = training.facts
     one, other = operands(facts, call)
+    if len({facts.tensor(access.tensor).shape for access in call.inputs}) > 1:
+        return None  # one of them is broadcast
     if not is_one(facts, one.tensor, other.tensor, call.index) or not are_two_things(facts, call, one, other):
         return None
     if all("." in (each.name or "") and "[" not in (each.name or "") for each in (one, other)):
@@ -119,7 +121,7 @@ def _update(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operand]) 
     target, other = met
     call = calls[0]
     copied = call.op == "Tensor.copy_" and is_one(facts, *_two(call), call.index)
-    what = "copies a tensor onto itself" if copied else "updates a tensor from itself alone"
+    what = "copies a tensor onto itself" if copied else "updates a tensor from itself"
     text = f"{as_written(facts, call)} {what}: `{target.name}` and `{other.name}` are one memory"
     return stands_out(text, facts.label("modified_here", call.site, "written here"), _shared(facts, call, met))
 
