@@ -6,10 +6,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from support.standing_out import said
 
-from tensorlens.diagnostics import report_on
-from tensorlens.records.invariants import validate
-from tensorlens.records.report import StandingOut
 from tensorlens.records.source import line_at
 
 START = """
@@ -573,26 +571,11 @@ MINE = (
 )
 
 
-def said(folder: Path, script: str) -> tuple[list[StandingOut], list[str]]:
-    """Runs a script. Returns what stands out of the kinds that are tested here, and the codes of the findings."""
-    body = "import tensorlens\nwith tensorlens.trace(training=True) as lens:\n"
-    body += textwrap.indent(START + textwrap.dedent(script), "    ")
-    path = folder / "script.py"
-    path.write_text(body)
-    names: dict[str, object] = {"__name__": "script"}
-    exec(compile(body, str(path), "exec"), names)
-    trace = names["lens"].trace()  # type: ignore[attr-defined]
-    assert validate(trace) == []
-    report = report_on(trace)
-    found = [each for each in report.standing_out or () if any(words in each.text for words in MINE)]
-    return found, [each.code for each in report.diagnostics]
-
-
 @pytest.mark.parametrize("kind", [*KEPT, *GIVEN, *UPDATED, *TARGETS, *ITEMS])
 def test_one_memory_is_named(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENSORLENS_DEBUG", "1")
     sentence, script = (KEPT | GIVEN | UPDATED | TARGETS | ITEMS)[kind]
-    found, _ = said(tmp_path, script)
+    found, _ = said(tmp_path, START + textwrap.dedent(script), *MINE)
     assert [each.text for each in found if sentence in each.text]
     assert len(found) == 1
     label = found[0].labels[0]
@@ -603,19 +586,13 @@ def test_one_memory_is_named(kind: str, tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("kind", RIGHT)
 def test_copies_and_common_aliases_are_no_news(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENSORLENS_DEBUG", "1")
-    found, _ = said(tmp_path, RIGHT[kind])
+    found, _ = said(tmp_path, START + textwrap.dedent(RIGHT[kind]), *MINE)
     assert found == []
 
 
 @pytest.mark.parametrize("line", ["net.load_state_dict(best)", "best['fc.bias'].lerp_(net.state_dict()['fc.bias'], 1)"])
 def test_a_finding_is_not_said_again(line: str, tmp_path: Path) -> None:
-    found, codes = said(
-        tmp_path,
-        f"""
-        best = net.state_dict()
-        train(net, opt)
-        {line}
-        """,
-    )
+    script = f"best = net.state_dict()\ntrain(net, opt)\n{line}\n"
+    found, codes = said(tmp_path, START + script, *MINE)
     assert "state-dict-aliases-parameters" in codes
     assert found == []

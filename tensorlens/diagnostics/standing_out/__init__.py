@@ -15,6 +15,7 @@ from tensorlens.diagnostics.standing_out import (
     expanded_write,
     given_memory,
     kept_alias,
+    kept_memory,
     moved_without_gradient,
     no_optimizer,
     repeated_item,
@@ -35,6 +36,7 @@ FINDERS: tuple[Finder, ...] = (
     same_module.find,
     repeated_item.find,
     expanded_write.find,
+    kept_memory.find,
 )
 """In the order in which their sentences are shown."""
 

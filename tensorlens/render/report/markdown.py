@@ -85,6 +85,8 @@ def _training(report: Report, options: RenderOptions) -> Iterator[list[str]]:
     cells = training_section.training_cells(training, options.story and options.tensors)
     rows = [(code(name), *(marked(cell.replace("\n", "; ")) for cell in others)) for name, *others in cells]
     yield markdown_table(training_section.HEADINGS, rows) if rows else []
+    memory = training_section.memory_text(training)
+    yield [] if memory is None else [marked(memory)]
 
 
 def _tried(report: Report) -> Iterator[list[str]]:

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.held_memory import bytes_text, most_memory
 from tensorlens.analysis.training.measured import MeasuredTraining, ModuleStatistics, ParameterRow, measured_training
 from tensorlens.records.model import Span, Trace
 from tensorlens.records.report import Report, StandingOut
@@ -32,7 +33,9 @@ def training_parts(report: Report, everything: bool) -> list[RenderableType]:
     table = HouseTable(["\n".join(each.rsplit(" ", 1)) for each in HEADINGS], ["name"], right=(1, 4, 6))
     for row in training_cells(training, everything):
         table.add(*row)
-    return [*parts, Text(""), table] if len(table) else parts
+    memory = memory_text(training)
+    quiet = [] if memory is None else [Text(""), hanging(Text("  "), Text(safe(memory), "quiet"))]
+    return [*parts, Text(""), table, *quiet] if len(table) else [*parts, *quiet]
 
 
 def summary(training: MeasuredTraining) -> str:
@@ -41,6 +44,19 @@ def summary(training: MeasuredTraining) -> str:
     optimizers = len({group.optimizer for group in training.groups})
     passes = f"{measured.passes} backward pass{'' if measured.passes == 1 else 'es'}"
     return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}"
+
+
+def memory_text(training: MeasuredTraining) -> str | None:
+    """Says how much memory live tensors had at the look that found most, and which lines made most of it."""
+    facts = training.facts
+    most = most_memory(facts)
+    if most is None:
+        return None
+    look, lines = most
+    looks = len(facts.trace.inspection.memory)
+    made = [f"{_line(facts.trace.sites[site].span, facts.trace)} made {bytes_text(size)}" for site, size in lines]
+    text = f"{bytes_text(look.size)} in {count(look.live, 'live tensor')} when step {look.step} begins"
+    return f"{text}, the most of {count(looks, 'look')}" + (f": {', '.join(made)}" if made else "")
 
 
 def sentences(report: Report) -> Iterator[str]:

@@ -18,6 +18,7 @@ from tensorlens.records.training import OptimizerGroup, ParameterMovement, Param
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.held_memory import LiveMemory
 from tensorlens.tracer.training.parameter_statistics import MeasuredParameter, gradient_norms, is_measurable
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 
@@ -53,6 +54,7 @@ class TrainingStatistics:
         self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, _Optimizer] = weakref.WeakKeyDictionary()
         self._all: list[_Optimizer] = []
         self._zeroed = ZeroedGradients(recorder)
+        self._memory = LiveMemory(recorder)
         self._steps = self._passes = self._written = 0
 
     # --- what happens -------------------------------------------------------------------------------------------------
@@ -68,6 +70,7 @@ class TrainingStatistics:
             known = self._known(optimizer, None)
             known.steps += 1
             self._steps += 1
+            self._memory.step(self._steps)
             found: list[tuple[MeasuredParameter, torch.Tensor]] = []
             for group, options in zip(known.groups, optimizer.param_groups, strict=False):
                 rate, (low, high) = _number(options.get("lr")), group.rates
