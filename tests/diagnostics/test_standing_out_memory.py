@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def step():
 
 KEPT = {
     "outputs in a list": (
-        "1 from earlier steps at step 2, 15 at step 16 (240 kB); `outs` holds them",
+        "2 from earlier steps at step 4, 14 at step 16 (224 kB); `outs` holds them",
         """
         outs = []
         for _ in range(20):
@@ -154,9 +155,7 @@ def test_the_looks_count_blocks_and_bytes(tmp_path: Path) -> None:
     looks = trace.inspection.memory
     assert [look.step for look in looks] == [1, 2, 4, 8]
     # at each look: 2 parameters and their gradients, the ones, `out`, `loss`, and those of the step before
-    grown = [
-        (later.live - look.live, later.size - look.size) for look, later in zip(looks[1:], looks[2:], strict=False)
-    ]
+    grown = [(later.live - look.live, later.size - look.size) for look, later in pairwise(looks[1:])]
     assert grown == [(2, 2 * 16_000), (4, 4 * 16_000)]
     most = most_memory(TraceIndex(trace))
     assert most is not None

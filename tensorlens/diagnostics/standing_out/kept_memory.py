@@ -29,7 +29,7 @@ def _on_one_line(one: object, other: object) -> bool:
 
 
 def _text(facts: TraceIndex, growth: Growth) -> str:
-    first, last = growth.amounts[0], growth.amounts[-1]
+    first, last = next(amount for amount in growth.amounts if amount.tensors), growth.amounts[-1]
     graphs = ", each with its graph" if growth.graphs == last.tensors else f", {growth.graphs} with a graph"
     amount = f"{first.tensors} from earlier steps at step {first.step}, {last.tensors} at step {last.step}"
     text = f"results of {as_written(facts, growth.calls[-1])} stay alive: {amount} ({bytes_text(last.size)}"

@@ -21,7 +21,7 @@ def _save(recorder: Recorder, original: Function) -> Function:
     def save(frame: FrameType, obj: object, *args: object, **kwargs: object) -> object:
         result = original(obj, *args, **kwargs)
         with torch._C.DisableTorchFunction():
-            limit = Limit(MOST, MOST)
+            limit = Limit(MOST, MOST, collections=True)
             found = reachable_tensors(
                 obj, _DEPTH, limit, lambda path, module: module_tensors(path, module, limit), lambda _: ()
             )
