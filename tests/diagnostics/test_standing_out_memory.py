@@ -11,7 +11,10 @@ from support.standing_out import said, traced_script
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.held_memory import bytes_text, most_memory
+from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
+from tensorlens.records.model import Trace
 from tensorlens.records.source import line_at
+from tensorlens.render.report.training_section import memory_text
 
 START = """
 import torch
@@ -157,6 +160,7 @@ def test_the_looks_count_blocks_and_bytes(tmp_path: Path) -> None:
     # at each look: 2 parameters and their gradients, the ones, `out`, `loss`, and those of the step before
     grown = [(later.live - look.live, later.size - look.size) for look, later in pairwise(looks[1:])]
     assert grown == [(2, 2 * 16_000), (4, 4 * 16_000)]
+    assert memory_text(measured(trace)) is None  # too little to show
     most = most_memory(TraceIndex(trace))
     assert most is not None
     assert most[0] is looks[-1]
@@ -167,3 +171,16 @@ def test_the_looks_count_blocks_and_bytes(tmp_path: Path) -> None:
                                             (2_340_000_000, "2.34 GB"), (3e12, "3 TB")])  # fmt: skip
 def test_bytes(size: int, text: str) -> None:
     assert bytes_text(size) == text
+
+
+def test_the_most_memory_is_shown(tmp_path: Path) -> None:
+    script = "big = torch.zeros(1000, 500)\nfor _ in range(4):\n    step()\n"
+    text = memory_text(measured(traced_script(tmp_path, START + script)))
+    assert text is not None
+    assert text.startswith("memory: 2.02 MB in 7 live tensors when step 1 begins, the most of 3 looks: line 16 made")
+
+
+def measured(trace: Trace) -> MeasuredTraining:
+    training = measured_training(TraceIndex(trace))
+    assert training is not None
+    return training

@@ -99,22 +99,27 @@ def _modules(facts: TraceIndex, function: str, trained: set[int]) -> dict[str, d
 
 def _cuts(facts: TraceIndex) -> Iterator[_Cut]:
     """Yields the `no_grad` blocks and the calls of `detach()`, each as it ran last."""
-    blocks: dict[int, _Cut] = {}
+    blocks: dict[int, tuple[int, int]] = {}
+    detached: dict[int, Call] = {}
     entered: list[GradMode] = []
     for event in facts.events:
         if isinstance(event, GradMode) and event.entering:
             entered.append(event)
         elif isinstance(event, GradMode) and entered:
             begin = entered.pop()
-            statement = statement_at(facts, *_line(facts, begin.site))
-            if begin.mode != "grad" and not begin.decorator and isinstance(statement, ast.With):
-                ran = tuple(call for call in facts.calls if begin.index < call.index < event.index)
-                blocks[begin.site] = _Cut(begin.site, tuple(_calls(statement)), ran)
-        elif isinstance(event, Call) and event.op in _DETACHING and event.mode == "grad":
-            node = facts.names.syntax.node(facts.trace.sites[event.site].span)
-            if isinstance(node, ast.Call | ast.Attribute):
-                blocks[event.site] = _Cut(event.site, tuple(_calls(node)), (event,))
-    yield from blocks.values()
+            if begin.mode != "grad" and not begin.decorator:
+                blocks[begin.site] = begin.index, event.index
+        elif isinstance(event, Call) and event.op in _DETACHING and event.mode == "grad" and not event.within:
+            detached[event.site] = event
+    for site, (first, last) in blocks.items():
+        statement = statement_at(facts, *_line(facts, site))
+        if isinstance(statement, ast.With):
+            ran = (facts.call(index) for index in range(first, last))
+            yield _Cut(site, tuple(_calls(statement)), tuple(call for call in ran if call is not None))
+    for site, call in detached.items():
+        node = facts.names.syntax.node(facts.trace.sites[site].span)
+        if isinstance(node, ast.Call | ast.Attribute):
+            yield _Cut(site, tuple(_calls(node)), (call,))
 
 
 def _line(facts: TraceIndex, site: int) -> tuple[str, int]:
@@ -134,17 +139,16 @@ def _is_target(facts: TraceIndex, cut: _Cut, parameters: set[int]) -> bool:
         inside = [call for call in above if call.index in ran and call.index not in reached.calls]
         if not inside:
             return False
-        makers = {call.index: call for each in inside for call in _makers(facts, each)}
-        cut_off = any(_reads(call, parameters) for index, call in makers.items() if index not in reached.calls)
+        makers = [*inside, *_makers(facts, cut.events[0])] if len(cut.events) == 1 else inside
+        cut_off = any(_reads(call, parameters) for call in makers if call.index not in reached.calls)
         in_graph = any(_reads(call, parameters) for call in above if call.index in reached.calls)
         return reached.complete and cut_off and in_graph
     return False
 
 
-def _makers(facts: TraceIndex, call: Call) -> Iterator[Call]:
-    yield call
-    for access in call.inputs:
-        yield from (made for _, made in ancestry(facts, access.tensor, call.index))
+def _makers(facts: TraceIndex, call: Call) -> list[Call]:
+    """Returns the calls that made what a call such as `detach()` reads."""
+    return [made for access in call.inputs[:1] for _, made in ancestry(facts, access.tensor, call.index)]
 
 
 def _reads(call: Call, parameters: set[int]) -> bool:

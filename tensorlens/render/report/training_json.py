@@ -28,6 +28,9 @@ def training_dict(report: Report) -> dict[str, Any]:
             }
             for each in report.standing_out or ()
         ],
+        "memory": [
+            {"step": look.step, "live": look.live, "bytes": look.size} for look in report.trace.inspection.memory
+        ],
         "optimizers": [_group(training, place) for place in range(len(training.groups))],
         "parameters": [_parameter(training, row) for row in training.rows],
     }

@@ -20,6 +20,7 @@ from tensorlens.render.tables import HouseTable, hanging
 HEADINGS = ("module", "parameters", "loss line", "gradient norm", "zeros", "optimizer", "moved")
 _BARS = "▁▂▃▄▅▆▇█"
 _POINTS = 8  # of a sparkline
+_SHOWN_BYTES = 1_000_000
 NONE, UNKNOWN = "none", "?"
 
 
@@ -47,15 +48,16 @@ def summary(training: MeasuredTraining) -> str:
 
 
 def memory_text(training: MeasuredTraining) -> str | None:
-    """Says how much memory live tensors had at the look that found most, and which lines made most of it."""
+    """Says how much memory live tensors had at the look that found most, and which lines made most of it. None if that
+    is less than `_SHOWN_BYTES`."""
     facts = training.facts
     most = most_memory(facts)
-    if most is None:
+    if most is None or most[0].size < _SHOWN_BYTES:
         return None
     look, lines = most
     looks = len(facts.trace.inspection.memory)
     made = [f"{_line(facts.trace.sites[site].span, facts.trace)} made {bytes_text(size)}" for site, size in lines]
-    text = f"{bytes_text(look.size)} in {count(look.live, 'live tensor')} when step {look.step} begins"
+    text = f"memory: {bytes_text(look.size)} in {count(look.live, 'live tensor')} when step {look.step} begins"
     return f"{text}, the most of {count(looks, 'look')}" + (f": {', '.join(made)}" if made else "")
 
 
