@@ -18,7 +18,7 @@ MIN_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What one line has made and was alive at a look, and is older than the step before it."""
+    """Counts the results of one line that are alive at a look, and older than the step before it."""
 
     step: int
     tensors: int

@@ -18,7 +18,7 @@ from tensorlens.records.training import OptimizerGroup, ParameterMovement, Param
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.training.held_memory import LiveMemory
+from tensorlens.tracer.training.live_memory import LiveMemory
 from tensorlens.tracer.training.parameter_statistics import MeasuredParameter, gradient_norms, is_measurable
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 
