@@ -12,10 +12,12 @@ from typing import get_args, get_type_hints
 
 from tensorlens.records.fields import FunctionId, NonNegative, OverwriteId, SiteId, TensorId
 from tensorlens.records.training import (
+    HeldMemory,
     OptimizerGroup,
     ParameterMovement,
     ParameterStatistics,
     ReducedLoss,
+    SavedToFile,
     TrainingMeasured,
     ZeroedGradient,
 )
@@ -285,6 +287,8 @@ class Observations:
     moved: tuple[ParameterMovement, ...] = ()
     zeroed: tuple[ZeroedGradient, ...] = ()
     reduced: tuple[ReducedLoss, ...] = ()
+    saved_files: tuple[SavedToFile, ...] = ()
+    memory: tuple[HeldMemory, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

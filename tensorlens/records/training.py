@@ -88,6 +88,32 @@ class ReducedLoss:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedToFile:
+    """A call of `torch.save`, with the tensors in what it writes."""
+
+    index: int
+    site: SiteId | None
+    tensors: tuple[TensorId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMemory:
+    """The memory of the live tensors that the program can reach, when an optimizer step begins.
+
+    What only a graph has saved is not counted. Of tensors that share memory, one counts.
+    """
+
+    index: int
+    step: NonNegative  # of all optimizers, from 1
+    live: NonNegative  # blocks of memory
+    size: NonNegative  # bytes of all of them
+    tensors: tuple[TensorId, ...]  # one for each of the last blocks, in the order in which they were met
+    sizes: tuple[int, ...]  # bytes of each
+    older: NonNegative  # so many of `tensors`, the first ones, are older than the step before
+    graphs: tuple[TensorId, ...]  # those of `tensors` that have a graph
+
+
+@dataclass(frozen=True, slots=True)
 class ZeroedGradient:
     """A node that received a gradient with values other than zero, and passed only zeros on towards a leaf."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections import OrderedDict, deque
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,15 @@ def test_a_large_dict_is_not_copied() -> None:
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()
+
+
+class LoudDict(OrderedDict[str, torch.Tensor]):
+    def items(self) -> Any:
+        raise AssertionError("code of the program runs")
+
+
+def test_collections_are_searched_where_they_are_wanted() -> None:
+    value = [OrderedDict(a=A), deque([B])]
+    assert list(reachable_tensors(value, limit=Limit())) == []
+    assert list(reachable_tensors(value, limit=Limit(collections=True))) == [("[0]['a']", A), ("[1][0]", B)]
+    assert list(reachable_tensors([LoudDict(a=A)], limit=Limit(collections=True))) == []

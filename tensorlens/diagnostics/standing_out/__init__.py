@@ -14,9 +14,13 @@ from tensorlens.analysis.training.measured import MeasuredTraining, measured_tra
 from tensorlens.diagnostics.standing_out import (
     accumulated_passes,
     broadcast_in_loss,
+    expanded_write,
     first_order_gradient,
+    given_memory,
     held_twice,
     idle_optimizers,
+    kept_alias,
+    kept_memory,
     learning_rates,
     loss_terms,
     moved_while_frozen,
@@ -24,6 +28,9 @@ from tensorlens.diagnostics.standing_out import (
     no_optimizer,
     nonfinite_gradients,
     path_ends,
+    repeated_item,
+    same_module,
+    self_update,
     unused_changes,
     zero_gradient,
 )
@@ -40,11 +47,18 @@ FINDERS: tuple[Finder, ...] = (
     broadcast_in_loss.find,
     first_order_gradient.find,
     accumulated_passes.find,
+    same_module.find,
+    kept_alias.find,
+    given_memory.find,
+    self_update.find,
+    repeated_item.find,
+    expanded_write.find,
     held_twice.find,
     learning_rates.find,
     unused_changes.find,
     moved_while_frozen.find,
     moved_without_gradient.find,
+    kept_memory.find,
 )
 """In the order in which their sentences are shown."""
 SAID_BY: dict[Finder, frozenset[str]] = {

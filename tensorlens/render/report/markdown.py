@@ -88,6 +88,8 @@ def _training(report: Report, options: RenderOptions) -> Iterator[list[str]]:
     headings, losses = training_losses.losses_cells(training)
     lines = [[marked(cell) for cell in cells] for cells in losses]
     yield markdown_table(headings, lines) if lines else []
+    memory = training_section.memory_text(training)
+    yield [] if memory is None else [marked(memory)]
 
 
 def _tried(report: Report) -> Iterator[list[str]]:

@@ -33,6 +33,9 @@ def training_dict(report: Report) -> dict[str, Any]:
             }
             for each in report.standing_out or ()
         ],
+        "memory": [
+            {"step": look.step, "live": look.live, "bytes": look.size} for look in report.trace.inspection.memory
+        ],
         "optimizers": [_group(training, place) for place in range(len(training.groups))],
         "losses": losses_list(training),
         "parameters": [_parameter(training, row, ends.get(row.tensor)) for row in training.rows],

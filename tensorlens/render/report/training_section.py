@@ -10,6 +10,7 @@ from rich.text import Text
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.frozen import frozen_at
+from tensorlens.analysis.training.held_memory import bytes_text, most_memory
 from tensorlens.analysis.training.measured import MeasuredTraining, ModuleStatistics, ParameterRow, measured_training
 from tensorlens.analysis.training.untrained import Untrained, untrained
 from tensorlens.diagnostics.shared.wording import op_text
@@ -24,6 +25,7 @@ from tensorlens.render.tables import HouseTable, hanging
 HEADINGS = ("module", "parameters", "loss line", "gradient norm", "zeros", "optimizer", "moved")
 _BARS = "▁▂▃▄▅▆▇█"
 _POINTS = 8  # of a sparkline
+_SHOWN_BYTES = 1_000_000
 NONE, UNKNOWN = "none", "?"
 
 
@@ -37,7 +39,10 @@ def training_parts(report: Report, everything: bool) -> list[RenderableType]:
     table = HouseTable(["\n".join(each.rsplit(" ", 1)) for each in HEADINGS], ["name"], right=(1, 4, 6))
     for row in training_cells(training, everything):
         table.add(*row)
-    return [*parts, *(each for shown in (table, losses_table(training)) if len(shown) for each in (Text(""), shown))]
+    tables = [each for shown in (table, losses_table(training)) if len(shown) for each in (Text(""), shown)]
+    memory = memory_text(training)
+    quiet = [] if memory is None else [Text(""), hanging(Text("  "), Text(safe(memory), "quiet"))]
+    return [*parts, *tables, *quiet]
 
 
 def summary(training: MeasuredTraining) -> str:
@@ -48,6 +53,20 @@ def summary(training: MeasuredTraining) -> str:
     lines = _lines_of(training, sorted(change.call.site for change in gradient_changes(training)))
     changed = f", gradients changed at line{'s' if ',' in lines else ''} {lines}" if lines else ""
     return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}{changed}"
+
+
+def memory_text(training: MeasuredTraining) -> str | None:
+    """Says how much memory live tensors had at the look that found most, and which lines made most of it. None if that
+    is less than `_SHOWN_BYTES`."""
+    facts = training.facts
+    most = most_memory(facts)
+    if most is None or most[0].size < _SHOWN_BYTES:
+        return None
+    look, lines = most
+    looks = len(facts.trace.inspection.memory)
+    made = [f"{_line(facts.trace.sites[site].span, facts.trace)} made {bytes_text(size)}" for site, size in lines]
+    text = f"memory: {bytes_text(look.size)} in {count(look.live, 'live tensor')} when step {look.step} begins"
+    return f"{text}, the most of {count(looks, 'look')}" + (f": {', '.join(made)}" if made else "")
 
 
 def sentences(report: Report) -> Iterator[str]:

@@ -41,7 +41,7 @@ def _bindings(
     recorder: Recorder, namespace: dict[str, object], traceback: TracebackType | None
 ) -> list[tuple[str, int, str]]:
     """Returns (path, tensor id, function) of each name of the module, and of the functions in the traceback."""
-    limit = Limit()
+    limit = Limit(collections=recorder.statistics is not None)
 
     def attributes_of(value: object) -> Parts:
         return [(f".{name}", item) for name, item in own_attributes(recorder.sites.is_user, value)]

@@ -28,6 +28,7 @@ def new_recorder(own_files: tuple[str, ...] = (), steps: StepChoice | None = Non
         from tensorlens.tracer.training.training_statistics import TrainingStatistics
 
         recorder.statistics = TrainingStatistics(recorder)
+        recorder.training.reached.every_path = True
     return recorder
 
 

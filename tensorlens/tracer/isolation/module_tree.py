@@ -6,6 +6,7 @@ A module whose `__init__` raised before it called that of `nn.Module` has no `_m
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -34,14 +35,15 @@ class Limit:
 
     each: int = MAX_ITEMS
     left: int = MAX_SEARCHED
+    collections: bool = False  # whether to search an `OrderedDict`, as a state dict is, and a `deque`, too
 
     def items(self, value: object) -> list[tuple[str, Any]] | None:
         """Returns the items of a built-in container that a path can name; None for any other object."""
         kind = type(value)
-        if kind is list or kind is tuple:
-            found = value[: self._take(len(value))]  # type: ignore[index, arg-type]
+        if kind is list or kind is tuple or (kind is deque and self.collections):
+            found = list(islice(value, self._take(len(value))))  # type: ignore[call-overload, arg-type]
             return [(f"[{position}]", item) for position, item in enumerate(found) if type(item) not in _PLAIN]
-        if kind is dict:
+        if kind is dict or (kind is OrderedDict and self.collections):
             pairs = list(islice(value.items(), self._take(len(value))))  # type: ignore[attr-defined, arg-type]
             return [(f"[{key!r}]", item) for key, item in pairs if type(item) not in _PLAIN and _is_short(key)]
         return None

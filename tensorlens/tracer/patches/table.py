@@ -67,6 +67,10 @@ def installed(recorder: Recorder) -> Iterator[None]:
 
         patches += sampling.PATCHES
         sampled.will_install(patches)
+    if recorder.statistics is not None:
+        from tensorlens.tracer.patches import saved_files
+
+        patches += saved_files.PATCHES
     _recorders.append(recorder)
     if len(_recorders) > 1:
         for each in _recorders:

@@ -28,8 +28,9 @@ class ReachedNames:
     def __init__(self, recorder: TensorStates) -> None:
         self._recorder = recorder
         self._places: set[tuple[CodeType, int]] = set()
-        self._named: set[tuple[str, int]] = set()  # function, tensor
+        self._named: set[tuple[str, int, str]] = set()  # function, tensor, and its path if each one is wanted
         self._limit = Limit()
+        self.every_path = False  # False: one name for each tensor in a function
 
     def look(self, frame: FrameType | None) -> None:
         """Reads the names of the running functions from `frame` outwards, once for each place."""
@@ -49,8 +50,9 @@ class ReachedNames:
             if not name.startswith("__") and len(self._named) < MAX_NAMED:
                 for path, tensor in self._of_modules(name, value, _DEPTH):
                     number = self._recorder.tensor_ids.find(tensor)
-                    if number is not None and (scope, number) not in self._named:
-                        self._named.add((scope, number))
+                    key = (scope, number or 0, path if self.every_path else "")
+                    if number is not None and key not in self._named:
+                        self._named.add(key)
                         reached.append((path, number))
         if reached:
             names, numbers = zip(*reached, strict=True)

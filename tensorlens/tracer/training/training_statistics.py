@@ -19,6 +19,7 @@ from tensorlens.records.training import OptimizerGroup, ParameterMovement, Param
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.live_memory import LiveMemory
 from tensorlens.tracer.training.parameter_statistics import (
     MeasuredParameter,
     Series,
@@ -64,6 +65,7 @@ class TrainingStatistics:
         self._all: list[_Optimizer] = []
         self._zeroed = ZeroedGradients(recorder)
         self._reduced = ReducedLosses(recorder)
+        self._memory = LiveMemory(recorder)
         self._steps = self._passes = self._written = 0
 
     # --- what happens -------------------------------------------------------------------------------------------------
@@ -89,6 +91,7 @@ class TrainingStatistics:
             known.steps += 1
             self._steps += 1
             known.turns = known.turns[0] or self._steps, self._steps
+            self._memory.step(self._steps)
             found: list[tuple[MeasuredParameter, torch.Tensor]] = []
             for group, options in zip(known.groups, optimizer.param_groups, strict=False):
                 rate, (low, high) = _rate(options), group.rates

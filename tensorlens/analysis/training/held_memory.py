@@ -1,0 +1,89 @@
+"""Finds lines whose results are kept from step to step, by the memory that a run with `--training` looked at."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tensorlens.analysis.naming.places import Place, place_of
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.records.model import Call
+from tensorlens.records.training import HeldMemory
+
+MIN_LOOKS = 4
+MIN_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Counts the results of one line that are alive at a look, and older than the step before it."""
+
+    step: int
+    tensors: int
+    size: int  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A line whose live results were more at each look."""
+
+    calls: tuple[Call, ...]  # that made what was alive at the last look, in order
+    amounts: tuple[Amount, ...]
+    graphs: int  # of the results at the last look, those with a graph
+
+
+def growths(facts: TraceIndex) -> Iterator[Growth]:
+    """Yields these lines, that of the most memory first. The results keep a graph, or have at least `MIN_BYTES`."""
+    looks = [look for look in facts.trace.inspection.memory if look.step > 1]
+    found = [_growth(facts, looks, place) for place in (_by_line(facts, looks[-1]) if looks else ())]
+    yield from sorted(filter(None, found), key=lambda growth: -growth.amounts[-1].size)
+
+
+def _growth(facts: TraceIndex, looks: list[HeldMemory], place: Place) -> Growth | None:
+    at_looks = [_by_line(facts, look).get(place, {}) for look in looks]
+    amounts = tuple(Amount(look.step, len(at), sum(at.values())) for look, at in zip(looks, at_looks, strict=True))
+    if len(amounts) < MIN_LOOKS or not all(a.tensors < b.tensors and a.size < b.size for a, b in pairwise(amounts)):
+        return None
+    last, graphs = at_looks[-1], set(looks[-1].graphs)
+    calls = tuple(call for number in sorted(last) if (call := facts.creator(number)) is not None)
+    held = len(graphs & last.keys())
+    return Growth(calls, amounts, held) if held or amounts[-1].size >= MIN_BYTES else None
+
+
+def _by_line(facts: TraceIndex, look: HeldMemory) -> dict[Place, dict[int, int]]:
+    """Maps lines to the older tensors that they made and that were alive at a look, with their bytes."""
+    lines: dict[Place, dict[int, int]] = defaultdict(dict)
+    for number, size in list(zip(look.tensors, look.sizes, strict=True))[: look.older]:
+        made = facts.creator(number)
+        if made is not None and not made.within:
+            lines[place_of(facts.trace.sites[made.site])][number] = size
+    return lines
+
+
+def most_memory(facts: TraceIndex) -> tuple[HeldMemory, list[tuple[int, int]]] | None:
+    """Returns the look at the most memory, and the three lines that made most of it: (site, bytes)."""
+    look = max(facts.trace.inspection.memory, key=lambda each: each.size, default=None)
+    if look is None or not look.size:
+        return None
+    sizes: dict[Place, int] = defaultdict(int)
+    sites: dict[Place, int] = {}
+    for number, size in zip(look.tensors, look.sizes, strict=True):
+        made = facts.creator(number)
+        if made is not None:
+            place = place_of(facts.trace.sites[made.site])
+            sizes[place] += size
+            sites.setdefault(place, made.site)
+    most = sorted(sizes, key=lambda place: -sizes[place])[:3]
+    return look, [(sites[place], sizes[place]) for place in most]
+
+
+def bytes_text(size: int) -> str:
+    """Returns a size as a person reads it: "320 bytes", "4.2 kB", "1.5 MB"."""
+    if size < 1_000:
+        return f"{size} byte{'' if size == 1 else 's'}"
+    for unit, each in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
+        if size < 1_000 * each:
+            return f"{size / each:.3g} {unit}"
+    return f"{size / 1e12:.3g} TB"

@@ -1,0 +1,191 @@
+"""Names snapshots of parameters that are no copies: later optimizer steps change them too."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tensorlens.analysis.naming.bindings import root_of
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.one_memory import origin
+from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.diagnostics.standing_out import self_update
+from tensorlens.diagnostics.standing_out.self_update import found_already
+from tensorlens.records.model import Call
+from tensorlens.records.observations import Step
+from tensorlens.records.report import StandingOut
+from tensorlens.records.training import SavedToFile
+
+_STATE = "Module.state_dict"
+_LOADS = "Module.load_state_dict"
+
+
+@dataclass(frozen=True, slots=True)
+class _Alias:
+    """A tensor that shares memory with a parameter, which steps changed after the alias was made."""
+
+    tensor: int
+    made: Call
+    row: ParameterRow
+    step: Step  # the first one after it was made
+    name: str  # that it or its container has at the end of the run; "" if nothing names it
+    read: Call | SavedToFile | None  # the last reader after the step
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds aliases that the script kept under a name, or that it saved or used after the steps."""
+    search = _Search(training)
+    reported = found_already(training.facts)
+    reported |= {label.site for each in self_update.find(training) for label in each.labels if label.site is not None}
+    groups: dict[object, list[_Alias]] = defaultdict(list)
+    for alias in search.aliases():
+        if alias.made.site not in reported and getattr(alias.read, "site", None) not in reported:
+            groups[alias.name or alias.made.site].append(alias)
+    for group in groups.values():
+        yield _sentence(training, group)
+
+
+class _Search:
+    def __init__(self, training: MeasuredTraining) -> None:
+        self._training, self._facts = training, training.facts
+        self._rows = {row.tensor: row for row in training.rows if row.is_stepped}
+
+    def aliases(self) -> Iterator[_Alias]:
+        for number in self._candidates():
+            made = self._facts.creator(number)
+            assert made is not None
+            parameter = self._parameter(number)
+            row = self._rows.get(parameter) if parameter is not None else None
+            step = None if row is None else self._step_after(row.tensor, made.index)
+            if row is None or step is None or self._is_written(number, made):
+                continue
+            if self._facts.storage_of(row.tensor, step.index) != self._facts.tensor(number).storage:
+                continue  # `.data = ...` had given it another memory
+            alias = self._alias(number, made, row, step)
+            if alias is not None:
+                yield alias
+
+    def _alias(self, number: int, made: Call, row: ParameterRow, step: Step) -> _Alias | None:
+        names = self._names.get(number, [])
+        readers = self._readers.get(number, [])
+        attribute = next((name for name in names if self._is_attribute(name)), None)
+        if attribute is not None:
+            return _Alias(number, made, row, step, attribute, None)
+        if any(made.index < reader.index <= step.index for reader in readers):
+            return None
+        after = [reader for reader in readers if reader.index > step.index]
+        if names:
+            return _Alias(number, made, row, step, names[0].partition("[")[0], after[-1] if after else None)
+        is_state = self._facts.trace.sites[made.site].through == _STATE
+        used = [each for each in after if not self._is_load(each)]
+        return _Alias(number, made, row, step, "", used[-1]) if is_state and used else None
+
+    def _is_load(self, reader: Call | SavedToFile) -> bool:
+        return isinstance(reader, Call) and self._facts.trace.sites[reader.site].through == _LOADS
+
+    # --- what there is ------------------------------------------------------------------------------------------------
+
+    def _candidates(self) -> list[int]:
+        """Returns the tensors that use the memory of a stepped parameter, and are made from it, in order."""
+        known = {*self._names, *self._readers} - self._rows.keys() - self._training.training.stepped
+        return [number for number in sorted(known) if self._is_made_from_memory(number)]
+
+    def _is_made_from_memory(self, number: int) -> bool:
+        made, tensor = self._facts.creator(number), self._facts.tensor(number)
+        if made is None or made.within or not made.inputs or tensor.storage not in self._memory:
+            return False
+        source = made.inputs[0].tensor
+        return source != number and self._facts.storage_of(source, made.index) == tensor.storage
+
+    def _parameter(self, number: int) -> int | None:
+        """Returns the parameter whose memory a tensor uses; of several in one storage, the one it is made from."""
+        tensor = self._facts.tensor(number)
+        assert tensor.storage is not None
+        parameters = self._memory[tensor.storage]
+        if self._facts.storage_of(number, self._end) != tensor.storage:
+            return None
+        if len(parameters) == 1:
+            return parameters[0]
+        first = origin(self._facts, number)
+        return next((each for each in parameters if first in (each, origin(self._facts, each))), None)
+
+    @cached_property
+    def _end(self) -> int:
+        return self._facts.events[-1].index + 1 if self._facts.events else 0
+
+    @cached_property
+    def _memory(self) -> dict[int, list[int]]:
+        """The stepped parameters that use each storage at the end."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for number in self._rows:
+            storage = self._facts.storage_of(number, self._end)
+            if storage is not None:
+                found[storage].append(number)
+        return found
+
+    @cached_property
+    def _names(self) -> dict[int, list[str]]:
+        """The names at the end of the run, without the variables of loops."""
+        loops = self._facts.names.syntax.loop_names()
+        names: dict[int, list[str]] = defaultdict(list)
+        for binding in self._facts.trace.end.bindings:
+            if root_of(binding.name) not in loops and binding.name != "_":
+                names[binding.tensor].append(binding.name)
+        return names
+
+    def _is_attribute(self, name: str) -> bool:
+        """Returns whether a name leads to an attribute of an object that holds a stepped parameter, too."""
+        owner, dot, attribute = name.rpartition(".")
+        if not dot or "[" in attribute:
+            return False
+        held = (other for number in self._rows for other in self._names.get(number, ()))
+        return any(other.startswith(f"{owner}.") for other in held)
+
+    # --- what happened to it ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _readers(self) -> dict[int, list[Call | SavedToFile]]:
+        """The calls and files that read each tensor, in order. A call that only returns it again does not count."""
+        readers: dict[int, list[Call | SavedToFile]] = defaultdict(list)
+        for call in self._facts.calls:
+            outputs = {access.tensor for access in call.outputs}
+            for number in {access.tensor for access in call.inputs} - outputs:
+                readers[number].append(call)
+        for file in self._facts.trace.inspection.saved_files:
+            for number in file.tensors:
+                readers[number].append(file)
+        return {number: sorted(found, key=lambda each: each.index) for number, found in readers.items()}
+
+    def _step_after(self, parameter: int, index: int) -> Step | None:
+        """Returns the first step after an event that used a gradient of a parameter."""
+        return next((step for step in self._steps.get(parameter, ()) if step.index > index), None)
+
+    @cached_property
+    def _steps(self) -> dict[int, list[Step]]:
+        steps: dict[int, list[Step]] = defaultdict(list)
+        for step in self._facts.trace.inspection.steps:
+            for number, gradient in zip(step.parameters, step.gradients, strict=True):
+                if gradient is not None:
+                    steps[number].append(step)
+        return steps
+
+    def _is_written(self, number: int, made: Call) -> bool:
+        """Returns whether the script itself wrote to the memory through the alias: then it wants one memory."""
+        writes = self._facts.writes(self._facts.tensor(number).counter)
+        return any(write.tensor == number and event.index > made.index for event, write in writes)
+
+
+def _sentence(training: MeasuredTraining, group: list[_Alias]) -> StandingOut:
+    facts, first = training.facts, group[0]
+    rows: Iterable[ParameterRow] = {alias.row.tensor: alias.row for alias in group}.values()
+    made = facts.label("shared_here", first.made.site, "made here, without a copy", first.made.index)
+    step = facts.label("modified_here", first.step.site, "writes to both")
+    what = f"`{first.name}`" if first.name else f"what {as_written(facts, first.made)} returns"
+    name = first.step.op.removesuffix(".step")
+    text = f"{what} shares memory with {listed(list(rows))}: later steps of `{name}` write to both"
+    read = first.read
+    used = None if read is None else facts.label("needed_here", read.site, "read here")
+    return stands_out(text, made, step, used)

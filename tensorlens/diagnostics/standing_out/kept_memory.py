@@ -1,0 +1,46 @@
+"""Names lines whose results a list or another object keeps, more at each look at memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.held_memory import Growth, bytes_text, growths
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.diagnostics.training import running_total_keeps_graph_alive
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds lines of which every look at memory finds more results alive, unless a finding names the line."""
+    facts = training.facts
+    reported = {label.span for each in running_total_keeps_graph_alive.find(facts) for label in each.labels}
+    for growth in growths(facts):
+        label = facts.label("value_made_here", growth.calls[-1].site, "made here", growth.calls[-1].index)
+        if label is not None and not any(_on_one_line(label.span, span) for span in reported):
+            yield stands_out(_text(facts, growth), label)
+
+
+def _on_one_line(one: object, other: object) -> bool:
+    return (getattr(one, "file", 0), getattr(one, "line", 0)) == (getattr(other, "file", 1), getattr(other, "line", 1))
+
+
+def _text(facts: TraceIndex, growth: Growth) -> str:
+    first, last = next(amount for amount in growth.amounts if amount.tensors), growth.amounts[-1]
+    graphs = ", each with its graph" if growth.graphs == last.tensors else f", {growth.graphs} with a graph"
+    amount = f"{first.tensors} from earlier steps at step {first.step}, {last.tensors} at step {last.step}"
+    text = f"results of {as_written(facts, growth.calls[-1])} stay alive: {amount} ({bytes_text(last.size)}"
+    text += f"{graphs if growth.graphs else ''})"
+    holder = _holder(facts, growth)
+    return f"{text}; `{holder}` holds them" if holder else text
+
+
+def _holder(facts: TraceIndex, growth: Growth) -> str:
+    """Returns the name, at the end of the run, of the container that holds most of the named results."""
+    made = {access.tensor for call in growth.calls for access in call.outputs}
+    names = [binding.name for binding in facts.trace.end.bindings if binding.tensor in made and "[" in binding.name]
+    holders = Counter(name.partition("[")[0] for name in names)
+    return holders.most_common(1)[0][0] if holders else ""

@@ -1,0 +1,146 @@
+"""Names lines that write one tensor from another, or compare two, where both are one memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.one_memory import Operand, are_two_things, is_one, operands, sources
+from tensorlens.diagnostics.inplace_and_views import state_dict_aliases_parameters
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.model import Call
+from tensorlens.records.report import Label, StandingOut
+
+_UPDATES = frozenset(
+    f"Tensor.{name}"
+    for name in "copy_ lerp_ add_ sub_ mul_ div_ addcmul_ __iadd__ __isub__ __imul__ __itruediv__".split()
+)
+_DIFFERENCES = frozenset(
+    "Tensor.sub torch.sub Tensor.__sub__ Tensor.subtract torch.subtract Tensor.dist torch.dist nn.functional.mse_loss "
+    "nn.functional.l1_loss nn.functional.smooth_l1_loss nn.functional.huber_loss".split()
+)
+_LOADS = "Module.load_state_dict"
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds loads that copy each tensor onto itself, updates from the same memory, and differences with it."""
+    facts = training.facts
+    reported = found_already(facts)
+    loads: dict[int, list[Call]] = defaultdict(list)
+    updates: dict[tuple[int, str], list[Call]] = defaultdict(list)
+    differences: dict[tuple[int, str], list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        if call.op == "Tensor.copy_" and facts.trace.sites[call.site].through == _LOADS:
+            loads[call.site].append(call)
+        elif call.within or facts.trace.sites[call.site].through:
+            continue
+        elif call.op in _UPDATES and len(call.inputs) > 1 and call.writes:
+            updates[call.site, call.op].append(call)
+        elif call.op in _DIFFERENCES and len(call.inputs) == 2:
+            differences[call.site, call.op].append(call)
+    for site, calls in loads.items():
+        if site not in reported and all(is_one(facts, *_two(call), call.index) for call in calls):
+            yield _load(facts, calls)
+    for calls in updates.values():
+        met = [_met_in_update(training, call) for call in calls]
+        if None not in met and met[0] is not None and calls[0].site not in reported:
+            yield _update(facts, calls, met[0])
+    for calls in differences.values():
+        compared = [_compared(training, call) for call in calls]
+        if None not in compared and compared[0] is not None and calls[0].site not in reported:
+            yield _difference(facts, calls, compared[0])
+
+
+def found_already(facts: TraceIndex) -> set[int]:
+    """Returns the sites that a finding about state dicts labels."""
+    findings = state_dict_aliases_parameters.find(facts)
+    return {label.site for each in findings for label in each.labels if label.site is not None}
+
+
+def _two(call: Call) -> tuple[int, int]:
+    return call.inputs[0].tensor, call.inputs[1].tensor
+
+
+# --- what a line reads ------------------------------------------------------------------------------------------------
+
+
+def _met_in_update(training: MeasuredTraining, call: Call) -> tuple[Operand, Operand] | None:
+    """Returns the two names of one tensor, if all that an update reads is the tensor that it changes."""
+    facts = training.facts
+    target = operands(facts, call)[0]
+    if call.writes[0].tensor != call.inputs[0].tensor or not _counts(training, call, target):
+        return None
+    read = [each for access in call.inputs[1:] for each in sources(facts, access.tensor, call)]
+    direct = operands(facts, call)[1:]
+    read = direct if len(direct) == 1 and is_one(facts, direct[0].tensor, target.tensor, call.index) else read
+    read = [each for each in read if facts.tensor(each.tensor).shape or not facts.tensor(target.tensor).shape]
+    if not read or not all(is_one(facts, each.tensor, target.tensor, call.index) for each in read):
+        return None
+    other = next((each for each in read if each.name != target.name), None)
+    return (target, other) if other is not None and are_two_things(facts, call, target, other) else None
+
+
+def _counts(training: MeasuredTraining, call: Call, target: Operand) -> bool:
+    """Returns whether an update is one of a model's memory. A plain copy counts wherever it is."""
+    if call.op == "Tensor.copy_":
+        return True
+    memory = training.facts.storage_of(target.tensor, call.index)
+    leaves = training.training.leaves
+    return memory is not None and any(training.facts.storage_of(leaf, call.index) == memory for leaf in leaves)
+
+
+def _compared(training: MeasuredTraining, call: Call) -> tuple[Operand, Operand] | None:
+    """Returns the two names of a parameter, if a call subtracts one from the other."""
+    facts = training.facts
+    one, other = operands(facts, call)
+    if len({facts.tensor(access.tensor).shape for access in call.inputs}) > 1:
+        return None  # one of them is broadcast
+    if not is_one(facts, one.tensor, other.tensor, call.index) or not are_two_things(facts, call, one, other):
+        return None
+    if all("." in (each.name or "") and "[" not in (each.name or "") for each in (one, other)):
+        return None  # `model.a.weight - model.b.weight` of tied weights
+    memory = facts.storage_of(one.tensor, call.index)
+    stepped = training.training.stepped
+    return (one, other) if any(facts.storage_of(number, call.index) == memory for number in stepped) else None
+
+
+# --- sentences --------------------------------------------------------------------------------------------------------
+
+
+def _load(facts: TraceIndex, calls: list[Call]) -> StandingOut:
+    first = len({call.inputs[0].tensor for call in calls})
+    each = "its tensor" if first == 1 else f"each of {first} tensors"
+    text = f"{as_written(facts, calls[0])} copies {each} onto itself, and changes nothing"
+    return stands_out(text, facts.label("modified_here", calls[0].site, "source and destination are one memory"))
+
+
+def _update(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operand]) -> StandingOut:
+    target, other = met
+    call = calls[0]
+    copied = call.op == "Tensor.copy_" and is_one(facts, *_two(call), call.index)
+    what = "copies a tensor onto itself" if copied else "updates a tensor from itself"
+    text = f"{as_written(facts, call)} {what}: `{target.name}` and `{other.name}` are one memory"
+    return stands_out(text, facts.label("modified_here", call.site, "written here"), _shared(facts, call, met))
+
+
+def _difference(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operand]) -> StandingOut:
+    one, other = met
+    call = calls[0]
+    text = f"{as_written(facts, call)} compares a tensor with itself: `{one.name}` and `{other.name}` are one memory"
+    return stands_out(text, facts.label("needed_here", call.site, "compared here"), _shared(facts, call, met))
+
+
+def _shared(facts: TraceIndex, call: Call, met: tuple[Operand, Operand]) -> Label | None:
+    """Returns the label of the line that made an alias, if it is another line."""
+    for each in met:
+        made = facts.creator(each.tensor)
+        if (
+            made is not None
+            and facts.tensor(each.tensor).type != "Parameter"
+            and not facts.same_line(made.site, call.site)
+        ):
+            return facts.label("shared_here", made.site, "the same memory as a parameter")
+    return None

@@ -1,0 +1,598 @@
+"""Checks what `--training` says about tensors that are one memory where a script takes them for two."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from support.script_under_training import said
+
+from tensorlens.records.source import line_at
+
+START = """
+import copy, io
+from collections import deque
+import torch
+from torch import nn
+torch.manual_seed(0)
+
+class Net(nn.Module):
+    def __init__(self, keep=False):
+        super().__init__()
+        self.fc = nn.Linear(3, 1)
+        if keep:
+            self.register_buffer("first", self.fc.weight.data)
+    def forward(self, x):
+        return self.fc(x)
+
+def train(net, opt, steps=2):
+    for _ in range(steps):
+        opt.zero_grad()
+        net(torch.ones(4, 3)).square().mean().backward()
+        opt.step()
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+
+KEPT = {  # a snapshot that is no copy; the line of the first label ends with `# here`
+    "a state dict": (
+        "`best` shares memory with `net.fc.weight` and `net.fc.bias`: later steps of `SGD` write to both",
+        """
+        best = net.state_dict()  # here
+        train(net, opt)
+        """,
+    ),
+    "a state dict in a list": (
+        "`history` shares memory with",
+        """
+        history = []
+        for _ in range(3):
+            history.append({"step": 1, "state": net.state_dict()})  # here
+            train(net, opt)
+        """,
+    ),
+    "the data of each parameter": (
+        "`old` shares memory with",
+        """
+        old = [p.data for p in net.parameters()]  # here
+        train(net, opt)
+        """,
+    ),
+    "detached parameters": (
+        "`before` shares memory with",
+        """
+        before = {name: p.detach() for name, p in net.named_parameters()}  # here
+        train(net, opt)
+        """,
+    ),
+    "a view of one": (
+        "`row` shares memory with `net.fc.weight`",
+        """
+        row = net.fc.weight.detach()[0]  # here
+        train(net, opt)
+        """,
+    ),
+    "cpu() on the CPU": (
+        "`best` shares memory with",
+        """
+        best = {name: value.cpu() for name, value in net.state_dict().items()}  # here
+        train(net, opt)
+        """,
+    ),
+    "saved when it is over": (
+        "what `net.state_dict()` returns shares memory with",
+        """
+        def run():
+            for epoch in range(3):
+                train(net, opt)
+                if epoch == 0:
+                    best = net.state_dict()  # here
+            torch.save({"best": best}, io.BytesIO())
+        run()
+        """,
+    ),
+    "averaged when it is over": (
+        "what `net.state_dict()` returns shares memory with",
+        """
+        def run():
+            states = []
+            for client in range(3):
+                train(net, opt)
+                states.append(net.state_dict())  # here
+            return [torch.stack([state["fc.bias"] for state in states]).mean(0)]
+        run()
+        """,
+    ),
+    "a buffer of a parameter": (
+        "`model.first` shares memory with `model.fc.weight`",
+        """
+        model = Net(keep=True)
+        train(model, torch.optim.SGD(model.parameters(), lr=0.1))
+        """,
+    ),
+}
+
+GIVEN = {  # `.data = ...` makes two tensors one memory
+    "a hard update": (
+        "`target.fc.weight` and `target.fc.bias` share memory with `net.fc.weight` and `net.fc.bias`",
+        """
+        target = copy.deepcopy(net)
+        for _ in range(2):
+            train(net, opt)
+            for tp, p in zip(target.parameters(), net.parameters()):
+                tp.data = p.data  # here
+        train(net, opt)
+        """,
+    ),
+    "one line for one layer": (
+        "`target.fc.bias` shares memory with `net.fc.bias` after `target.fc.bias.data = ...`",
+        """
+        target = Net()
+        target.fc.bias.data = net.fc.bias.data  # here
+        train(net, opt)
+        """,
+    ),
+    "two optimizers": (
+        "`other.fc.bias` shares memory with `net.fc.bias`",
+        """
+        other, third = Net(), Net()
+        other.fc.bias.data = net.fc.bias.data  # here
+        train(third, torch.optim.SGD(third.parameters(), lr=0.1))
+        train(net, opt)
+        """,
+    ),
+    "in a function": (
+        "share memory with `net.fc.weight` and `net.fc.bias` after `mine.data = ...`",
+        """
+        def pull(target, source):
+            for mine, theirs in zip(target.parameters(), source.parameters()):
+                mine.data = theirs.detach()  # here
+        target = Net()
+        pull(target, net)
+        train(net, opt)
+        """,
+    ),
+}
+
+UPDATED = {  # an update or a comparison of a tensor with itself
+    "a target that is the same object": (
+        "`target.load_state_dict(net.state_dict())` copies each of 2 tensors onto itself",
+        """
+        target = net
+        train(net, opt)
+        target.load_state_dict(net.state_dict())  # here
+        """,
+    ),
+    "a shallow copy": (
+        "copies each of 2 tensors onto itself, and changes nothing",
+        """
+        target = copy.copy(net)
+        for _ in range(3):
+            train(net, opt)
+            target.load_state_dict(net.state_dict())  # here
+        """,
+    ),
+    "polyak": (
+        "`tp.data.copy_(...)` updates a tensor from itself: `tp` and `p` are one memory",
+        """
+        target = net
+        train(net, opt)
+        for tp, p in zip(target.parameters(), net.parameters()):
+            tp.data.copy_(0.1 * p.data + 0.9 * tp.data)  # here
+        """,
+    ),
+    "polyak in two lines": (
+        "`tp.data.add_(0.1 * p.data)` updates a tensor from itself",
+        """
+        def soft(target, source):
+            with torch.no_grad():
+                for tp, p in zip(target.parameters(), source.parameters()):
+                    tp.data.mul_(0.9)
+                    tp.data.add_(0.1 * p.data)  # here
+        target = net
+        train(net, opt)
+        soft(target, net)
+        """,
+    ),
+    "lerp with a kept list": (
+        "`o.lerp_(p, 0.1)` updates a tensor from itself: `o` and `p` are one memory",
+        """
+        old = [p.detach() for p in net.parameters()]
+        train(net, opt)
+        with torch.no_grad():
+            for o, p in zip(old, net.parameters()):
+                o.lerp_(p, 0.1)  # here
+        """,
+    ),
+    "a moving average": (
+        "`ema[k].mul_(0.9).add_(v.data, alpha=0.1)` updates a tensor from itself",
+        """
+        ema = {name: p.data for name, p in net.named_parameters()}
+        for _ in range(3):
+            train(net, opt)
+            for k, v in net.named_parameters():
+                ema[k].mul_(0.9).add_(v.data, alpha=0.1)  # here
+        """,
+    ),
+    "a copy back": (
+        "`p.data.copy_(b)` copies a tensor onto itself: `p` and `b` are one memory",
+        """
+        backup = [p.data for p in net.parameters()]
+        train(net, opt)
+        for p, b in zip(net.parameters(), backup):
+            p.data.copy_(b)  # here
+        """,
+    ),
+    "the distance that training went": (
+        "`p - o` compares a tensor with itself: `p` and `o` are one memory",
+        """
+        start = [p.data for p in net.parameters()]
+        train(net, opt)
+        print(sum((p - o).norm() for p, o in zip(net.parameters(), start)))  # here
+        """,
+    ),
+    "the distance to the same parameters": (
+        "`p - start[name]` compares a tensor with itself",
+        """
+        start = dict(net.named_parameters())
+        train(net, opt)
+        for name, p in net.named_parameters():
+            drift = (p - start[name]).abs().max()  # here
+        """,
+    ),
+}
+
+TARGETS = {  # a module under two names
+    "no_grad": (
+        "`target` and `net` have the same parameters: the loss takes the result of `target` as a constant",
+        """
+        target = net
+        for _ in range(3):
+            with torch.no_grad():
+                goal = 1 + 0.9 * target(torch.ones(4, 3))  # here
+            loss = (net(torch.zeros(4, 3)) - goal).square().mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    ),
+    "detach": (
+        "`self.target` and `self.policy` have the same parameters",
+        """
+        class Agent:
+            def __init__(self):
+                self.policy = net
+                self.target = copy.copy(net)
+            def learn(self):
+                q = self.policy(torch.zeros(4, 3))
+                goal = 1 + self.target(torch.ones(4, 3)).detach()  # here
+                opt.zero_grad(); nn.functional.mse_loss(q, goal).backward(); opt.step()
+        agent = Agent()
+        for _ in range(3):
+            agent.learn()
+        """,
+    ),
+    "an old policy": (
+        "`old` and `policy` have the same parameters",
+        """
+        def run(policy, old):
+            for _ in range(2):
+                with torch.no_grad():
+                    before = old(torch.ones(4, 3))  # here
+                ratio = (policy(torch.ones(4, 3)) - before).exp()
+                opt.zero_grad(); ratio.mean().backward(); opt.step()
+        run(net, net)
+        """,
+    ),
+    "a teacher": (
+        "`teacher` and `student` have the same parameters",
+        """
+        student = net
+        teacher = student.eval()
+        for _ in range(3):
+            goal = teacher(torch.ones(4, 3)).detach()  # here
+            loss = nn.functional.mse_loss(student(torch.ones(4, 3) * 0.9), goal)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    ),
+}
+
+ITEMS = {  # a list whose items are one memory, and parts of an expanded tensor
+    "a replay memory": (
+        "`memory` holds one tensor 6 times: `state += ...` changes it in place",
+        """
+        state, memory = torch.zeros(3), deque(maxlen=10)
+        for t in range(6):
+            state += torch.randn(3)  # here
+            memory.append((state, t))
+        """,
+    ),
+    "an overwritten batch": (
+        "`batches` holds one tensor 4 times: `batch.copy_(torch.randn(2, 3))` changes it",
+        """
+        batch, batches = torch.empty(2, 3), []
+        for t in range(4):
+            batch.copy_(torch.randn(2, 3))  # here
+            batches.append(batch)
+        """,
+    ),
+    "views of one": (
+        "`rows` holds one tensor 5 times",
+        """
+        batch, rows = torch.empty(2, 3), []
+        for t in range(5):
+            batch.copy_(torch.randn(2, 3))  # here
+            rows.append(batch[0])
+        """,
+    ),
+    "states of a cell": (
+        "`torch.stack(outs)` joins one tensor 5 times",
+        """
+        def run():
+            h, outs = torch.zeros(3), []
+            for t in range(5):
+                h.mul_(0.5).add_(1)  # here
+                outs.append(h)
+            return torch.stack(outs)
+        run()
+        """,
+    ),
+    "a row of an expanded tensor": (
+        "`h[0] = ...` writes to an expanded tensor: the 12 elements of `h` are 4 in memory",
+        """
+        h = torch.zeros(1, 4).expand(3, -1)
+        h[0] = 1  # here
+        """,
+    ),
+    "an update of a row": (
+        "`h[1].add_(2)` writes to an expanded tensor",
+        """
+        h = torch.zeros(4).expand(3, 4)
+        h[1].add_(2)  # here
+        """,
+    ),
+    "a broadcast mask": (
+        "`mask[2] = ...` writes to an expanded tensor",
+        """
+        mask = torch.broadcast_to(torch.ones(4, dtype=torch.bool), (3, 4))
+        mask[2] = False  # here
+        """,
+    ),
+    "expanded like another": (
+        "`bias[0].zero_()` writes to an expanded tensor",
+        """
+        bias = torch.ones(1, 3).expand_as(torch.zeros(5, 3))
+        bias[0].zero_()  # here
+        """,
+    ),
+}
+
+RIGHT = {
+    "averaged weights for an evaluation": """
+        shadow = {name: p.data.clone() for name, p in net.named_parameters()}
+        for _ in range(3):
+            train(net, opt)
+            backup = {}
+            for name, p in net.named_parameters():
+                backup[name] = p.data
+                p.data = shadow[name]
+            net(torch.ones(1, 3))
+            for name, p in net.named_parameters():
+                p.data = backup[name]
+        """,
+    "data of a copy": """
+        target = copy.deepcopy(net)
+        for _ in range(3):
+            train(net, opt)
+            for tp, p in zip(target.parameters(), net.parameters()):
+                tp.data = p.data.clone()
+        """,
+    "zeros like another name": """
+        start = dict(net.named_parameters())
+        train(net, opt)
+        with torch.no_grad():
+            for name, p in net.named_parameters():
+                p.data.copy_(torch.zeros_like(start[name]))
+        """,
+    "deepcopy": """
+        best = copy.deepcopy(net.state_dict())
+        train(net, opt)
+        net.load_state_dict(best)
+        """,
+    "cloned state dict": """
+        best = {k: v.clone() for k, v in net.state_dict().items()}
+        train(net, opt)
+        print(sum((v - net.state_dict()[k]).norm() for k, v in best.items()))
+        """,
+    "a checkpoint that is saved at once": """
+        for _ in range(3):
+            checkpoint = {"net": net.state_dict(), "opt": opt.state_dict(), "step": 1}
+            torch.save(checkpoint, io.BytesIO())
+            train(net, opt)
+        """,
+    "parameters for the optimizer": """
+        params = list(net.parameters())
+        named = dict(net.named_parameters())
+        other = torch.optim.SGD(params, lr=0.1)
+        train(net, other)
+        """,
+    "a state dict taken at the end": """
+        train(net, opt)
+        best = net.state_dict()
+        """,
+    "pretrained parts": """
+        state = net.state_dict()
+        state.update({"fc.bias": torch.ones(1), "fc.weight": torch.ones(1, 3)})
+        net.load_state_dict(state)
+        train(net, opt)
+        """,
+    "one part is pretrained": """
+        state = net.state_dict()
+        state.update({"fc.bias": torch.ones(1)})
+        net.load_state_dict(state)
+        train(net, opt)
+        """,
+    "updates by hand through data": """
+        weights = [p.data for p in net.parameters()]
+        for _ in range(3):
+            train(net, opt)
+            for w in weights:
+                w.clamp_(-1, 1)
+        """,
+    "weight decay by hand": """
+        for _ in range(3):
+            train(net, opt)
+            with torch.no_grad():
+                for p in net.parameters():
+                    w = p.data
+                    w.add_(p, alpha=-0.01)
+                    p.mul_(1 - 0.01)
+                    p.data.add_(p.data, alpha=-0.01)
+        """,
+    "a target network": """
+        target = copy.deepcopy(net)
+        for _ in range(3):
+            with torch.no_grad():
+                goal = target(torch.ones(4, 3))
+            opt.zero_grad(); (net(torch.zeros(4, 3)) - goal).square().mean().backward(); opt.step()
+            for tp, p in zip(target.parameters(), net.parameters()):
+                tp.data.copy_(0.1 * p.data + 0.9 * tp.data)
+            target.load_state_dict(net.state_dict())
+        """,
+    "a moving average": """
+        shadow = {name: p.detach().clone() for name, p in net.named_parameters()}
+        for _ in range(3):
+            train(net, opt)
+            for name, p in net.named_parameters():
+                shadow[name].lerp_(p.detach(), 0.1)
+        """,
+    "a module under two names": """
+        class Trainer:
+            def __init__(self, model):
+                self.model = model
+                self.raw = model
+            def evaluate(self):
+                with torch.no_grad():
+                    return self.raw(torch.ones(4, 3)).mean().item()
+        trainer, raw = Trainer(net), net
+        for _ in range(3):
+            train(trainer.model, opt)
+            trainer.evaluate()
+        with torch.no_grad():
+            score = raw(torch.ones(4, 3))
+        """,
+    "its own target": """
+        for _ in range(3):
+            with torch.no_grad():
+                goal = 1 + 0.9 * net(torch.ones(4, 3))
+            opt.zero_grad(); (net(torch.zeros(4, 3)) - goal).square().mean().backward(); opt.step()
+        """,
+    "a shared trunk": """
+        trunk = nn.Linear(3, 3)
+        actor, critic = nn.Sequential(trunk, nn.Linear(3, 2)), nn.Sequential(trunk, nn.Linear(3, 1))
+        opt = torch.optim.SGD([*actor.parameters(), *critic[1].parameters()], lr=0.1)
+        for _ in range(3):
+            with torch.no_grad():
+                value = critic(torch.ones(4, 3))
+            loss = (actor(torch.ones(4, 3)).log_softmax(1)[:, :1] * (1 - value)).mean()
+            loss = loss + critic(torch.ones(4, 3)).square().mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "tied weights": """
+        class Tied(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed, self.out = nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)
+                self.out.weight = self.embed.weight
+            def forward(self, x):
+                return self.out(self.embed(torch.tensor([0, 1])))
+        tied = Tied()
+        train(tied, torch.optim.SGD(tied.parameters(), lr=0.1))
+        print((tied.embed.weight - tied.out.weight).norm())
+        """,
+    "a buffer that is cloned": """
+        class Anchored(Net):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("first", self.fc.weight.detach().clone())
+        net = Anchored()
+        train(net, torch.optim.SGD(net.parameters(), lr=0.1))
+        """,
+    "copies in a memory": """
+        state, memory = torch.zeros(3), []
+        for t in range(6):
+            state += 1
+            memory.append(state.clone())
+        """,
+    "new tensors in a memory": """
+        state, memory = torch.zeros(3), deque(maxlen=4)
+        for t in range(6):
+            state = state + 1
+            memory.append((state, t))
+        """,
+    "rows of a buffer": """
+        store, rows = torch.zeros(6, 3), []
+        for t in range(6):
+            store[t].copy_(torch.randn(3))
+            rows.append(store[t])
+        """,
+    "one value many times": """
+        x = torch.randn(3)
+        x.sub_(x.mean()).div_(x.std())
+        batch = torch.stack([x for _ in range(4)])
+        """,
+    "expanded and cloned": """
+        h = torch.zeros(1, 4).expand(3, -1).clone()
+        h[0] = 1
+        g = torch.zeros(3, 4).expand(3, 4)
+        g[0] = 1
+        """,
+    "a square and a sum in place": """
+        x = torch.ones(3)
+        x.mul_(x)
+        y = x
+        y.add_(x)
+        """,
+    "loop variables": """
+        for name, value in net.state_dict().items():
+            print(name, value.shape)
+        train(net, opt)
+        """,
+}
+
+MINE = (
+    "memory",
+    "onto itself",
+    "from itself",
+    "with itself",
+    "same parameters",
+    "holds one tensor",
+    "joins one tensor",
+)
+
+
+@pytest.mark.parametrize("kind", [*KEPT, *GIVEN, *UPDATED, *TARGETS, *ITEMS])
+def test_one_memory_is_named(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENSORLENS_DEBUG", "1")
+    sentence, script = (KEPT | GIVEN | UPDATED | TARGETS | ITEMS)[kind]
+    found, _ = said(tmp_path, START + textwrap.dedent(script), *MINE)
+    assert [each.text for each in found if sentence in each.text]
+    assert len(found) == 1
+    label = found[0].labels[0]
+    marked = "self.register_buffer" if kind == "a buffer of a parameter" else "# here"
+    assert marked in line_at((tmp_path / "script.py").read_text(), label.span.line)
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_copies_and_common_aliases_are_no_news(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENSORLENS_DEBUG", "1")
+    found, _ = said(tmp_path, START + textwrap.dedent(RIGHT[kind]), *MINE)
+    assert found == []
+
+
+@pytest.mark.parametrize("line", ["net.load_state_dict(best)", "best['fc.bias'].lerp_(net.state_dict()['fc.bias'], 1)"])
+def test_a_finding_is_not_said_again(line: str, tmp_path: Path) -> None:
+    script = f"best = net.state_dict()\ntrain(net, opt)\n{line}\n"
+    found, codes = said(tmp_path, START + script, *MINE)
+    assert "state-dict-aliases-parameters" in codes
+    assert found == []
