@@ -33,6 +33,8 @@ class ComparedRun:
 
     seed: int  # of every random generator
     remove_hash_seed: bool  # PYTHONHASHSEED is not in the user's environment, so the script must not see it
+    samples: bool = True  # the gradients of each pass and step are written
+    find_nonfinite: bool = False  # the first infinity or NaN is searched
     copy_saved_tensors: bool = False  # autograd saves copies
     keep_graphs: bool = False  # every backward pass keeps its graph
     interventions: tuple[Intervention, ...] = ()

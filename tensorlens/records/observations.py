@@ -12,6 +12,8 @@ from typing import get_args, get_type_hints
 
 from tensorlens.records.fields import FunctionId, NonNegative, OverwriteId, SiteId, TensorId
 from tensorlens.records.training import (
+    FirstNonfinite,
+    NonfiniteSeen,
     OptimizerGroup,
     ParameterMovement,
     ParameterStatistics,
@@ -266,6 +268,8 @@ class Observations:
     statistics: tuple[ParameterStatistics, ...] = ()
     moved: tuple[ParameterMovement, ...] = ()
     zeroed: tuple[ZeroedGradient, ...] = ()
+    nonfinite: tuple[NonfiniteSeen, ...] = ()
+    origins: tuple[FirstNonfinite, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

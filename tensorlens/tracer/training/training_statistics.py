@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
+from math import isfinite
 from types import FrameType
 from typing import Any
 
@@ -18,6 +19,7 @@ from tensorlens.records.training import OptimizerGroup, ParameterMovement, Param
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.nonfinite_seen import NonfiniteValues, Search
 from tensorlens.tracer.training.parameter_statistics import MeasuredParameter, gradient_norms, is_measurable
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 
@@ -53,7 +55,14 @@ class TrainingStatistics:
         self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, _Optimizer] = weakref.WeakKeyDictionary()
         self._all: list[_Optimizer] = []
         self._zeroed = ZeroedGradients(recorder)
+        self.nonfinite = NonfiniteValues(recorder)
         self._steps = self._passes = self._written = 0
+
+    def search_nonfinite(self, search: Search) -> Callable[[], tuple[int, int]]:
+        """Has the first loss or gradient that is not finite explained. Returns a function that counts passes and
+        steps."""
+        self.nonfinite.search = search
+        return lambda: (self.nonfinite.passes, self._steps)
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -74,22 +83,22 @@ class TrainingStatistics:
                 group.rates = (rate, rate) if known.steps == 1 else (min(low, rate), max(high, rate))
                 group.weight_decay = _number(options.get("weight_decay"))
                 found += self._round(options["params"], stepped=True)
-            self._note(found)
+            self._note(found, uses_all=not _skips(optimizer))
             if self._steps & (self._steps - 1) == 0:
                 self._write()
 
     def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
         """Looks for the node behind a gradient of zeros. Returns a function to call when the pass has ended."""
-        end: Callable[[], None] | None = None
+        ends: list[Callable[[], None] | None] = []
         with self._guard, self._recorder.quiet():
-            end = self._zeroed.begin_pass(roots)
+            ends += [self.nonfinite.pass_begins(roots, self._steps), self._zeroed.begin_pass(roots)]
 
         def guarded() -> None:
-            if end is not None:
+            for end in filter(None, ends):
                 with self._guard, torch._C.DisableTorchFunction():
                     end()
 
-        return guarded if end is not None else None
+        return guarded if any(ends) else None
 
     def pass_ended(self, leaves: Iterable[int]) -> None:
         """Measures the gradients of the leaves that a backward pass has reached, unless an optimizer steps them."""
@@ -98,7 +107,8 @@ class TrainingStatistics:
             known = self._recorder.leaves
             waiting = [n for n in leaves if (seen := self._parameters.get(n)) is None or not seen.stepped]
             tensors = [tensor for n in waiting if n in known and (tensor := known[n]()) is not None]
-            self._note(self._round([tensor for tensor in tensors if tensor.is_leaf], stepped=False))
+            found = self._round([tensor for tensor in tensors if tensor.is_leaf], stepped=False)
+            self._note(found, uses_all=False)
 
     def end(self) -> None:
         """Writes the facts of the whole run."""
@@ -141,8 +151,14 @@ class TrainingStatistics:
                     found.append((measured, dense.detach()))
         return found
 
-    def _note(self, found: list[tuple[MeasuredParameter, torch.Tensor]]) -> None:
+    def _note(self, found: list[tuple[MeasuredParameter, torch.Tensor]], uses_all: bool) -> None:
+        """Adds gradients. Of those that no step uses (`uses_all`), the ones of leaves without an optimizer count as
+        the script's result."""
         norms = gradient_norms([gradient for _, gradient in found])
+        if not self.nonfinite.found and not all(map(isfinite, norms)):
+            odd = [pair for pair, norm in zip(found, norms, strict=True) if not isfinite(norm)]
+            held = set() if uses_all else {n for each in self._all for group in each.groups for n in group.parameters}
+            self.nonfinite.look_at([(m.number, g) for m, g in odd if m.number not in held], self._steps - uses_all)
         for (measured, gradient), norm in zip(found, norms, strict=True):
             measured.note(gradient, norm)
             if measured.filled == measured.zero:
@@ -163,6 +179,12 @@ class TrainingStatistics:
             if movement is not None:
                 rows.write_fact(ParameterMovement, *astuple(movement)[1:])
         rows.write_fact(TrainingMeasured, number, self._steps, self._passes)
+
+
+def _skips(optimizer: torch.optim.Optimizer) -> bool:
+    """Returns whether a `GradScaler` has made a fused optimizer skip this step, because it found an infinity."""
+    found = getattr(optimizer, "found_inf", None)
+    return isinstance(found, torch.Tensor) and found.numel() == 1 and bool(found)
 
 
 def _number(value: object) -> float:
