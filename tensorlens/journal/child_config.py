@@ -33,8 +33,6 @@ class ComparedRun:
 
     seed: int  # of every random generator
     remove_hash_seed: bool  # PYTHONHASHSEED is not in the user's environment, so the script must not see it
-    samples: bool = True  # the gradients of each pass and step are written
-    find_nonfinite: bool = False  # the first infinity or NaN is searched
     copy_saved_tensors: bool = False  # autograd saves copies
     keep_graphs: bool = False  # every backward pass keeps its graph
     interventions: tuple[Intervention, ...] = ()
@@ -43,6 +41,8 @@ class ComparedRun:
     eager_random: bool = False  # compiled code draws the random numbers that eager code draws
     in_double: bool = False  # each op is also computed in double precision, beside the program
     unhooked: tuple[int, ...] = ()  # the late hooks, by number, that are not registered
+    samples: bool = True  # the gradients of each pass and step are written
+    find_nonfinite: bool = False  # the first infinity or NaN is searched
 
 
 @dataclass(frozen=True, slots=True)

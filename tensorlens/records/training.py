@@ -112,6 +112,7 @@ class FirstNonfinite:
     index: int
     kind: str
     reason: str = ""
+    searched: bool = True  # a second run was made
     op: str = ""  # "torch.log"; of a node the call that made it, or the node's name
     node: str = ""  # "LogBackward0"
     site: SiteId | None = None

@@ -60,7 +60,7 @@ class ComparedRuns:
         seed = int.from_bytes(os.urandom(4), "little")
         sets_hash_seed = "PYTHONHASHSEED" not in os.environ
         self._target, self._rewind = target, rewind
-        self._run = ComparedRun(seed, sets_hash_seed, samples)
+        self._run = ComparedRun(seed, sets_hash_seed, samples=samples)
         environment = {**os.environ, "PYTHONHASHSEED": str(seed)} if sets_hash_seed else None
         self._child = ChildRun(options, self._run, environment, unseen=unseen_in_this_torch())
 

@@ -28,7 +28,7 @@ def search(runs: ComparedRuns, first: FinishedRun) -> None:
     seen: NonfiniteSeen = facts["nonfinite"][0]
     try:
         reason = _why_not(first)
-        facts["origins"] = [_unknown(seen, reason)] if reason else [_searched(runs, first, seen)]
+        facts["origins"] = [replace(_unknown(seen, reason), searched=False)] if reason else [_searched(runs, first, seen)]
     except KeyboardInterrupt:
         facts["origins"] = [_unknown(seen, STOPPED)]
     except Exception as error:  # an internal error: the report of the first run is still good

@@ -11,11 +11,16 @@ from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
-from tensorlens.diagnostics.standing_out import moved_without_gradient, no_optimizer, zero_gradient
+from tensorlens.diagnostics.standing_out import first_nonfinite, moved_without_gradient, no_optimizer, zero_gradient
 from tensorlens.records.report import StandingOut
 
 Finder = Callable[[MeasuredTraining], Iterator[StandingOut]]
-FINDERS: tuple[Finder, ...] = (no_optimizer.find, zero_gradient.find, moved_without_gradient.find)
+FINDERS: tuple[Finder, ...] = (
+    first_nonfinite.find,
+    no_optimizer.find,
+    zero_gradient.find,
+    moved_without_gradient.find,
+)
 """In the order in which their sentences are shown."""
 
 

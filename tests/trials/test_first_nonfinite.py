@@ -1,0 +1,262 @@
+"""The first NaN or infinity of a run with `--training` is found in a second run, and only where there is one."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from pathlib import Path
+
+import jsonschema
+import pytest
+from support.folders import DOCS
+from support.warm import Warm
+from support.warm_runs import WarmRuns
+
+from tensorlens.diagnostics import report_on
+from tensorlens.records.invariants import validate
+from tensorlens.records.model import Gap
+from tensorlens.records.report import Report
+from tensorlens.records.trace_file import dumps, loads
+from tensorlens.render import RenderOptions
+from tensorlens.render.report.json import to_dict
+from tensorlens.runner.nonfinite_run import search
+
+HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n\ntorch.manual_seed(0)\n"
+LOOP = """
+def train(loss_of, parameters, steps=4, lr=0.1):
+    optimizer = torch.optim.SGD(list(parameters), lr=lr)
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss_of(step).backward()
+        optimizer.step()
+
+"""
+
+
+def report_of(warm: Warm, folder: Path, text: str) -> tuple[Report, int]:
+    """Returns the report of a program with what the second run found, and the number of runs."""
+    script = folder / "program.py"
+    script.write_text(HEAD + LOOP + textwrap.dedent(text).lstrip("\n"))
+    runs = WarmRuns(warm, script, training=True)
+    first = runs.first()
+    assert first.exited.returncode == 0, script.read_text()
+    if first.reader.facts["nonfinite"]:
+        search(runs, first)
+    report = report_on(first.trace())
+    assert validate(report.trace) == []
+    assert [event for event in report.trace.events if isinstance(event, Gap) and "numpy" not in event.reason] == []
+    assert repr(loads(dumps(report.trace)).inspection) == repr(report.trace.inspection)  # NaN differs from NaN
+    jsonschema.validate(to_dict(report, RenderOptions()), json.loads((DOCS / "report.schema.json").read_text()))
+    return report, runs.count
+
+
+def sentences(report: Report) -> list[str]:
+    found = [each for each in report.standing_out or () if "a second run" in each.text or "what makes it" in each.text]
+    return [each.text for each in found]
+
+
+def marked_line(report: Report) -> int:
+    source = next(text for file, text in report.trace.sources.items() if file.endswith("program.py"))
+    return next(n for n, line in enumerate(source.splitlines(), start=1) if line.endswith("# origin"))
+
+
+WRONG = {
+    "log of a negative number": """
+        w = nn.Parameter(torch.tensor([1.0, 2.0, 3.0]))
+        x = torch.tensor([[1.0, 2.0, 0.5], [0.3, 0.2, 0.9]])
+
+        def loss_of(step):
+            p = x * w
+            y = torch.log(p)  # origin
+            return (y + p).sum()
+
+        train(loss_of, [w], lr=0.5)
+        """,
+    "division by zero": """
+        model = nn.Linear(3, 4)
+        counts = torch.tensor([3.0, 0.0, 2.0, 1.0])
+
+        def loss_of(step):
+            total = model(torch.zeros(4, 3)).sum(1)
+            if step < 2:
+                return total.mean()
+            return (total / (counts * (step - 1))).mean()  # origin
+
+        train(loss_of, model.parameters())
+        """,
+    "zero by zero": """
+        w = nn.Parameter(torch.ones(5))
+        mask = torch.zeros(5)
+
+        def loss_of(step):
+            errors = (w - 2).square() * mask
+            return errors.sum() / mask.sum()  # origin
+
+        train(loss_of, [w])
+        """,
+    "exp overflows, then inf / inf": """
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = nn.Parameter(torch.tensor(50.0))
+
+            def forward(self, z):
+                e = (z * self.scale).exp()  # origin
+                return e / e.sum(1, keepdim=True)
+
+        head = Head()
+        z = torch.tensor([[0.1, 0.2], [2.1, 0.3]])
+        train(lambda step: head(z)[:, 0].mean(), head.parameters())
+        """,
+    "sqrt at zero in backward": """
+        w = nn.Parameter(torch.zeros(3))
+
+        def loss_of(step):
+            return torch.sqrt(w.square() + torch.tensor([1.0, 0.0, 1.0])).sum()  # origin
+
+        train(loss_of, [w], steps=1)
+        """,
+    "a norm by hand at zero in backward": """
+        embed = nn.Embedding(4, 3, padding_idx=0)
+
+        def loss_of(step):
+            e = embed(torch.tensor([0, 1]))
+            norm = (e * e).sum(1) ** 0.5  # origin
+            return norm.sum()
+
+        train(loss_of, embed.parameters())
+        """,
+    "0 * inf by a mask": """
+        p = nn.Parameter(torch.tensor([0.5, 0.0, 0.2]))
+        mask = torch.tensor([1.0, 0.0, 1.0])
+
+        def loss_of(step):
+            logs = p.log()  # origin
+            return -(mask * logs).sum()
+
+        train(loss_of, [p])
+        """,
+    "softmax of rows that are all -inf": """
+        layer = nn.Linear(4, 4)
+        pad = torch.tensor([[False, True, True], [True, True, True]])
+
+        def loss_of(step):
+            x = torch.randn(2, 3, 4)
+            scores = layer(x).sum(-1).masked_fill(pad, float("-inf"))
+            weights = F.softmax(scores, dim=1)  # origin
+            return (weights[..., None] * x).sum()
+
+        train(loss_of, layer.parameters())
+        """,
+    "float16 overflows": """
+        layer = nn.Linear(2, 2)
+
+        def loss_of(step):
+            big = layer(torch.full((1, 2), 60000.0)) * 4
+            half = big.half()  # origin
+            return half.float().square().sum().sqrt()
+
+        with torch.no_grad():
+            layer.weight.fill_(1.0)
+        train(loss_of, layer.parameters())
+        """,
+    "data with NaN from numpy": """
+        import numpy
+        rows = numpy.ones((4, 3), dtype="float32")
+        rows[2, 1] = numpy.nan
+        x = torch.from_numpy(rows)  # origin
+        model = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
+        train(lambda step: model(x).mean(), model.parameters())
+        """,
+    "data with NaN in one batch": """
+        batches = [[1.0, 2.0], [3.0, 4.0], [5.0, float("nan")], [1.0, 1.0]]
+        model = nn.Linear(2, 1)
+
+        def loss_of(step):
+            batch = torch.tensor(batches[step])  # origin
+            return F.mse_loss(model(batch), torch.zeros(1))
+
+        train(loss_of, model.parameters())
+        """,
+    "the forward of a custom Function": """
+        class SafeLog(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return torch.log(x - 1)  # origin
+
+            @staticmethod
+            def backward(ctx, g):
+                return g / (ctx.saved_tensors[0] - 1)
+
+        w = nn.Parameter(torch.tensor([2.0, 0.5]))
+        train(lambda step: SafeLog.apply(w).sum(), [w])
+        """,
+    "the backward of a custom Function": """
+        class Norm(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                n = x.norm()
+                ctx.save_for_backward(x, n)
+                return n
+
+            @staticmethod
+            def backward(ctx, g):
+                x, n = ctx.saved_tensors
+                return g * (x / n)  # origin
+
+        w = nn.Parameter(torch.zeros(3))
+        train(lambda step: Norm.apply(w), [w])
+        """,
+    "std of one element": """
+        w = nn.Parameter(torch.ones(1, 3))
+
+        def loss_of(step):
+            return (w / w.std(0)).sum()  # origin
+
+        train(loss_of, [w])
+        """,
+    "the mean of nothing": """
+        w = nn.Parameter(torch.ones(3))
+
+        def loss_of(step):
+            chosen = w[w > 2]
+            return chosen.mean()  # origin
+
+        train(loss_of, [w])
+        """,
+    "an optimizer that divides by zero": """
+        w = nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.Adam([w], eps=0.0)
+        for step in range(3):
+            optimizer.zero_grad()
+            (w[:1].square().sum() + 0 * w.sum()).backward()
+            optimizer.step()  # origin
+        """,
+    "weights that are not initialized": """
+        w = nn.Parameter(torch.empty(3).fill_(float("nan")))  # origin
+        train(lambda step: (w * 2).sum(), [w])
+        """,
+    "gradients that are divided by their norm": """
+        w = nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for step in range(2):
+            optimizer.zero_grad()
+            (w * 0).sum().backward()
+            with torch.no_grad():
+                w.grad.div_(w.grad.norm())  # origin
+            optimizer.step()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_line_of_the_first_nonfinite_is_found(name: str, warm: Warm, tmp_path: Path) -> None:
+    report, count = report_of(warm, tmp_path, WRONG[name])
+    (found,) = sentences(report)
+    print(found)
+    print(report.trace.inspection.origins)
+    assert count == 2
+    label = next(each.labels[0] for each in report.standing_out or () if each.text == found)
+    assert label.span.line == marked_line(report)
