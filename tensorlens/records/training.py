@@ -114,6 +114,7 @@ class FirstNonfinite:
     reason: str = ""
     searched: bool = True  # a second run was made
     op: str = ""  # "torch.log"; of a node the call that made it, or the node's name
+    within: str = ""  # "Adam.step": the optimizer step that was running
     node: str = ""  # "LogBackward0"
     site: SiteId | None = None
     value: str = ""  # "nan", "inf", "-inf"

@@ -45,7 +45,7 @@ def report_of(warm: Warm, folder: Path, text: str) -> tuple[Report, int]:
         search(runs, first)
     report = report_on(first.trace())
     assert validate(report.trace) == []
-    assert [event for event in report.trace.events if isinstance(event, Gap) and "numpy" not in event.reason] == []
+    assert [event for event in report.trace.events if isinstance(event, Gap) and "array" not in event.reason] == []
     assert repr(loads(dumps(report.trace)).inspection) == repr(report.trace.inspection)  # NaN differs from NaN
     jsonschema.validate(to_dict(report, RenderOptions()), json.loads((DOCS / "report.schema.json").read_text()))
     return report, runs.count
@@ -109,23 +109,61 @@ WRONG = {
         z = torch.tensor([[0.1, 0.2], [2.1, 0.3]])
         train(lambda step: head(z)[:, 0].mean(), head.parameters())
         """,
-    "sqrt at zero in backward": """
-        w = nn.Parameter(torch.zeros(3))
+    "hypot at zero in backward": """
+        w = nn.Parameter(torch.tensor([3.0, 0.0]))
+        zero = torch.zeros(2)
 
         def loss_of(step):
-            return torch.sqrt(w.square() + torch.tensor([1.0, 0.0, 1.0])).sum()  # origin
+            h = torch.hypot(w, zero)  # origin
+            return (h * 2).sum()
 
-        train(loss_of, [w], steps=1)
+        train(loss_of, [w])
         """,
-    "a norm by hand at zero in backward": """
-        embed = nn.Embedding(4, 3, padding_idx=0)
+    "a float16 gradient overflows in backward": """
+        w = nn.Parameter(torch.tensor([1.0, 2.0], dtype=torch.float16))
 
         def loss_of(step):
-            e = embed(torch.tensor([0, 1]))
-            norm = (e * e).sum(1) ** 0.5  # origin
-            return norm.sum()
+            wide = w.float()  # origin
+            return (wide * 100000).sum()
 
-        train(loss_of, embed.parameters())
+        train(loss_of, [w])
+        """,
+    "gradients that a hook divides": """
+        w = nn.Parameter(torch.ones(3))
+
+        def loss_of(step):
+            h = w * 0
+            h.register_hook(lambda g: g / h.sum().detach())  # origin
+            return h.sum()
+
+        train(loss_of, [w])
+        """,
+    "no optimizer": """
+        w = torch.ones(2, requires_grad=True)
+        for step in range(3):
+            loss = (w - 1).log().sum()  # origin
+            loss.backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+                w.grad = None
+        """,
+    "in a module of the library": """
+        model = nn.Sequential(nn.Linear(2, 2), nn.Softplus())
+        big = torch.tensor([[3e38, 3e38]])
+        with torch.no_grad():
+            model[0].weight.fill_(2.0)
+        train(lambda step: model(big).mean(), model.parameters())  # origin
+        """,
+    "a gradient penalty": """
+        w = nn.Parameter(torch.tensor([0.0, 1.0]))
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+
+        def loss_of(step):
+            out = torch.hypot(x * 0, w).sum() + x.sum()
+            (g,) = torch.autograd.grad(torch.hypot(x * w, x * 0).sum(), x, create_graph=True)  # origin
+            return (g.norm() - 1) ** 2 + out
+
+        train(loss_of, [w])
         """,
     "0 * inf by a mask": """
         p = nn.Parameter(torch.tensor([0.5, 0.0, 0.2]))
@@ -260,3 +298,137 @@ def test_the_line_of_the_first_nonfinite_is_found(name: str, warm: Warm, tmp_pat
     assert count == 2
     label = next(each.labels[0] for each in report.standing_out or () if each.text == found)
     assert label.span.line == marked_line(report)
+
+
+ALREADY_FOUND = {
+    "sqrt at zero in backward": """
+        w = nn.Parameter(torch.zeros(3))
+
+        def loss_of(step):
+            return torch.sqrt(w.square() + torch.tensor([1.0, 0.0, 1.0])).sum()  # origin
+
+        train(loss_of, [w], steps=1)
+        """,
+    "a norm by hand at zero in backward": """
+        embed = nn.Embedding(4, 3, padding_idx=0)
+
+        def loss_of(step):
+            e = embed(torch.tensor([0, 1]))
+            norm = (e * e).sum(1) ** 0.5  # origin
+            return norm.sum()
+
+        train(loss_of, embed.parameters())
+        """,
+}
+
+
+@pytest.mark.parametrize("name", ALREADY_FOUND)
+def test_a_derivative_that_a_finding_names_is_not_named_twice(name: str, warm: Warm, tmp_path: Path) -> None:
+    report, count = report_of(warm, tmp_path, ALREADY_FOUND[name])
+    assert count == 2
+    assert sentences(report) == []
+    (found,) = (each for each in report.diagnostics if each.severity == "warning")
+    assert found.labels[0].span.line == marked_line(report)
+    (origin,) = report.trace.inspection.origins
+    assert origin.kind == "backward"
+    assert "0" in origin.operands
+
+
+HEALTHY = {
+    "a mask of -inf": """
+        layer = nn.Linear(4, 4)
+        mask = torch.triu(torch.full((5, 5), float("-inf")), 1)
+
+        def loss_of(step):
+            x = torch.randn(5, 4)
+            return ((layer(x) @ x.T + mask).softmax(-1) @ x).square().mean()
+
+        train(loss_of, layer.parameters())
+        """,
+    "masked_fill and log_softmax": """
+        layer = nn.Linear(3, 4)
+        allowed = torch.tensor([True, True, False, True])
+
+        def loss_of(step):
+            logits = layer(torch.randn(2, 3)).masked_fill(~allowed, -math.inf)
+            return F.cross_entropy(logits, torch.tensor([0, 3]))
+
+        train(loss_of, layer.parameters())
+        """,
+    "the best loss begins at infinity": """
+        layer = nn.Linear(3, 1)
+        best, smallest = torch.tensor(float("inf")), math.inf
+
+        def loss_of(step):
+            global best, smallest
+            loss = layer(torch.ones(2, 3)).square().mean()
+            best, smallest = torch.minimum(best, loss.detach()), min(smallest, loss.item())
+            return loss
+
+        train(loss_of, layer.parameters())
+        """,
+    "a scaler that skips steps": """
+        model = nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, growth_interval=1000)
+        for step in range(8):
+            optimizer.zero_grad()
+            loss = model(torch.full((2, 4), 100.0)).mean()
+            scaler.scale(loss.clamp(0.0, 1.0) + model.weight.sum() * 1e-3).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        print(scaler.get_scale())
+        """,
+    "a fused optimizer that skips steps": """
+        model = nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, fused=True)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**124)
+        for step in range(8):
+            optimizer.zero_grad()
+            scaler.scale(model(torch.full((2, 4), 100.0)).mean() / 1000).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        """,
+    "steps that the script skips": """
+        model = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(4):
+            optimizer.zero_grad()
+            h = model(torch.ones(1, 2))
+            (torch.hypot(h * 0, h * 0) if step == 2 else h).sum().backward()
+            if all(bool(torch.isfinite(p.grad).all()) for p in model.parameters()):
+                optimizer.step()
+        """,
+    "a metric that is NaN": """
+        layer = nn.Linear(3, 1)
+
+        def loss_of(step):
+            out = layer(torch.ones(2, 3))
+            with torch.no_grad():
+                accuracy = torch.tensor(0.0) / torch.tensor(0.0)
+            return out.square().mean()
+
+        train(loss_of, layer.parameters())
+        """,
+    "NaN that is replaced": """
+        layer = nn.Linear(3, 1)
+        x = torch.tensor([[1.0, float("nan"), 2.0]])
+        train(lambda step: layer(torch.nan_to_num(x)).square().mean(), layer.parameters())
+        """,
+    "large values that are finite": """
+        w = nn.Parameter(torch.full((4,), 1e20))
+        train(lambda step: (w * 1e-10 * torch.tensor(1e30)).sum() * 1e-30, [w], lr=0.0)
+        """,
+    "gradients whose norm overflows": """
+        w = nn.Parameter(torch.full((4,), 1.0))
+        train(lambda step: (w * 1e25).sum(), [w], lr=0.0)
+        """,
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_program_runs_once(name: str, warm: Warm, tmp_path: Path) -> None:
+    report, count = report_of(warm, tmp_path, HEALTHY[name])
+    assert report.trace.inspection.nonfinite == ()
+    assert sentences(report) == []
+    assert count == 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
-from tensorlens.diagnostics.shared.wording import code_at, named, node_text, ordinal
+from tensorlens.diagnostics.shared.wording import code_at, named, node_text, op_text, ordinal
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import FirstNonfinite, NonfiniteSeen
 
@@ -36,7 +37,7 @@ def _known(training: MeasuredTraining, seen: NonfiniteSeen, origin: FirstNonfini
     facts, what = training.facts, WORDS.get(origin.value, "NaN")
     subject = f"the first {what} that gets to {_target(facts, seen)}"
     when = f"{_moment(training, origin)} a second run{_share(origin)}"
-    code = code_at(facts, origin.site, origin.op)
+    code = _written(facts, origin.site, origin.op)
     text, given = f"{subject} is made by {code} {when}", _given(origin)
     if origin.kind == "backward":
         text = f"{subject} is made in backward by {_recorded(facts, origin)} {when}"
@@ -44,7 +45,7 @@ def _known(training: MeasuredTraining, seen: NonfiniteSeen, origin: FirstNonfini
         text = f"{subject} is in the gradient of what {_recorded(facts, origin)} returns {when}"
         given = "finite gradients are added there, or a hook changes one"
     elif origin.kind == "constant":
-        text, given = f"{subject} is one that the script gives, in {code} {when}", ""
+        text, given = f"{subject} is one that the script gives, in {code} {when}", _where(origin)
     elif origin.kind == "data":
         text, given = f"{subject} is in what {code} returns {when}", _where(origin)
     elif origin.kind == "unknown":
@@ -52,7 +53,7 @@ def _known(training: MeasuredTraining, seen: NonfiniteSeen, origin: FirstNonfini
         given = f"{_where(origin)}{', and ' if _where(origin) else ''}no recorded call makes it"
     text += f": {given}" if given else ""
     if origin.then_op:
-        text += f"; {code_at(facts, origin.then_site, origin.then_op)} makes NaN of it"
+        text += f"; {_written(facts, origin.then_site, origin.then_op)} makes NaN of it"
     return stands_out(text, *_labels(facts, seen, origin))
 
 
@@ -81,7 +82,17 @@ def _target(facts: TraceIndex, seen: NonfiniteSeen) -> str:
 
 
 def _recorded(facts: TraceIndex, origin: FirstNonfinite) -> str:
-    return node_text(origin.node) if origin.site is None else code_at(facts, origin.site, origin.op)
+    return node_text(origin.node) if origin.site is None else _written(facts, origin.site, origin.op)
+
+
+def _written(facts: TraceIndex, site: int | None, op: str) -> str:
+    """Returns the call as the script writes it: of a call inside a module or library, also what runs there."""
+    code, span = code_at(facts, site, op), facts.span(site)
+    node = None if span is None else facts.names.syntax.node(span)
+    name = op.rpartition(".")[2]
+    function = node.func if isinstance(node, ast.Call) else None
+    called = getattr(function, "attr", getattr(function, "id", name))
+    return code if called == name else f"{op_text(op)} in {code}"
 
 
 def _moment(training: MeasuredTraining, origin: FirstNonfinite) -> str:
@@ -115,7 +126,7 @@ def _given(origin: FirstNonfinite) -> str:
         return f"all that it is given in [{', '.join(part)}] is {origin.operands[0]}"
     if origin.scope == "empty":
         return "it is given a tensor without elements"
-    return f"it is given values {_listed([f'from {each}' for each in origin.operands])}" if origin.operands else ""
+    return f"it is given {_listed(origin.operands)}" if origin.operands else ""
 
 
 def _saved(name: str, value: str) -> str:

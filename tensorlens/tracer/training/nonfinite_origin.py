@@ -203,8 +203,9 @@ def _at(tensor: torch.Tensor, position: tuple[int, ...]) -> str:
 
 
 def _range(tensor: torch.Tensor) -> str:
-    low, high = (tolist(each) for each in tensor.aminmax())
-    return f"{_number(low)} to {_number(high)}"
+    """Returns the shape and the range of a tensor's values: "2x3 values from 0.5 to 4"."""
+    low, high = (_number(tolist(each)) for each in tensor.aminmax())
+    return f"{'x'.join(map(str, tensor.shape))} values from {low} to {high}" if tensor.dim() else low
 
 
 def _number(value: complex | bool) -> str:

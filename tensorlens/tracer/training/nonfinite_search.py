@@ -189,7 +189,9 @@ class NonfiniteSearch(TorchFunctionMode):
 
     def _new(self, fact: FirstNonfinite) -> Origin:
         passes, steps = self.counts()
-        return Origin(next(self._order), replace(fact, passes=passes, steps=steps))
+        within = self.recorder.within
+        steps -= bool(within)  # the step that is running is no step before
+        return Origin(next(self._order), replace(fact, passes=passes, steps=max(steps, 0), within=within))
 
     def look_at_new(self, called: Called, result: object) -> None:
         """Looks at what a function returned that no mode sees."""
