@@ -131,3 +131,4 @@ class FirstNonfinite:
     seen_site: SiteId | None = None  # the backward pass that found the loss or the gradient
     passes: NonNegative = 0  # backward passes that had begun before
     steps: NonNegative = 0  # optimizer steps before
+    mixed: bool = False  # another operation has made such values in the same tensors: this one is the earliest

@@ -28,7 +28,8 @@ def search(runs: ComparedRuns, first: FinishedRun) -> None:
     seen: NonfiniteSeen = facts["nonfinite"][0]
     try:
         reason = _why_not(first)
-        facts["origins"] = [replace(_unknown(seen, reason), searched=False)] if reason else [_searched(runs, first, seen)]
+        origin = replace(_unknown(seen, reason), searched=False) if reason else _searched(runs, first, seen)
+        facts["origins"] = [origin]
     except KeyboardInterrupt:
         facts["origins"] = [_unknown(seen, STOPPED)]
     except Exception as error:  # an internal error: the report of the first run is still good

@@ -36,6 +36,8 @@ def _is_found_already(facts: TraceIndex, origin: FirstNonfinite) -> bool:
 def _known(training: MeasuredTraining, seen: NonfiniteSeen, origin: FirstNonfinite) -> StandingOut:
     facts, what = training.facts, WORDS.get(origin.value, "NaN")
     subject = f"the first {what} that gets to {_target(facts, seen)}"
+    if origin.mixed:
+        subject = f"the earliest {what} in what {_target(facts, seen)} is computed from"
     when = f"{_moment(training, origin)} a second run{_share(origin)}"
     code = _written(facts, origin.site, origin.op)
     text, given = f"{subject} is made by {code} {when}", _given(origin)
@@ -50,7 +52,7 @@ def _known(training: MeasuredTraining, seen: NonfiniteSeen, origin: FirstNonfini
         text, given = f"{subject} is in what {code} returns {when}", _where(origin)
     elif origin.kind == "unknown":
         text = f"{subject} is in what {code} is given {when}"
-        given = f"{_where(origin)}{', and ' if _where(origin) else ''}no recorded call makes it"
+        given = f"{_where(origin)}{', and ' if _where(origin) else ''}what makes it is not seen"
     text += f": {given}" if given else ""
     if origin.then_op:
         text += f"; {_written(facts, origin.then_site, origin.then_op)} makes NaN of it"
@@ -62,7 +64,12 @@ def _labels(facts: TraceIndex, seen: NonfiniteSeen, origin: FirstNonfinite) -> I
     yield facts.label(role, origin.site, f"the first {WORDS.get(origin.value, 'NaN')}")
     yield facts.label("value_made_here", origin.then_site, "makes NaN of it")
     yield facts.label("value_made_here", origin.given_site, "the infinity is given here")
-    yield facts.label("needed_here", origin.seen_site, "backward from there")
+    if seen.kind == "loss":
+        yield _of_pass(facts, seen, origin.seen_site)
+
+
+def _of_pass(facts: TraceIndex, seen: NonfiniteSeen, site: int | None) -> Label | None:
+    return facts.label("needed_here", site, f"the loss of this backward is {seen.value}")
 
 
 def _unknown(training: MeasuredTraining, seen: NonfiniteSeen, origin: FirstNonfinite) -> StandingOut:
@@ -72,9 +79,9 @@ def _unknown(training: MeasuredTraining, seen: NonfiniteSeen, origin: FirstNonfi
         state = f"{_target(facts, seen)} has {'NaN' if seen.value == 'nan' else 'infinities'}"
     moment = _moment(training, origin).removesuffix(" of").removesuffix("in")
     why = "what makes it is not known" if origin.searched else "what makes it was not searched"
-    backward = next((each for each in facts.backwards if each.started == seen.index), None)
-    label = None if backward is None else facts.label("needed_here", backward.site, "backward from there")
-    return stands_out(f"{state}{' ' if moment else ''}{moment}; {why}: {origin.reason}", label)
+    passes = [each for each in facts.backwards if each.started == seen.index and seen.kind == "loss"]
+    labels = (_of_pass(facts, seen, each.site) for each in passes)
+    return stands_out(f"{state}{' ' if moment else ''}{moment}; {why}: {origin.reason}", *labels)
 
 
 def _target(facts: TraceIndex, seen: NonfiniteSeen) -> str:
@@ -98,6 +105,8 @@ def _written(facts: TraceIndex, site: int | None, op: str) -> str:
 def _moment(training: MeasuredTraining, origin: FirstNonfinite) -> str:
     """Says when: "in the 12th training step of"; "in" if there is only one."""
     measured = training.measured
+    if origin.kind and not origin.passes and not origin.steps and measured.passes > 1:
+        return "before the first backward pass of"
     optimizers = {group.optimizer for group in training.groups if group.steps}
     if len(optimizers) == 1 and measured.steps:
         return "in" if measured.steps == 1 else f"in the {ordinal(origin.steps + 1)} training step of"

@@ -48,6 +48,7 @@ def _first_nonfinite(training: MeasuredTraining) -> dict[str, Any] | None:
         "kind": origin.kind or None,
         "reason": origin.reason,
         "operation": origin.op,
+        "within": origin.within,
         "node": origin.node,
         "value": origin.value or seen.value,
         "line": _line(training, origin.site),
@@ -62,6 +63,7 @@ def _first_nonfinite(training: MeasuredTraining) -> dict[str, Any] | None:
         "seen_line": _line(training, origin.seen_site),
         "passes": origin.passes,
         "steps": origin.steps,
+        "mixed": origin.mixed,
     }
 
 

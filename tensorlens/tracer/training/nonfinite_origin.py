@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cache
 from math import isfinite
 from typing import Any
 
@@ -46,6 +46,14 @@ class Origin:
     fact: FirstNonfinite
 
 
+def earliest(origins: Sequence[Origin]) -> Origin:
+    """Returns the earliest of some origins, of the values that the script gives only if there is no other."""
+    first = min(origins, key=lambda each: (each.fact.kind == "constant", each.order))
+    if len({each.order for each in origins}) == 1:
+        return first
+    return replace(first, fact=replace(first.fact, mixed=True))
+
+
 class Origins:
     """Remembers, for the memory of tensors with infinities or NaN, which operation these come from."""
 
@@ -62,16 +70,24 @@ class Origins:
         if len(self._known) > MOST_STORAGES:
             self._known = {key: entry for key, entry in self._known.items() if entry[0]() is not None}
         storage = untyped_storage(tensor)
+        known = self.of(tensor)
+        if known is not None and not _covers(tensor, storage):
+            origin = earliest([known, origin])
         self._known[storage._cdata] = refer_to(storage), origin
 
     def forget(self, tensor: torch.Tensor) -> None:
         """Forgets what is known of a tensor's memory, if all of it is finite now."""
         storage = untyped_storage(tensor)
-        if storage._cdata in self._known and storage.nbytes() == numel(tensor) * element_size(tensor):
+        if storage._cdata in self._known and _covers(tensor, storage):
             del self._known[storage._cdata]
 
     def clear(self) -> None:
         self._known.clear()
+
+
+def _covers(tensor: torch.Tensor, storage: torch.UntypedStorage) -> bool:
+    """Returns whether a tensor has all of its memory."""
+    return storage.nbytes() == numel(tensor) * element_size(tensor)
 
 
 def is_float(value: object) -> bool:
@@ -98,9 +114,9 @@ def holds_nonfinite_number(value: object, depth: int = 4) -> bool:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=None)
+@cache
 def is_elementwise(name: str) -> bool:
-    """Returns whether PyTorch calls an operation pointwise: each element of the result depends on those at its place."""
+    """Returns whether PyTorch calls an operation pointwise: a result's element depends on those at its place."""
     plain = name.rpartition(".")[2].strip("_")
     if plain in _CONVERSIONS:
         return True

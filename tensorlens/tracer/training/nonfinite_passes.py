@@ -15,7 +15,7 @@ from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.torch_originals import detach
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, Node, nodes_of
-from tensorlens.tracer.training.nonfinite_origin import Origin, Origins, is_float, place_in, saved_operands
+from tensorlens.tracer.training.nonfinite_origin import Origin, Origins, earliest, is_float, place_in, saved_operands
 from tensorlens.tracer.training.nonfinite_seen import is_finite
 
 MAX_NODES = 20_000
@@ -44,6 +44,7 @@ class SearchedPasses:
         self._make, self._place_of_node = make, place_of_node
         self._leaves: dict[int, Origin] = {}
         self._found: list[_Found] = []
+        self._odd: dict[Node, list[Node]] = {}  # a node -> those that it passed something on to that is not finite
 
     def of_leaf(self, number: int) -> Origin | None:
         """Returns the origin of what is not finite in the gradient of a leaf."""
@@ -51,7 +52,7 @@ class SearchedPasses:
 
     def begin(self, roots: Sequence[torch.Tensor]) -> Callable[[], None]:
         """Adds hooks to the nodes of a pass. Returns a function that removes them when it has ended."""
-        self._found = []
+        self._found, self._odd = [], {}
         for number in list(self._leaves):
             gradient = self._gradient(number)
             if gradient is None or is_finite(gradient):
@@ -71,7 +72,7 @@ class SearchedPasses:
         """Gives the gradients that a pass returned an origin, if they are not finite."""
         for gradient in gradients:
             if self._found and not is_finite(gradient):
-                self._origins.put(gradient, self._found[0].origin)
+                self._origins.put(gradient, earliest([found.origin for found in self._found]))
 
     def _gradient(self, number: int) -> torch.Tensor | None:
         ref = self._recorder.leaves.get(number)
@@ -81,8 +82,6 @@ class SearchedPasses:
 
     def _hook(self, node: Node) -> Callable[[object, object], None]:
         def look(passed_on: object, received: object) -> None:
-            if len(self._found) >= MAX_FOUND:
-                return
             try:
                 with torch._C.DisableTorchFunction(), MutedDispatch(), self._recorder.quiet(), torch.no_grad():
                     self._found.extend(self._look(node, passed_on, received))
@@ -93,23 +92,25 @@ class SearchedPasses:
 
     def _look(self, node: Node, passed_on: object, received: object) -> Iterator[_Found]:
         """Yields where a node passes on what is not finite, although it received finite values."""
+        pairs = zip(passed_on, node.next_functions, strict=False) if isinstance(passed_on, tuple) else ()
+        edges = [(detach(one), to) for one, (to, _) in pairs if to is not None and is_float(one) and not is_finite(one)]
+        if edges:
+            self._odd[node] = [following for _, following in edges]
+        if len(self._found) >= MAX_FOUND:
+            return
         given = [one for one in received if is_float(one)] if isinstance(received, tuple) else []
         odd = [detach(one) for one in given if not is_finite(one)]
         if odd:
             if not self._found:  # no node made it
                 yield _Found(node, self._origins.of(odd[0]) or self._of_node("sum", node, place_in(odd[0])))
             return
-        if not isinstance(passed_on, tuple):
-            return
-        for gradient, (following, _) in zip(passed_on, node.next_functions, strict=False):
-            if following is None or not is_float(gradient) or is_finite(gradient):
-                continue
-            gradient = detach(gradient)
-            origin = self._origins.of(gradient)  # a custom Function: a call in its `backward`
+        own: Origin | None = None  # one for all inputs of the node
+        for gradient, following in edges:
+            origin = self._origins.of(gradient) or own  # a custom Function: a call in its `backward`
             if origin is None:
                 place = place_in(gradient)
                 place |= saved_operands(node, gradient, received, place["position"])
-                origin = self._of_node("backward", node, place)
+                origin = own = self._of_node("backward", node, place)
             yield _Found(following, origin)
 
     def _of_node(self, kind: str, node: Node, fields: dict[str, Any]) -> Origin:
@@ -118,14 +119,18 @@ class SearchedPasses:
 
     def _note(self) -> None:
         """Notes the leaves that the pass has given a gradient that is not finite."""
+        origins: dict[int, list[Origin]] = {}
         for found in self._found:
             for number in self._leaves_below(found.following):
-                gradient = None if number in self._leaves else self._gradient(number)
-                if gradient is not None and not is_finite(gradient):
-                    self._leaves[number] = found.origin
-                    self._origins.put(gradient, found.origin)
+                origins.setdefault(number, []).append(found.origin)
+        for number, made in origins.items():
+            gradient = None if number in self._leaves else self._gradient(number)
+            if gradient is not None and not is_finite(gradient):
+                self._leaves[number] = earliest(made)
+                self._origins.put(gradient, self._leaves[number])
 
     def _leaves_below(self, node: Node) -> Iterator[int]:
+        """Yields the leaves that a node has passed something on to, directly or not, that is not finite."""
         queue, seen = deque([node]), {node}
         while queue:
             each = queue.popleft()
@@ -134,7 +139,7 @@ class SearchedPasses:
                 number = self._recorder.tensor_ids.find(leaf)
                 if number is not None:
                     yield number
-            for following, _ in each.next_functions:
-                if following is not None and following not in seen and len(seen) < MAX_NODES:
+            for following in self._odd.get(each, ()):
+                if following not in seen:
                     seen.add(following)
                     queue.append(following)

@@ -33,6 +33,7 @@ from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 from tensorlens.tracer.training.nonfinite_origin import (
     Origin,
     Origins,
+    earliest,
     holds_nonfinite_number,
     is_elementwise,
     is_float,
@@ -129,9 +130,7 @@ class NonfiniteSearch(TorchFunctionMode):
         if not _may_write(name, kwargs):
             return [_Input(tensor, _version(tensor), tensor) for tensor in tensors]
         with MutedDispatch(), self.recorder.quiet(), torch.no_grad():
-            return [
-                _Input(each, _version(each), clone(detach(each)) if is_float(each) else each) for each in tensors
-            ]
+            return [_Input(each, _version(each), clone(detach(each)) if is_float(each) else each) for each in tensors]
 
     def _look(
         self, called: Called, result: torch.Tensor, inputs: list[_Input], begins: int, given: tuple[Args, Kwargs]
@@ -160,7 +159,7 @@ class NonfiniteSearch(TorchFunctionMode):
         causes = [self._source(called, each) for each in odd]
         has_nan = bool(some(isnan(result)))
         nan = [cause for cause, each in zip(causes, odd, strict=True) if bool(some(isnan(each.value)))]
-        cause = min(nan if has_nan and nan else causes, key=_rank)
+        cause = earliest(nan if has_nan and nan else causes)
         if not has_nan or nan:
             return cause
         if cause.fact.kind in ("constant", "data", "unknown"):  # it makes NaN of infinities that are given
@@ -229,10 +228,6 @@ class NonfiniteSearch(TorchFunctionMode):
             return
         with self:
             yield
-
-
-def _rank(origin: Origin) -> tuple[bool, int]:
-    return origin.fact.kind == "constant", origin.order
 
 
 def _version(tensor: torch.Tensor) -> int:
