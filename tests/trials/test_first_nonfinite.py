@@ -143,6 +143,43 @@ WRONG = {
 
         train(loss_of, [w])
         """,
+    "a custom Function that computes in numpy": """
+        import numpy
+
+        class Root(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                root = numpy.sqrt(x.detach().numpy())
+                ctx.root = root
+                return torch.as_tensor(root)
+
+            @staticmethod
+            def backward(ctx, g):
+                with numpy.errstate(divide="ignore"):
+                    return torch.as_tensor(g.numpy() / (2 * ctx.root))  # origin
+
+        w = nn.Parameter(torch.tensor([4.0, 0.0]))
+        train(lambda step: Root.apply(w).sum(), [w])
+        """,
+    "a number of the script": """
+        w = nn.Parameter(torch.tensor([0.0, 2.0]))
+        train(lambda step: (w * math.inf).sum(), [w])  # origin
+        """,
+    "division by a plain zero": """
+        w = nn.Parameter(torch.tensor([3.0, 2.0]))
+        seen = 0
+
+        def loss_of(step):
+            return w.sum() / seen  # origin
+
+        train(loss_of, [w])
+        """,
+    "whole numbers": """
+        w = nn.Parameter(torch.tensor([3.0, 2.0]))
+        counts = torch.tensor([0, 4])
+        prior = torch.log(counts)  # origin
+        train(lambda step: (w + prior).sum(), [w])
+        """,
     "no optimizer": """
         w = torch.ones(2, requires_grad=True)
         for step in range(3):

@@ -119,7 +119,7 @@ def _moment(training: MeasuredTraining, origin: FirstNonfinite) -> str:
 
 def _share(origin: FirstNonfinite) -> str:
     total = prod(origin.shape)
-    return f", in {origin.count} of {total} elements" if total > 1 else ""
+    return f", with {origin.count} of {total} elements not finite" if total > 1 else ""
 
 
 def _given(origin: FirstNonfinite) -> str:

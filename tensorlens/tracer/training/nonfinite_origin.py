@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import isfinite
+from math import isnan as isnan_of
+from numbers import Complex
 from typing import Any
 
 import torch
@@ -30,6 +32,7 @@ from tensorlens.tracer.saved_tensors.graph import Node, data_of, raw_saved_of
 from tensorlens.tracer.training.nonfinite_seen import kind_of
 from tensorlens.tracer.training.parameter_statistics import is_measurable
 
+NAN = "nan"
 MOST_STORAGES = 20_000
 _MOST_OPERANDS = 3
 _ALIASES = {"truediv": "true_divide", "rtruediv": "true_divide", "rdiv": "true_divide", "idiv": "true_divide",
@@ -101,17 +104,23 @@ def is_float(value: object) -> bool:
     )
 
 
-def holds_nonfinite_number(value: object, depth: int = 4) -> bool:
-    """Returns whether a plain number among the arguments of a call is an infinity or NaN."""
-    if isinstance(value, float):
-        return not isfinite(value)
-    if isinstance(value, complex):
-        return not (isfinite(value.real) and isfinite(value.imag))
-    if isinstance(value, list | tuple) and depth:
-        return any(holds_nonfinite_number(each, depth - 1) for each in value)
-    return isinstance(value, dict) and depth > 0 and any(
-        holds_nonfinite_number(each, depth - 1) for each in value.values()
-    )  # fmt: skip
+def nonfinite_numbers(value: object, depth: int = 5) -> set[str]:
+    """Returns which of "nan" and "inf" there are among the plain numbers in the arguments of a call."""
+    if isinstance(value, list | tuple | dict) and depth:
+        items = value.values() if isinstance(value, dict) else value
+        return set().union(*(nonfinite_numbers(each, depth - 1) for each in items))
+    if isinstance(value, bool | int) or not isinstance(value, Complex):
+        return set()
+    parts = complex(value)
+    return {NAN if isnan_of(part) else "inf" for part in (parts.real, parts.imag) if not isfinite(part)}
+
+
+def plain_numbers(name: str, args: Sequence[object], tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Returns the number in a pointwise operation on a tensor and a number, as a tensor."""
+    numbers = [each for each in args if isinstance(each, int | float) and not isinstance(each, bool)]
+    if not is_elementwise(name) or len(args) != 2 or len(tensors) != 1 or len(numbers) != 1:
+        return []
+    return [torch.full((), float(numbers[0]), dtype=torch.float64)]
 
 
 @cache
@@ -169,7 +178,7 @@ def operands(
     if any(numel(tensor) == 0 for tensor in floats):
         return {"scope": "empty"}
     if len(floats) == 1 and floats[0].shape == result.shape:
-        for dimension in range(result.dim()):
+        for dimension in reversed(range(result.dim())):
             found = _uniform(floats[0], position, dimension)
             if found:
                 return {"scope": "slice", "dimension": dimension, "operands": (found,)}

@@ -10,6 +10,7 @@ the first loss or gradient is explained.
 
 from __future__ import annotations
 
+import functools
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -31,15 +32,17 @@ from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 from tensorlens.tracer.training.nonfinite_origin import (
+    NAN,
     Origin,
     Origins,
     earliest,
-    holds_nonfinite_number,
     is_elementwise,
     is_float,
+    nonfinite_numbers,
     operands,
     own_elements,
     place_in,
+    plain_numbers,
 )
 from tensorlens.tracer.training.nonfinite_passes import SearchedPasses
 from tensorlens.tracer.training.nonfinite_seen import is_finite
@@ -95,6 +98,10 @@ class NonfiniteSearch(TorchFunctionMode):
         called = ops.name_of(func), sys._getframe(1)
         if self.paused or func in ops.QUIET or called[0].endswith(".__get__"):
             return func(*args, **kwargs)
+        return self.call(called, func, args, kwargs)
+
+    def call(self, called: Called, func: Function, args: Args, kwargs: Kwargs) -> Any:
+        """Calls a function, and looks at what it returns and changes."""
         inputs: list[_Input] = []
         with self._guard, torch._C.DisableTorchFunction():
             inputs = self._inputs(called[0], args, kwargs)
@@ -142,22 +149,21 @@ class NonfiniteSearch(TorchFunctionMode):
             return
         known = self.origins.of(result)
         if known is None or known.order < begins:  # else something inside the call has made it
-            self.origins.put(result, self._origin(called, result, inputs, holds_nonfinite_number(given)))
+            self.origins.put(result, self._origin(called, result, inputs, given))
 
-    def _origin(self, called: Called, result: torch.Tensor, inputs: list[_Input], is_given: bool) -> Origin:
-        """Returns the origin of what a call returned or changed. `is_given`: a number among its arguments is infinite
-        or NaN."""
+    def _origin(self, called: Called, result: torch.Tensor, inputs: list[_Input], given: tuple[Args, Kwargs]) -> Origin:
+        """Returns the origin of what is not finite in a result."""
         values = [detach(each.value) for each in inputs]
         odd = [each for each in inputs if is_float(each.value) and not is_finite(each.value)]
+        has_nan, numbers = bool(some(isnan(result))), nonfinite_numbers(given)
         if not odd:
-            kind = "constant" if is_given else "forward" if any(map(is_float, values)) else "data"
-            return self._made(kind, called, result, values)
-        if is_elementwise(called[0]) and not is_given:
+            kind = "constant" if numbers and (NAN in numbers or not has_nan) else "forward" if values else "data"
+            return self._made(kind, called, result, values + plain_numbers(called[0], given[0], values))
+        if is_elementwise(called[0]) and not numbers:
             own = own_elements(result, values)
             if bool(some(own)):
-                return self._made("forward", called, result, values, own)
+                return self._made("forward", called, result, values + plain_numbers(called[0], given[0], values), own)
         causes = [self._source(called, each) for each in odd]
-        has_nan = bool(some(isnan(result)))
         nan = [cause for cause, each in zip(causes, odd, strict=True) if bool(some(isnan(each.value)))]
         cause = earliest(nan if has_nan and nan else causes)
         if not has_nan or nan:
@@ -191,12 +197,6 @@ class NonfiniteSearch(TorchFunctionMode):
         within = self.recorder.within
         steps -= bool(within)  # the step that is running is no step before
         return Origin(next(self._order), replace(fact, passes=passes, steps=max(steps, 0), within=within))
-
-    def look_at_new(self, called: Called, result: object) -> None:
-        """Looks at what a function returned that no mode sees."""
-        with self._guard, torch._C.DisableTorchFunction(), MutedDispatch(), self.recorder.quiet(), torch.no_grad():
-            if is_float(result) and isinstance(result, torch.Tensor) and not is_finite(result):
-                self.origins.put(result, self._made("data", called, detach(result), ()))
 
     # --- what the recorder and the engine ask -------------------------------------------------------------------------
 
@@ -271,24 +271,33 @@ def _engine(search: NonfiniteSearch, engine: Function) -> Function:
     return _engine_run_backward
 
 
-def _on_memory(name: str) -> Callable[[NonfiniteSearch, Function], Function]:
+def _unseen(name: str) -> Callable[[NonfiniteSearch, Function], Function]:
+    """Looks at a function that no mode sees."""
+
     @observe
     def wrap(search: NonfiniteSearch, original: Function) -> Function:
-        """Looks at a function that no mode sees."""
-
         def call(frame: FrameType, /, *args: object, **kwargs: object) -> object:
-            result: object = original(*args, **kwargs)
-            search.look_at_new((name, frame), result)
-            return result
+            return search.call((name, frame), original, args, kwargs)
 
         return call
 
     return wrap
 
 
+@observe
+def _apply(search: NonfiniteSearch, original: Function) -> Function:
+    """Looks at what a custom Function returns: its `forward` may compute without torch."""
+
+    def apply(frame: FrameType, /, cls: type, *args: object, **kwargs: object) -> object:
+        return search.call((f"{cls.__name__}.apply", frame), functools.partial(original, cls), args, kwargs)
+
+    return apply
+
+
 PATCHES = (
     Patch(torch.autograd, "_engine_run_backward", _engine),
     Patch(torch.autograd.graph, "_engine_run_backward", _engine),
-    Patch(torch, "from_numpy", _on_memory("torch.from_numpy")),
-    Patch(torch, "frombuffer", _on_memory("torch.frombuffer")),
+    Patch(torch, "from_numpy", _unseen("torch.from_numpy")),
+    Patch(torch, "frombuffer", _unseen("torch.frombuffer")),
+    Patch(torch.autograd.Function, "apply", _apply),
 )
