@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import torch
-from support.folders import DOCS
+from support.folders import DOCS, ROOT
 from support.warm import Warm
 from support.warm_runs import WarmRuns
 
@@ -568,5 +568,13 @@ def test_the_command_runs_a_program_twice_and_says_so(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.PIPE, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.count("ran 0.") == 1
-    assert "run twice, to find the first NaN or infinity" in re.sub(r"\s+", " ", ran.stdout)
+    assert "run again to find the first NaN or infinity" in re.sub(r"\s+", " ", ran.stdout)
     assert "of a second run: it is given 0 and 0" in re.sub(r"\s+", " ", ran.stdout)
+
+
+def test_the_document_shows_what_the_command_prints() -> None:
+    shown = re.findall(r"```text\n(.*?)\n```", (DOCS / "training.md").read_text(), re.S)
+    (block,) = (each for each in shown if "a second run" in each)
+    command = [sys.executable, "-m", "tensorlens", "explain", "--training", "--width", "80"]
+    ran = subprocess.run([*command, "docs/examples/log_of_a_ratio.py"], capture_output=True, text=True, cwd=ROOT)
+    assert f"{block}\n" in ran.stdout

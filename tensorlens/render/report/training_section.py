@@ -41,7 +41,7 @@ def summary(training: MeasuredTraining) -> str:
     optimizers = len({group.optimizer for group in training.groups})
     passes = f"{measured.passes} backward pass{'' if measured.passes == 1 else 'es'}"
     origins = training.facts.trace.inspection.origins
-    searched = "; run twice, to find the first NaN or infinity" if origins and origins[0].searched else ""
+    searched = "; run again to find the first NaN or infinity" if origins and origins[0].searched else ""
     return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}{searched}"
 
 
