@@ -34,7 +34,7 @@ def _is_found_already(facts: TraceIndex, origin: FirstNonfinite) -> bool:
 
 
 def _known(training: MeasuredTraining, seen: NonfiniteSeen, origin: FirstNonfinite) -> StandingOut:
-    facts, what = training.facts, WORDS.get(origin.value, "NaN")
+    facts, what = training.facts, _what(seen, origin)
     subject = f"the first {what} that gets to {_target(facts, seen)}"
     if origin.mixed:
         subject = f"the earliest {what} in what {_target(facts, seen)} is computed from"
@@ -59,9 +59,16 @@ def _known(training: MeasuredTraining, seen: NonfiniteSeen, origin: FirstNonfini
     return stands_out(text, *_labels(facts, seen, origin))
 
 
+def _what(seen: NonfiniteSeen, origin: FirstNonfinite) -> str:
+    """Returns what the operation makes: of a complex NaN, for example, `abs` makes an infinity."""
+    if origin.value == "nan" != seen.value:
+        return "value that is not finite"
+    return WORDS.get(origin.value, "NaN")
+
+
 def _labels(facts: TraceIndex, seen: NonfiniteSeen, origin: FirstNonfinite) -> Iterator[Label | None]:
     role = "graph_built_here" if origin.kind in ("backward", "sum") else "value_made_here"
-    yield facts.label(role, origin.site, f"the first {WORDS.get(origin.value, 'NaN')}")
+    yield facts.label(role, origin.site, f"the first {_what(seen, origin)}")
     yield facts.label("value_made_here", origin.then_site, "makes NaN of it")
     yield facts.label("value_made_here", origin.given_site, "the infinity is given here")
     if seen.kind == "loss":
@@ -108,7 +115,7 @@ def _moment(training: MeasuredTraining, origin: FirstNonfinite) -> str:
     if origin.kind and not origin.passes and not origin.steps and measured.passes > 1:
         return "before the first backward pass of"
     optimizers = {group.optimizer for group in training.groups if group.steps}
-    if len(optimizers) == 1 and measured.steps:
+    if len(optimizers) == 1 and not origin.within:
         return "in" if measured.steps == 1 else f"in the {ordinal(origin.steps + 1)} training step of"
     if measured.passes < 2:
         return "in"

@@ -29,7 +29,7 @@ from tensorlens.tracer.isolation.torch_originals import (
 )
 from tensorlens.tracer.isolation.torch_originals import isfinite as finite
 from tensorlens.tracer.saved_tensors.graph import Node, data_of, raw_saved_of
-from tensorlens.tracer.training.nonfinite_seen import kind_of
+from tensorlens.tracer.training.nonfinite_seen import is_float, kind_of
 from tensorlens.tracer.training.parameter_statistics import is_measurable
 
 NAN = "nan"
@@ -91,17 +91,6 @@ class Origins:
 def _covers(tensor: torch.Tensor, storage: torch.UntypedStorage) -> bool:
     """Returns whether a tensor has all of its memory."""
     return storage.nbytes() == numel(tensor) * element_size(tensor)
-
-
-def is_float(value: object) -> bool:
-    """Returns whether a value is a tensor that may hold an infinity, and that can be read."""
-    return (
-        isinstance(value, torch.Tensor)
-        and (value.is_floating_point() or is_complex(value))
-        and is_measurable(value)
-        and not value.is_quantized
-        and not torch._C._functorch.is_functorch_wrapped_tensor(value)
-    )
 
 
 def nonfinite_numbers(value: object, depth: int = 5) -> set[str]:

@@ -15,8 +15,8 @@ from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.torch_originals import detach
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, Node, nodes_of
-from tensorlens.tracer.training.nonfinite_origin import Origin, Origins, earliest, is_float, place_in, saved_operands
-from tensorlens.tracer.training.nonfinite_seen import is_finite
+from tensorlens.tracer.training.nonfinite_origin import Origin, Origins, earliest, place_in, saved_operands
+from tensorlens.tracer.training.nonfinite_seen import is_finite, is_float
 
 MAX_NODES = 20_000
 MAX_FOUND = 32  # nodes of one pass

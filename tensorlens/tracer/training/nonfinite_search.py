@@ -37,7 +37,6 @@ from tensorlens.tracer.training.nonfinite_origin import (
     Origins,
     earliest,
     is_elementwise,
-    is_float,
     nonfinite_numbers,
     operands,
     own_elements,
@@ -45,7 +44,7 @@ from tensorlens.tracer.training.nonfinite_origin import (
     plain_numbers,
 )
 from tensorlens.tracer.training.nonfinite_passes import SearchedPasses
-from tensorlens.tracer.training.nonfinite_seen import is_finite
+from tensorlens.tracer.training.nonfinite_seen import is_finite, is_float
 
 MOST_NODES = 200_000  # calls whose nodes are known
 _next_sequence = torch._C._autograd._get_sequence_nr
@@ -170,7 +169,8 @@ class NonfiniteSearch(TorchFunctionMode):
             return cause
         if cause.fact.kind in ("constant", "data", "unknown"):  # it makes NaN of infinities that are given
             made = self._made("forward", called, result, values)
-            return replace(made, fact=replace(made.fact, given_site=cause.fact.site))
+            site = None if cause.fact.kind == "unknown" else cause.fact.site
+            return replace(made, fact=replace(made.fact, given_site=site))
         site = self.recorder.sites.site_or_outside(called[1])
         return replace(cause, fact=replace(cause.fact, then_op=called[0], then_site=site))
 
@@ -195,8 +195,7 @@ class NonfiniteSearch(TorchFunctionMode):
     def _new(self, fact: FirstNonfinite) -> Origin:
         passes, steps = self.counts()
         within = self.recorder.within
-        steps -= bool(within)  # the step that is running is no step before
-        return Origin(next(self._order), replace(fact, passes=passes, steps=max(steps, 0), within=within))
+        return Origin(next(self._order), replace(fact, passes=passes, steps=steps, within=within))
 
     # --- what the recorder and the engine ask -------------------------------------------------------------------------
 
@@ -234,6 +233,11 @@ def _version(tensor: torch.Tensor) -> int:
     return -1 if tensor.is_inference() else tensor._version
 
 
+def _may_have_changed(given: _Input) -> bool:
+    """Returns whether a call may have changed an input; a tensor without a version counts if it has been copied."""
+    return _version(given.tensor) != given.version or (given.version < 0 and given.value is not given.tensor)
+
+
 def _may_write(name: str, kwargs: Kwargs) -> bool:
     plain = name.rpartition(".")[2]
     in_place = plain.endswith("_") and not plain.endswith("__")
@@ -245,7 +249,7 @@ def _may_write(name: str, kwargs: Kwargs) -> bool:
 def _outputs(result: object, inputs: Sequence[_Input]) -> Iterator[torch.Tensor]:
     """Yields the tensors that a call changed, and those that it made on memory of their own."""
     given = [each.tensor for each in inputs if is_float(each.tensor)]
-    yield from (each.tensor for each in inputs if _version(each.tensor) != each.version and is_float(each.tensor))
+    yield from (each.tensor for each in inputs if _may_have_changed(each) and is_float(each.tensor))
     made: list[torch.Tensor] = []
     collect_tensors(result, made)
     floats = [tensor for tensor in made if is_float(tensor)]

@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 
 from tensorlens.records.training import NonfiniteSeen
-from tensorlens.tracer.isolation.torch_originals import detach, every, isnan, reshape, some, tolist, total
+from tensorlens.tracer.isolation.torch_originals import detach, every, is_complex, isnan, reshape, some, tolist, total
 from tensorlens.tracer.isolation.torch_originals import isfinite as finite
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.parameter_statistics import as_real, is_measurable
@@ -69,10 +69,20 @@ class NonfiniteValues:
 
 def _sum(root: torch.Tensor) -> float | None:
     """Returns the sum of a tensor's elements; None if they can't be read or are always finite."""
-    if not is_measurable(root) or not (root.is_floating_point() or root.is_complex()):
+    if not is_float(root):
         return None
     value: float = tolist(total(as_real(detach(root))))
     return value
+
+
+def is_float(value: object) -> bool:
+    """Returns whether a value is a tensor that may hold an infinity, and that can be read."""
+    return (
+        isinstance(value, torch.Tensor)
+        and (value.is_floating_point() or is_complex(value))
+        and is_measurable(value)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(value)
+    )
 
 
 def is_finite(tensor: torch.Tensor) -> bool:
