@@ -66,7 +66,8 @@ OPTIONS = {
     ),
     "training": ReportOption(
         ("--training",),
-        "Measure what each parameter does: its gradients, its optimizer, how far it moves, and what stands out.",
+        "Measure what each parameter does: its gradients, its optimizer, how far it moves, and what stands out. "
+        "If something becomes NaN or infinite, run it a second time, to find the operation that makes it so.",
     ),
     "reference": ReportOption(
         ("--reference",),

@@ -41,6 +41,8 @@ class ComparedRun:
     eager_random: bool = False  # compiled code draws the random numbers that eager code draws
     in_double: bool = False  # each op is also computed in double precision, beside the program
     unhooked: tuple[int, ...] = ()  # the late hooks, by number, that are not registered
+    samples: bool = True  # the gradients of each pass and step are written
+    find_nonfinite: bool = False  # the first infinity or NaN is searched
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from typing import get_args, get_type_hints
 
 from tensorlens.records.fields import FunctionId, NonNegative, OverwriteId, SiteId, TensorId
 from tensorlens.records.training import (
+    FirstNonfinite,
     HeldMemory,
+    NonfiniteSeen,
     OptimizerGroup,
     ParameterMovement,
     ParameterStatistics,
@@ -289,6 +291,8 @@ class Observations:
     reduced: tuple[ReducedLoss, ...] = ()
     saved_files: tuple[SavedToFile, ...] = ()
     memory: tuple[HeldMemory, ...] = ()
+    nonfinite: tuple[NonfiniteSeen, ...] = ()
+    origins: tuple[FirstNonfinite, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

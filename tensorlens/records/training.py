@@ -121,3 +121,54 @@ class ZeroedGradient:
     tensor: TensorId  # the leaf
     node: str  # "SoftmaxBackward0"
     sequence: int  # of the node
+
+
+@dataclass(frozen=True, slots=True)
+class NonfiniteSeen:
+    """Names the first loss of a run with an infinity or NaN, or the first such gradient that a step uses.
+
+    A gradient of a leaf that no optimizer holds counts after each backward pass.
+    """
+
+    index: int
+    kind: str  # "loss", "gradient"
+    value: str  # "nan", "inf", "-inf"
+    tensor: TensorId | None  # the parameter
+    passes: NonNegative  # backward passes that had begun
+    steps: NonNegative  # optimizer steps before
+    losses: tuple[float, ...]  # the last finite ones before, each the sum of a root's elements
+
+
+@dataclass(frozen=True, slots=True)
+class FirstNonfinite:
+    """The operation behind `NonfiniteSeen`: the first to make an infinity or NaN that leads there, in a second run.
+
+    `kind` is "forward" (from finite inputs, or NaN from infinities), "backward" (a node, from a finite gradient),
+    "constant" (the script gives the value), "data" (it is there when the tensor is made), "unknown" (it is there when a
+    call first reads it), "sum" (gradients that are added, or changed by a hook), or "" (`reason` says why none is
+    known).
+    """
+
+    index: int
+    kind: str
+    reason: str = ""
+    searched: bool = True  # a second run was made
+    op: str = ""  # "torch.log"; of a node the call that made it, or the node's name
+    within: str = ""  # "Adam.step": the optimizer step that was running
+    node: str = ""  # "LogBackward0"
+    site: SiteId | None = None
+    value: str = ""  # "nan", "inf", "-inf"
+    shape: tuple[int, ...] = ()  # of what the operation made
+    count: NonNegative = 0  # elements of it that are not finite
+    position: tuple[int, ...] = ()  # of one such element
+    scope: str = ""  # what `operands` are: "element": the inputs' values there; "slice": all of a dimension; "range"
+    dimension: NonNegative = 0  # of the slice
+    names: tuple[str, ...] = ()  # of a node's operands: "gradient", "result"
+    operands: tuple[str, ...] = ()
+    then_op: str = ""  # the call that makes the first NaN of an infinity, and its line
+    then_site: SiteId | None = None
+    given_site: SiteId | None = None  # the line that gives the infinities of which it makes NaN
+    seen_site: SiteId | None = None  # the backward pass that found the loss or the gradient
+    passes: NonNegative = 0  # backward passes that had begun before
+    steps: NonNegative = 0  # optimizer steps before
+    mixed: bool = False  # another operation has made such values in the same tensors: this one is the earliest

@@ -54,22 +54,29 @@ class FurtherRuns(Protocol):
 class ComparedRuns:
     """Makes the runs of one program. The first is the user's: it has the terminal. The output of the others is kept."""
 
-    def __init__(self, target: Target, options: RunOptions, rewind: Callable[[], int | None]) -> None:
+    def __init__(
+        self, target: Target, options: RunOptions, rewind: Callable[[], int | None], samples: bool = True
+    ) -> None:
         seed = int.from_bytes(os.urandom(4), "little")
         sets_hash_seed = "PYTHONHASHSEED" not in os.environ
         self._target, self._rewind = target, rewind
-        self._run = ComparedRun(seed, sets_hash_seed)
+        self._run = ComparedRun(seed, sets_hash_seed, samples=samples)
         environment = {**os.environ, "PYTHONHASHSEED": str(seed)} if sets_hash_seed else None
         self._child = ChildRun(options, self._run, environment, unseen=unseen_in_this_torch())
 
     def first(self, on_start: Callable[[], None] = lambda: None) -> FinishedRun:
-        """Runs the program as the user knows it."""
+        """Runs the program as the user knows it. With `--training`, a further run searches for its first NaN."""
         begins = time.monotonic()
         reader, exited, _ = run_child(self._target, self._child, on_start)
         limit = max(_LEAST, _PATIENCE * (time.monotonic() - begins))
         options = replace(self._child.options, show_progress=False)
         self._child = replace(self._child, options=replace(options, timeout=options.timeout or limit))
-        return FinishedRun(reader, exited)
+        run = FinishedRun(reader, exited)
+        if reader.facts["nonfinite"]:
+            from tensorlens.runner.nonfinite_run import search  # not above: few runs have one
+
+            search(self, run)
+        return run
 
     def again(
         self,
@@ -109,6 +116,14 @@ class ComparedRuns:
         changes = {"compiled": compiled, "eager_random": eager_random, "in_double": in_double, "unhooked": unhooked}
         return self._made(replace(self._run, **changes))  # type: ignore[arg-type]
 
+    def searching(self) -> FinishedRun:
+        """Runs the program once more, and searches for the operation that makes the first infinity or NaN."""
+        return self._made(replace(self._run, samples=False, find_nonfinite=True))
+
+    def repeats_input(self) -> bool:
+        """Returns whether a further run has the standard input that the first one had."""
+        return self._rewind() is None
+
     def _made(self, run: ComparedRun) -> FinishedRun:
         with captured_output() as output:
             child = replace(self._child, compared=run, stdin=self._rewind(), printed=output.descriptor)
@@ -117,7 +132,10 @@ class ComparedRuns:
 
 
 @contextmanager
-def compared_runs(target: Target, options: RunOptions) -> Iterator[ComparedRuns]:
-    """Yields the runs of a program. They share its standard input, if that can be read again."""
+def compared_runs(target: Target, options: RunOptions, samples: bool = True) -> Iterator[ComparedRuns]:
+    """Yields the runs of a program. They share its standard input, if that can be read again.
+
+    Without `samples`, the gradients of the runs are not written, so that nothing can compare them.
+    """
     with repeatable_stdin(target.kind == "stdin") as rewind:
-        yield ComparedRuns(target, options, rewind)
+        yield ComparedRuns(target, options, rewind, samples)

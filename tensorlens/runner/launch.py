@@ -35,9 +35,9 @@ def run_script(
         UsageError: there is no such file or module, or it is not Python source.
     """
     check_target(target)
-    if options.reference:
-        with compared_runs(target, options) as runs:
-            return run_with_reference(runs, on_start)
+    if options.reference or options.training:
+        with compared_runs(target, options, samples=options.reference) as runs:
+            return run_with_reference(runs, on_start) if options.reference else runs.first(on_start).trace()
     child = ChildRun(options, unseen=unseen_in_this_torch())
     reader, exited, follower = run_child(target, child, on_start, on_trace)
     return follower.trace(exited_script(reader, exited))

@@ -81,15 +81,17 @@ class Warm:
             self._ask(script, journal.name)
             return journal.read()
 
-    def read(self, script: Path, reference: ComparedRun | None) -> tuple[Ran, Reader]:
+    def read(self, script: Path, reference: ComparedRun | None, training: bool = False) -> tuple[Ran, Reader]:
         """Runs the script under the tracer; with `reference`, as that run of `--reference`."""
         with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
-            ran = self._ask(script, journal.name, reference)
+            ran = self._ask(script, journal.name, reference, training)
             reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None))
             reader.read(unpack(journal))
         return ran, reader
 
-    def _ask(self, script: Path, journal: str | None, reference: ComparedRun | None = None) -> Ran:
+    def _ask(
+        self, script: Path, journal: str | None, reference: ComparedRun | None = None, training: bool = False
+    ) -> Ran:
         request = {
             "script": str(script),
             "argv": [],
@@ -97,6 +99,7 @@ class Warm:
             "lens": journal is not None,
             "claims": journal is not None,
             "journal": journal,
+            "training": training,
             "compared": None if reference is None else asdict(reference),
         }
         assert self._process.stdin is not None

@@ -27,8 +27,9 @@ class WarmRuns(ComparedRuns):
     """The runs of one program. `count` says how many there were, and `made` has the kinds of the interventions of those
     with some; `stop_at` is the number of one that Ctrl-C ends."""
 
-    def __init__(self, warm: Warm, script: Path, stop_at: int | None = None) -> None:
-        self._warm, self._script, self._stop_at, self._run = warm, script, stop_at, ComparedRun(7, False)
+    def __init__(self, warm: Warm, script: Path, stop_at: int | None = None, training: bool = False) -> None:
+        self._warm, self._script, self._stop_at, self._training = warm, script, stop_at, training
+        self._run = ComparedRun(7, False, samples=not training)
         self.count = 0
         self.made: list[tuple[str, ...]] = []
 
@@ -43,9 +44,12 @@ class WarmRuns(ComparedRuns):
         self.count += 1
         if run.interventions:
             self.made.append(tuple(each.kind for each in run.interventions))
-        ran, reader = self._warm.read(self._script, run)
+        ran, reader = self._warm.read(self._script, run, self._training)
         stopped = self.count == self._stop_at
         return FinishedRun(reader, Exited(ran.returncode, False, stopped), Printed(ran.stdout.encode()))
+
+    def repeats_input(self) -> bool:
+        return True
 
     def copies(self) -> FinishedRun:
         """Makes the run that keeps copies. The first run gets the comparison."""

@@ -70,7 +70,7 @@ def _become(request: dict[str, Any], out: int, err: int, journal: int | None) ->
     sys.stdin = os.fdopen(0, closefd=False)
     code = "plain(request)" if journal is None else "main()"
     config = {"kind": "file", "name": request["script"], "argv": request["argv"], "check_claims": request["claims"]}
-    config["compared"] = request["compared"]
+    config |= {"compared": request["compared"], "training": request["training"]}
     sys.argv = ["-c", str(journal), json.dumps(config)]
     from tensorlens.tracer.entry.script import main
 

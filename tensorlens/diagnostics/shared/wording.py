@@ -53,13 +53,18 @@ def as_written(facts: TraceIndex, event: Call | Backward) -> str:
 
     It is the op's name only if the source is not known.
     """
-    text = source_text(facts, event.site, limit=0)
-    span = facts.span(event.site)
+    return code_at(facts, event.site, event.op)
+
+
+def code_at(facts: TraceIndex, site: int | None, op: str) -> str:
+    """Returns what the script writes at a site, in backticks, as `as_written` does. `op` is what runs there."""
+    text = source_text(facts, site, limit=0)
+    span = facts.span(site)
     node = None if span is None else facts.names.syntax.node(span)
     is_long = span is not None and (len(text) > 40 or span.line != span.end_line)
     if is_long or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load) or isinstance(node, ast.AugAssign):
         text = change_text(node) or one_line(text, 40)
-    return f"`{text.replace('`', chr(39))}`" if text else op_text(event.op)
+    return f"`{text.replace('`', chr(39))}`" if text else op_text(op)
 
 
 def in_iteration(facts: TraceIndex, event: Call | Backward) -> str:

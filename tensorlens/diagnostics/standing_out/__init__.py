@@ -15,6 +15,7 @@ from tensorlens.diagnostics.standing_out import (
     accumulated_passes,
     broadcast_in_loss,
     expanded_write,
+    first_nonfinite,
     first_order_gradient,
     given_memory,
     held_twice,
@@ -38,6 +39,7 @@ from tensorlens.records.report import Diagnostic, StandingOut
 
 Finder = Callable[[MeasuredTraining], Iterator[StandingOut]]
 FINDERS: tuple[Finder, ...] = (
+    first_nonfinite.find,
     idle_optimizers.find,
     no_optimizer.find,
     path_ends.find,

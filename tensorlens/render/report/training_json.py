@@ -36,9 +36,43 @@ def training_dict(report: Report) -> dict[str, Any]:
         "memory": [
             {"step": look.step, "live": look.live, "bytes": look.size} for look in report.trace.inspection.memory
         ],
+        "first_nonfinite": _first_nonfinite(training),
         "optimizers": [_group(training, place) for place in range(len(training.groups))],
         "losses": losses_list(training),
         "parameters": [_parameter(training, row, ends.get(row.tensor)) for row in training.rows],
+    }
+
+
+def _first_nonfinite(training: MeasuredTraining) -> dict[str, Any] | None:
+    """Returns the first loss or gradient with an infinity or NaN, and the operation behind it; None if there is none
+    or, in a run inside a process, if nothing was searched."""
+    inspection = training.facts.trace.inspection
+    if not inspection.nonfinite or not inspection.origins:
+        return None
+    seen, origin = inspection.nonfinite[0], inspection.origins[0]
+    return {
+        "seen": seen.kind,
+        "parameter": seen.tensor,
+        "searched": origin.searched,
+        "kind": origin.kind or None,
+        "reason": origin.reason,
+        "operation": origin.op,
+        "within": origin.within,
+        "node": origin.node,
+        "value": origin.value or seen.value,
+        "line": _line(training, origin.site),
+        "shape": list(origin.shape),
+        "nonfinite": origin.count,
+        "element": list(origin.position),
+        "given": origin.scope or None,
+        "names": list(origin.names),
+        "operands": list(origin.operands),
+        "becomes_nan": _line(training, origin.then_site),
+        "given_line": _line(training, origin.given_site),
+        "seen_line": _line(training, origin.seen_site),
+        "passes": origin.passes,
+        "steps": origin.steps,
+        "mixed": origin.mixed,
     }
 
 

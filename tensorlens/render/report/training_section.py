@@ -52,7 +52,9 @@ def summary(training: MeasuredTraining) -> str:
     passes = f"{measured.passes} backward pass{'' if measured.passes == 1 else 'es'}"
     lines = _lines_of(training, sorted(change.call.site for change in gradient_changes(training)))
     changed = f", gradients changed at line{'s' if ',' in lines else ''} {lines}" if lines else ""
-    return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}{changed}"
+    origins = training.facts.trace.inspection.origins
+    searched = "; run again to find the first NaN or infinity" if origins and origins[0].searched else ""
+    return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}{changed}{searched}"
 
 
 def memory_text(training: MeasuredTraining) -> str | None:

@@ -93,7 +93,7 @@ def _prepare_comparison(recorder: Recorder, run: ComparedRun, stack: ExitStack) 
 
     with ErrorGuard(Comparison(recorder.rows), "its beginning"):
         samples = GradientSamples(recorder)
-        recorder.samples, recorder.compared = samples, run
+        recorder.samples, recorder.compared = samples if run.samples else None, run
         _seed(run)
         if run.keep_graphs:
             from tensorlens.tracer.reference.kept_graphs import graphs_kept
@@ -111,6 +111,10 @@ def _prepare_comparison(recorder: Recorder, run: ComparedRun, stack: ExitStack) 
             from tensorlens.tracer.reference.interventions import intervening
 
             stack.enter_context(intervening(recorder, run.interventions))
+        if run.find_nonfinite:
+            from tensorlens.tracer.training.nonfinite_search import nonfinite_searched
+
+            stack.enter_context(nonfinite_searched(recorder))
 
 
 def _seed(run: ComparedRun) -> None:

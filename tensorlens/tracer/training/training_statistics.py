@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field
-from math import nan
+from math import isfinite, nan
 from types import FrameType
 from typing import Any
 
@@ -20,6 +20,7 @@ from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.live_memory import LiveMemory
+from tensorlens.tracer.training.nonfinite_seen import NonfiniteValues, Search
 from tensorlens.tracer.training.parameter_statistics import (
     MeasuredParameter,
     Series,
@@ -66,7 +67,14 @@ class TrainingStatistics:
         self._zeroed = ZeroedGradients(recorder)
         self._reduced = ReducedLosses(recorder)
         self._memory = LiveMemory(recorder)
+        self.nonfinite = NonfiniteValues(recorder)
         self._steps = self._passes = self._written = 0
+
+    def search_nonfinite(self, search: Search) -> Callable[[], tuple[int, int]]:
+        """Has the first loss or gradient that is not finite explained. Returns a function that counts passes and
+        steps."""
+        self.nonfinite.search = search
+        return lambda: (self.nonfinite.passes, self._steps)
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -99,27 +107,27 @@ class TrainingStatistics:
                 group.course.add(rate)
                 group.weight_decay = _number(options.get("weight_decay"))
                 found += self._round(options["params"], stepped=True)
-            self._note(found)
+            self._note(found, uses_all=not _skips(optimizer))
             if self._steps & (self._steps - 1) == 0:
                 self._write()
 
     def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
-        """Notes how the loss was reduced, and looks for the node behind a gradient of zeros.
+        """Notes how the loss was reduced and what is not finite, and looks for the node behind a gradient of zeros.
 
         Returns a function to call when the pass has ended.
         """
-        end: Callable[[], None] | None = None
+        ends: list[Callable[[], None] | None] = []
         with self._guard, self._recorder.quiet():
-            end = self._zeroed.begin_pass(roots)
+            ends += [self.nonfinite.pass_begins(roots, self._steps), self._zeroed.begin_pass(roots)]
         with self._guard, self._recorder.quiet():
             self._reduced.begin_pass(roots)
 
         def guarded() -> None:
-            if end is not None:
+            for end in filter(None, ends):
                 with self._guard, torch._C.DisableTorchFunction():
                     end()
 
-        return guarded if end is not None else None
+        return guarded if any(ends) else None
 
     def pass_ended(self, leaves: Iterable[int]) -> None:
         """Measures the gradients of the leaves that a backward pass has reached, unless an optimizer steps them."""
@@ -128,7 +136,8 @@ class TrainingStatistics:
             known = self._recorder.leaves
             waiting = [n for n in leaves if (seen := self._parameters.get(n)) is None or not seen.stepped]
             tensors = [tensor for n in waiting if n in known and (tensor := known[n]()) is not None]
-            self._note(self._round([tensor for tensor in tensors if tensor.is_leaf], stepped=False))
+            found = self._round([tensor for tensor in tensors if tensor.is_leaf], stepped=False)
+            self._note(found, uses_all=False)
 
     def end(self) -> None:
         """Writes the facts of the whole run."""
@@ -176,8 +185,14 @@ class TrainingStatistics:
                     found.append((measured, dense.detach()))
         return found
 
-    def _note(self, found: list[tuple[MeasuredParameter, torch.Tensor]]) -> None:
+    def _note(self, found: list[tuple[MeasuredParameter, torch.Tensor]], uses_all: bool) -> None:
+        """Adds gradients. Of those that no step uses (`uses_all`), the ones of leaves without an optimizer count as
+        the script's result."""
         norms = gradient_norms([gradient for _, gradient in found])
+        if not self.nonfinite.found and not all(map(isfinite, norms)):
+            odd = [pair for pair, norm in zip(found, norms, strict=True) if not isfinite(norm)]
+            held = set() if uses_all else {n for each in self._all for group in each.groups for n in group.parameters}
+            self.nonfinite.look_at([(m.number, g) for m, g in odd if m.number not in held], self._steps - uses_all)
         for (measured, gradient), norm in zip(found, norms, strict=True):
             measured.note(gradient, norm)
             if measured.filled == measured.zero:
@@ -206,6 +221,12 @@ def _rate(options: dict[str, Any]) -> float:
     rate = options.get("lr")
     is_known = is_measurable(rate) if isinstance(rate, torch.Tensor) else isinstance(rate, int | float)
     return _number(rate) if is_known else nan
+
+
+def _skips(optimizer: torch.optim.Optimizer) -> bool:
+    """Returns whether a `GradScaler` has made a fused optimizer skip this step, because it found an infinity."""
+    found = getattr(optimizer, "found_inf", None)
+    return isinstance(found, torch.Tensor) and found.numel() == 1 and bool(found)
 
 
 def _number(value: object) -> float:

@@ -1,0 +1,97 @@
+"""Notes the first loss, or gradient that a step uses, with an infinity or NaN. It costs one sum of each pass."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
+from typing import Protocol
+
+import torch
+
+from tensorlens.records.training import NonfiniteSeen
+from tensorlens.tracer.isolation.torch_originals import detach, every, is_complex, isnan, reshape, some, tolist, total
+from tensorlens.tracer.isolation.torch_originals import isfinite as finite
+from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.parameter_statistics import as_real, is_measurable
+
+_KEPT = 4  # losses
+
+
+class Search(Protocol):
+    """Searches for the operation behind what is seen: `nonfinite_search.py`, in a second run only."""
+
+    def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None: ...
+    def explain_loss(self, root: torch.Tensor, counts: tuple[int, int]) -> None: ...
+    def explain_gradient(self, leaf: int, gradient: torch.Tensor, counts: tuple[int, int]) -> None: ...
+
+
+class NonfiniteValues:
+    """Looks at the losses and gradients of a run until the first that is not finite."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.search: Search | None = None
+        self.found = False
+        self.passes = 0
+        self._losses: deque[float] = deque(maxlen=_KEPT)
+
+    def pass_begins(self, roots: Sequence[torch.Tensor], steps: int) -> Callable[[], None] | None:
+        """Looks at the roots of a pass. Returns a function to call when the pass has ended, if it is searched."""
+        if self.found:
+            return None
+        self.passes += 1
+        with torch.no_grad():
+            for root in roots:
+                value = _sum(root)
+                if value is not None and isfinite(value):
+                    self._losses.append(value)
+                elif value is not None and not is_finite(root):
+                    self._see("loss", root, None, steps)
+                    if self.search is not None:
+                        self.search.explain_loss(root, (self.passes - 1, steps))
+                    return None
+        return None if self.search is None else self.search.pass_begins(roots)
+
+    def look_at(self, gradients: Iterable[tuple[int, torch.Tensor]], steps: int) -> None:
+        """Looks at gradients, with their leaves, whose norms are not finite."""
+        for leaf, gradient in gradients:
+            if not self.found and not is_finite(gradient):
+                self._see("gradient", gradient, leaf, steps)
+                if self.search is not None:
+                    self.search.explain_gradient(leaf, gradient, (self.passes, steps))
+
+    def _see(self, kind: str, tensor: torch.Tensor, leaf: int | None, steps: int) -> None:
+        self.found = True
+        counts = (self.passes, steps)
+        self._recorder.rows.write_fact(NonfiniteSeen, kind, kind_of(tensor), leaf, *counts, tuple(self._losses))
+
+
+def _sum(root: torch.Tensor) -> float | None:
+    """Returns the sum of a tensor's elements; None if they can't be read or are always finite."""
+    if not is_float(root):
+        return None
+    value: float = tolist(total(as_real(detach(root))))
+    return value
+
+
+def is_float(value: object) -> bool:
+    """Returns whether a value is a tensor that may hold an infinity, and that can be read."""
+    return (
+        isinstance(value, torch.Tensor)
+        and (value.is_floating_point() or is_complex(value))
+        and is_measurable(value)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(value)
+    )
+
+
+def is_finite(tensor: torch.Tensor) -> bool:
+    return bool(every(finite(tensor)))
+
+
+def kind_of(tensor: torch.Tensor) -> str:
+    """Says what is not finite in a tensor: "nan" if something is, else "inf", or "-inf" if all infinities are so."""
+    tensor = as_real(detach(tensor))
+    if bool(some(isnan(tensor))):
+        return "nan"
+    return "inf" if bool(some(reshape(tensor, (-1,)) == float("inf"))) else "-inf"
