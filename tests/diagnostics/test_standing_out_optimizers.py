@@ -184,7 +184,7 @@ RIGHT = {
     "one optimizer after the other": MODEL + SGD + LOOP + "opt = torch.optim.Adam(model.parameters())\n" + LOOP,
     "made again before the first step": MODEL + SGD + "opt = torch.optim.Adam(model.parameters())\n" + LOOP,
     "no training": MODEL + SGD + "with torch.no_grad():\n    f(torch.randn(8, 4))\n",
-    "gradient accumulation": MODEL + SGD + "for i in range(6):\n    f(torch.randn(8, 4)).backward()\n"
+    "gradient accumulation": MODEL + SGD + "for i in range(6):\n    (f(torch.randn(8, 4)) / 2).backward()\n"
     "    if i % 2:\n        opt.step()\n        opt.zero_grad()\n",
     "a closure": MODEL + "opt = torch.optim.LBFGS(model.parameters())\nx = torch.randn(8, 4)\n"
     "def closure():\n    opt.zero_grad()\n    loss = f(x)\n    loss.backward()\n    return loss\n"
