@@ -17,8 +17,11 @@ MODULE_HEADINGS = ("module", "parameters", "require grad", "had a gradient", "ch
 _UNKNOWN = "?"  # the trace does not establish the number
 
 
-def no_problem_found(trace: Trace) -> str:
-    """Says that no problem was found, in how many calls, and which parameters were trained."""
+def no_problem_found(trace: Trace, unusual: bool = False) -> str:
+    """Says that no problem was found, in how many calls, and which parameters were trained.
+
+    With `unusual`, the report has sentences about the training, which may describe one.
+    """
     summary = run_summary(trace)
     if not summary.calls:
         return "no call of torch was recorded"
@@ -26,7 +29,8 @@ def no_problem_found(trace: Trace) -> str:
     ran += [passes(summary.backward_passes)] if summary.backward_passes else []
     trained = _trained(summary)
     where = "the recorded steps: " if has_break(trace) else ""
-    return f"no problem found in {where}{' and '.join(ran)}{f'; {trained}' if trained else ''}"
+    found = "no error or warning" if unusual else "no problem found"
+    return f"{found} in {where}{' and '.join(ran)}{f'; {trained}' if trained else ''}"
 
 
 def _trained(summary: RunSummary) -> str:

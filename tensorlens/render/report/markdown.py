@@ -65,8 +65,8 @@ def _answer(report: Report, names: Names, options: RenderOptions) -> Iterator[li
         yield [marked(verdict(report))]
         yield from (_finding(diagnostic, trace) for diagnostic in report.diagnostics)
         return
-    yield [f"**{marked(no_problem_found(trace))}**"]
-    if modules := module_cells(trace, names):
+    yield [f"**{marked(no_problem_found(trace, bool(report.standing_out)))}**"]
+    if report.standing_out is None and (modules := module_cells(trace, names)):
         yield markdown_table(MODULE_HEADINGS, [(code(name), *cells) for name, *cells in modules])
     yield [marked(headline.outcome(trace))]
 

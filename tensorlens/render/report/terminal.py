@@ -160,7 +160,7 @@ class ReportParts:
         if script.outcome not in ("ok", "exit") or script.exit_code not in (0, None) or self.options.lesson:
             yield Text(safe(ended), "heading")
             return
-        yield Text(safe(no_problem_found(self._trace)), "good")
+        yield Text(safe(no_problem_found(self._trace, bool(self.report.standing_out))), "good")
         if not self.options.tensors and self.report.standing_out is None:
             yield from _section(module_table(self._trace, self._names))
         yield Text(safe(ended), "quiet")

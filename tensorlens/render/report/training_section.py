@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
+from os.path import basename
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -88,7 +90,7 @@ def _places(each: StandingOut, trace: Trace) -> str:
 def _line(span: Span, trace: Trace) -> str:
     """Returns a line of the script: "line 5"; of another file, with its name: "net.py:5"."""
     path = shown_path(span.file, trace.script.folder)
-    return f"line {span.line}" if path == trace.script.path else f"{path}:{span.line}"
+    return f"line {span.line}" if path == basename(trace.script.path) else f"{path}:{span.line}"
 
 
 def training_cells(training: MeasuredTraining, everything: bool) -> list[list[str]]:
@@ -190,4 +192,6 @@ def _moved(module: ModuleStatistics) -> str:
     distance, size = moved
     if not distance:
         return "no"
+    if not isfinite(distance):
+        return "not finite"
     return _percent(distance / size) if size else f"{distance:.2g}"
