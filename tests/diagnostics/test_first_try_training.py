@@ -40,8 +40,9 @@ def report_of(warm: Warm, kind: str, name: str) -> Report:
 @pytest.mark.parametrize("name", programs("wrong"))
 def test_a_mistake_that_was_named_is_named(warm: Warm, name: str) -> None:
     report = report_of(warm, "wrong", name)
-    said = [*(report.standing_out or ()), *report.diagnostics]
-    lines = {label.span.line for each in said for label in each.labels if Path(label.span.file).stem == name}
+    labels = [label for each in report.standing_out or () for label in each.labels]
+    labels += [label for each in report.diagnostics for label in each.labels]
+    lines = {label.span.line for label in labels if Path(label.span.file).stem == name}
     assert not lines.isdisjoint(MARKS["wrong"][name]["lines"]) or name not in NAMED
 
 
