@@ -19,7 +19,7 @@ from tensorlens.paths import PACKAGE
 from tensorlens.records.error_messages import INDEX
 
 PAGES = PACKAGE / "diagnostics"
-_NO_FAMILIES = ("shared", "standing_out")
+_NO_FAMILIES = ("shared", "standing_out", "why")
 FAMILIES = sorted(
     path.name for path in PAGES.iterdir() if (path / "__init__.py").exists() and path.name not in _NO_FAMILIES
 )

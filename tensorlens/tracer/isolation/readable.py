@@ -24,3 +24,8 @@ def may_read(tensor: torch.Tensor) -> bool:
     They are in main memory, one by one as strides say, and no `__torch_dispatch__` of the tensor's class sees the read.
     """
     return tensor.layout is torch.strided and is_in_main_memory(tensor) and not has_torch_dispatch(tensor)
+
+
+def is_measurable(tensor: torch.Tensor) -> bool:
+    """Returns whether the values of a tensor can be read, on any device, without code of the program."""
+    return tensor.layout is torch.strided and tensor.device.type != "meta" and not has_torch_dispatch(tensor)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from tensorlens.records.training import HeldMemory
+from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import untyped_storage
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.training.parameter_statistics import is_measurable
 
 MOST = 3_000  # blocks of memory in one row
 

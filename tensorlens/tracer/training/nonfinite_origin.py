@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from tensorlens.records.training import FirstNonfinite
+from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_features import StorageReference, refer_to
 from tensorlens.tracer.isolation.torch_originals import (
     detach,
@@ -30,7 +31,6 @@ from tensorlens.tracer.isolation.torch_originals import (
 from tensorlens.tracer.isolation.torch_originals import isfinite as finite
 from tensorlens.tracer.saved_tensors.graph import Node, data_of, raw_saved_of
 from tensorlens.tracer.training.nonfinite_seen import is_float, kind_of
-from tensorlens.tracer.training.parameter_statistics import is_measurable
 
 NAN = "nan"
 MOST_STORAGES = 20_000

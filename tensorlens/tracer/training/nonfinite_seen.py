@@ -10,10 +10,11 @@ from typing import Protocol
 import torch
 
 from tensorlens.records.training import NonfiniteSeen
+from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import detach, every, is_complex, isnan, reshape, some, tolist, total
 from tensorlens.tracer.isolation.torch_originals import isfinite as finite
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.training.parameter_statistics import as_real, is_measurable
+from tensorlens.tracer.training.parameter_statistics import as_real
 
 _KEPT = 4  # losses
 

@@ -10,7 +10,7 @@ from math import isfinite
 import torch
 
 from tensorlens.records.training import MOST_NORMS, ParameterMovement, ParameterStatistics
-from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
+from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import (
     clone,
     count_nonzero,
@@ -131,11 +131,6 @@ class MeasuredParameter:
             rest = ~to_like(self._reached, changed)
             unreached, unreached_moved = int(count_nonzero(rest)), int(count_nonzero(changed & rest))
         return ParameterMovement(0, number, self.number, size, distance, self._elements, unreached, unreached_moved)
-
-
-def is_measurable(tensor: torch.Tensor) -> bool:
-    """Returns whether the values of a tensor can be read, on any device, without code of the program."""
-    return tensor.layout is torch.strided and tensor.device.type != "meta" and not has_torch_dispatch(tensor)
 
 
 def to_like(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

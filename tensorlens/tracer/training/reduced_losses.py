@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from tensorlens.records.training import ReducedLoss
+from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_originals import numel, tolist
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.graph import Node, data_of, raw_saved_of
@@ -83,7 +84,7 @@ def _elements(node: Node, name: str) -> tuple[bool, float] | None:
     if name not in _COUNTED:
         return reduction == _MEAN, float(numel(saved))
     if (
-        tensors.get("weight") is not None or reduction == _SUM or saved.device.type != "cpu"
+        tensors.get("weight") is not None or reduction == _SUM or not is_in_main_memory(saved)
     ):  # it would have to wait for a device
         return None
     return True, float(tolist(saved))
@@ -94,6 +95,6 @@ def _constant(node: Node) -> float | None:
     for slot, raw in raw_saved_of(node):
         data = data_of(raw) if slot in ("other", "self") else None
         if data is not None:
-            is_number = numel(data) == 1 and data.device.type == "cpu" and not data.is_complex()
+            is_number = numel(data) == 1 and is_in_main_memory(data) and not data.is_complex()
             return float(tolist(data.detach().reshape(()))) if is_number else None
     return None

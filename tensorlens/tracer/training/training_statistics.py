@@ -18,6 +18,7 @@ import torch
 from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics, TrainingMeasured
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
+from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.live_memory import LiveMemory
 from tensorlens.tracer.training.nonfinite_seen import NonfiniteValues, Search
@@ -25,7 +26,6 @@ from tensorlens.tracer.training.parameter_statistics import (
     MeasuredParameter,
     Series,
     gradient_norms,
-    is_measurable,
 )
 from tensorlens.tracer.training.reduced_losses import ReducedLosses
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients

@@ -14,10 +14,10 @@ import torch
 
 from tensorlens.records.training import ZeroedGradient
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
+from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import some
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, Node, nodes_of
-from tensorlens.tracer.training.parameter_statistics import is_measurable
 
 MAX_NODES = 5_000  # of a pass that is searched
 MAX_PASSES = 3  # that are searched for one leaf
