@@ -1,4 +1,4 @@
-"""Names parameters whose gradients consist of zeros in each round, and the operation that makes them so."""
+"""Names parameters whose gradients consist of zeros at each step, and what makes them so."""
 
 from __future__ import annotations
 
@@ -12,14 +12,38 @@ from tensorlens.records.report import StandingOut
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds these parameters, grouped by the operation."""
-    groups: dict[tuple[int, ...], list[ParameterRow]] = {}
+    """Finds these parameters, grouped by how often they had such a gradient, and by what makes it."""
+    groups: dict[tuple[object, ...], list[ParameterRow]] = {}
     for row in training.rows:
         if row.is_zero and row.requires_grad:
-            sites = tuple(dict.fromkeys(call.site for call in _calls(training, row.tensor)))
-            groups.setdefault(sites, []).append(row)
+            changed = _changed(training, row)
+            calls = [] if changed is not None else _calls(training, row.tensor)
+            sites = tuple(dict.fromkeys(call.site for call in (*calls, *([] if changed is None else [changed]))))
+            groups.setdefault((sites, _when(row)), []).append(row)
     for rows in groups.values():
         yield _sentence(training, rows)
+
+
+def _when(row: ParameterRow) -> str:
+    """Says how often the gradient was measured: a step that finds none does not count."""
+    assert row.statistics is not None
+    number, what = row.statistics.filled, "step" if row.is_stepped else "backward pass"
+    where = "at" if row.is_stepped else "after"
+    if number == 1:
+        return f"{where} the only {what} with a gradient"
+    which = "" if number == row.statistics.rounds else " with a gradient"
+    return f"{where} each of {number:,} {what}{'s' if row.is_stepped else 'es'}{which}"
+
+
+def _changed(training: MeasuredTraining, row: ParameterRow) -> Call | None:
+    """Finds the call that changed the gradient between a backward pass and the step that found zeros."""
+    for step in training.training.steps:
+        gradients = dict(zip(step.parameters, step.gradients, strict=True))
+        if gradients.get(row.tensor) is not None:
+            last = training.training.last_moment(row.tensor, step.index, "fill", "clear", "touch")
+            if last is not None and last.kind != "fill" and isinstance(last.event, Call):
+                return last.event
+    return None
 
 
 def _calls(training: MeasuredTraining, leaf: int) -> list[Call]:
@@ -32,13 +56,13 @@ def _calls(training: MeasuredTraining, leaf: int) -> list[Call]:
 
 def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingOut:
     facts = training.facts
-    calls = _calls(training, rows[0].tensor)
-    statistics = rows[0].statistics
-    assert statistics is not None
     whose = "the gradient" if len(rows) == 1 else "each gradient"
-    text = f"{whose} of {listed(rows)} is exactly zero in every pass"
-    if statistics.filled == 1:
-        text = f"{whose} of {listed(rows)} is exactly zero in the only pass"
+    text = f"{whose} of {listed(rows)} is exactly zero {_when(rows[0])}"
+    changed = _changed(training, rows[0])
+    if changed is not None:
+        text += f": {as_written(facts, changed)} changes it before the step"
+        return stands_out(text, facts.label("modified_here", changed.site, "changed here", changed.index))
+    calls = _calls(training, rows[0].tensor)
     if not calls:
         made = facts.first_use(rows[0].tensor)
         return stands_out(text, None if made is None else facts.label("leaf_made_here", made.site, "made here"))

@@ -54,11 +54,11 @@ class Series:
 class MeasuredParameter:
     """One parameter. A round is a step of an optimizer that holds it or, if none does, a backward pass."""
 
-    __slots__ = ("_counted", "_elements", "_norms", "_reached", "_ref", "_start", "_zeros",
-                 "filled", "first_nonfinite", "nonfinite", "number", "rounds", "stepped", "zero")  # fmt: skip
+    __slots__ = ("_counted", "_elements", "_norms", "_reached", "_start", "_zeros",
+                 "filled", "first_nonfinite", "nonfinite", "number", "ref", "rounds", "stepped", "zero")  # fmt: skip
 
     def __init__(self, number: int, ref: weakref.ref[torch.Tensor]) -> None:
-        self.number, self._ref = number, ref
+        self.number, self.ref = number, ref
         self.stepped = False
         self._restart()
 
@@ -118,7 +118,7 @@ class MeasuredParameter:
 
     def movement(self, number: int) -> ParameterMovement | None:
         """Compares the values with those before the first round; None if they can't be read any more."""
-        parameter, start = self._ref(), self._start
+        parameter, start = self.ref(), self._start
         if parameter is None or start is None or not is_measurable(parameter) or parameter.shape != start.shape:
             return None
         now = to_like(detach(parameter), start)

@@ -196,7 +196,7 @@ class TrainingStatistics:
         for (measured, gradient), norm in zip(found, norms, strict=True):
             measured.note(gradient, norm)
             if measured.filled == measured.zero:
-                self._zeroed.want(measured.number)
+                self._zeroed.want(measured.number, measured.ref)
             elif measured.zero:
                 self._zeroed.unwant(measured.number)
 

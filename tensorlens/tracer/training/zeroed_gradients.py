@@ -6,6 +6,7 @@ looks at what the engine computes.
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -31,17 +32,17 @@ class ZeroedGradients:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._searched: dict[int, int] = {}  # leaf -> passes searched
-        self._wanted: set[int] = set()
+        self._wanted: dict[int, weakref.ref[torch.Tensor]] = {}
         self._found: set[int] = set()
 
-    def want(self, leaf: int) -> None:
+    def want(self, leaf: int, ref: weakref.ref[torch.Tensor]) -> None:
         """Searches later passes for the node behind the zeros of a leaf."""
         if leaf not in self._found and self._searched.get(leaf, 0) < MAX_PASSES:
-            self._wanted.add(leaf)
+            self._wanted[leaf] = ref
 
     def unwant(self, leaf: int) -> None:
         """Searches no more for a leaf that has got another gradient."""
-        self._wanted.discard(leaf)
+        self._wanted.pop(leaf, None)
 
     def begin_pass(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
         """Adds the hooks. Returns a function that removes them when the pass has ended, and writes what they found."""
@@ -72,7 +73,7 @@ class ZeroedGradients:
 
     def _note(self, edges: list[_Edge]) -> None:
         """Writes the nodes from which a wanted leaf is reached along the edge that carries zeros."""
-        left = dict.fromkeys(self._wanted, MAX_FOUND)
+        left = {leaf: MAX_FOUND for leaf, ref in self._wanted.items() if _has_zeros(ref())}
         for leaf in self._wanted:
             self._searched[leaf] = self._searched.get(leaf, 0) + 1
         written: set[tuple[int, int]] = set()
@@ -83,8 +84,8 @@ class ZeroedGradients:
                     left[leaf] -= 1
                     self._found.add(leaf)
                     self._recorder.rows.write_fact(ZeroedGradient, leaf, node.name(), node._sequence_nr())
-        self._wanted -= self._found
-        self._wanted = {leaf for leaf in self._wanted if self._searched[leaf] < MAX_PASSES}
+        waiting = [n for n in self._wanted if n not in self._found and self._searched[n] < MAX_PASSES]
+        self._wanted = {leaf: self._wanted[leaf] for leaf in waiting}
 
     def _leaves_below(self, node: Node) -> Iterable[int]:
         queue, seen = deque([node]), {node}
@@ -99,6 +100,12 @@ class ZeroedGradients:
                 if following is not None and following not in seen and len(seen) < MAX_NODES:
                     seen.add(following)
                     queue.append(following)
+
+
+def _has_zeros(leaf: torch.Tensor | None) -> bool:
+    """Returns whether a pass has left only zeros in a leaf's gradient. Else something after it makes them."""
+    gradient = None if leaf is None or not leaf.is_leaf else leaf.grad
+    return gradient is not None and is_measurable(gradient) and not bool(some(gradient))
 
 
 def _zeroed(node: Node, passed_on: object, received: object) -> Iterable[_Edge]:

@@ -1,0 +1,39 @@
+"""Gradients of zeros: the operation behind them, or the line that sets them to zero."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, report_of, sentences
+
+TWO = "a, b = nn.Linear(4, 4), nn.Linear(4, 1)\nopt = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)\n"
+LOOP = "for i in range(4):\n    opt.zero_grad()\n"
+SET_TO_ZERO = (
+    TWO + LOOP + "    h = a(torch.randn(8, 4))\n    (b(h) + 0.0 * h.sum()).square().mean().backward()\n"
+    "    for p in a.parameters():\n        p.grad.zero_()  #!\n    opt.step()\n"
+)
+ROUNDED = TWO + LOOP + "    h = a(torch.randn(8, 4)).round()  #!\n    b(h).square().mean().backward()\n    opt.step()\n"
+SOMETIMES = (
+    TWO + LOOP + "    h = a(torch.randn(8, 4))\n    h = h.round() if i % 2 else h.detach()  #!\n"
+    "    b(h).square().mean().backward()\n    opt.step()\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (SET_TO_ZERO, "is exactly zero at each of 4 steps: `p.grad.zero_()` changes it before the step"),
+        (ROUNDED, "is exactly zero at each of 4 steps: `round()` passes only zeros on"),
+        (SOMETIMES, "is exactly zero at each of 2 steps with a gradient: `round()` passes only zeros on"),
+    ],
+)
+def test_what_makes_the_zeros_is_named(tmp_path: Path, program: str, text: str) -> None:
+    (found,) = sentences(tmp_path, program)
+    assert found.text == f"each gradient of `a.weight` and `a.bias` {text}"
+    assert found.labels[0].span.line == marked(program)
+
+
+def test_no_operation_is_named_for_zeros_that_a_line_sets(tmp_path: Path) -> None:
+    assert report_of(tmp_path, SET_TO_ZERO).trace.inspection.zeroed == ()
+    assert report_of(tmp_path, ROUNDED).trace.inspection.zeroed != ()
