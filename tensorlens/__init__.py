@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 from tensorlens.records.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
+    from tensorlens.notebook.shell import Shell
     from tensorlens.records.model import Trace
     from tensorlens.records.report import Diagnostic, Report
     from tensorlens.session import Session
@@ -64,7 +65,7 @@ def trace(
     report says which steps it does not know.
 
     With `training`, the report has a table of the parameters: gradients, optimizers, how far each has moved, and what
-    stands out. Measuring costs a copy of each parameter, and about a fifth of the recording's time.
+    stands out. Measuring costs a copy of each parameter, and up to a third of the recording's time.
 
     Raises:
         ValueError: a value is wrong, or both are given.
@@ -75,6 +76,20 @@ def trace(
     return Session(choice_of(every, steps), training)
 
 
+def load_ipython_extension(shell: Shell) -> None:
+    """Records the cells of a notebook from now on, and explains those that raise: `%load_ext tensorlens`."""
+    from tensorlens.notebook.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Shell) -> None:
+    """Ends what `%load_ext tensorlens` began."""
+    from tensorlens.notebook.extension import unload
+
+    unload(shell)
+
+
 def load(path: str | Path) -> Trace:
     """Reads a saved trace.
 
@@ -82,5 +97,7 @@ def load(path: str | Path) -> Trace:
         tensorlens.errors.TraceFileError: the file is not a trace, or is damaged.
     """
     from tensorlens.records.trace_file import load as read
+    from tensorlens.render.notebook import show_in_notebooks
 
+    show_in_notebooks()
     return read(Path(path))

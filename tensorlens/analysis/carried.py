@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.lineage import MAX_CALLS, ancestry, calls_reached_by, graph_calls
+from tensorlens.analysis.graph_search import GraphSearch
+from tensorlens.analysis.lineage import MAX_CALLS, ancestry, calls_reached_by
 from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import TraceIndex
@@ -62,11 +63,12 @@ def every_carried(facts: TraceIndex, failed: Backward, since: Backward) -> list[
 def _graph_above(facts: TraceIndex, number: int, before: int) -> set[int]:
     """Returns the calls that recorded the graph of a tensor."""
     queue, above = deque([(number, before)]), set[int]()
+    search = GraphSearch(facts)
     while queue and len(above) < MAX_CALLS:
         tensor, user = queue.popleft()
         if not _is_computed(facts, tensor, user):
             continue
-        for call in graph_calls(facts, tensor, user):
+        for call in search.new_calls(tensor, user):
             if call.index not in above:
                 above.add(call.index)
                 queue.extend((access.tensor, call.index) for access in call.inputs)

@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tensorlens.analysis.graph_search import GraphSearch, UsedTensors
 from tensorlens.analysis.plain_flow import plain_flow
 from tensorlens.analysis.plain_values import takes_shape_only, takes_values
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.records.model import Backward, Call
 
 MAX_CALLS = 5_000
+MAX_DEEP = 100_000  # calls, for the few searches that establish what is absent: more than a trace has
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +27,25 @@ class Cut:
     entered: Call | None = None  # the call with plain values as inputs, through which they may have returned
 
 
-def ancestry(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, Call]]:
-    """Yields (tensor, call that made its value), from `root` back to its origins, the nearest first."""
-    queue: deque[tuple[int, int]] = deque([(root, before)])
-    seen: set[tuple[int, int]] = set()
+def ancestry(facts: TraceIndex, root: int, before: int, most: int = MAX_CALLS) -> Iterator[tuple[int, Call]]:
+    """Yields (tensor, call that made its value), from `root` back to its origins, the nearest first.
+
+    It ends after about `most` calls.
+    """
+    waiting = deque([iter([(root, before)])])  # a search may end before it gets to the thousands of inputs of a call
+    new_calls, followed = facts.new_calls(), set[int]()  # a call may have made thousands of tensors
     visited = 0
-    while queue and visited < MAX_CALLS:
-        number, limit = queue.popleft()
-        for call in facts.producers(number, limit):
-            if (number, call.index) in seen:
-                continue
-            seen.add((number, call.index))
+    while waiting and visited < most:
+        number, limit = next(waiting[0], (None, 0))
+        if number is None:
+            waiting.popleft()
+            continue
+        for call in new_calls.before(number, limit):
             visited += 1
             yield number, call
-            for access in call.inputs:
-                queue.append((access.tensor, call.index))
+            if call.index not in followed:
+                followed.add(call.index)
+                waiting.append(iter([(access.tensor, call.index) for access in call.inputs]))
 
 
 def find_cut(facts: TraceIndex, root: int, before: int) -> Cut | None:
@@ -78,14 +84,16 @@ class _Search:
 def _search(facts: TraceIndex, root: int, before: int) -> _Search:
     """Searches from `root` back through values without a history, as far as values that have one."""
     search = _Search()
+    lost: dict[int, dict[int, None]] = {}  # call -> those of its inputs that required grad
     queue: deque[tuple[int, int]] = deque([(root, before)])
-    seen: set[tuple[int, int]] = set()
-    while queue and len(seen) < MAX_CALLS:
+    new_calls = facts.new_calls()
+    visited = 0
+    while queue and visited < MAX_CALLS:
         number, limit = queue.popleft()
-        for call in facts.producers(number, limit):
-            if (number, call.index) in seen or (number != root and facts.requires_grad(number, call.index)):
+        for call in new_calls.before(number, limit):
+            if number != root and facts.requires_grad(number, call.index):
                 continue
-            seen.add((number, call.index))
+            visited += 1
             if _dropped_history(facts, number, call):
                 _note_dropped(facts, search, Cut(call, number, None))
                 break
@@ -93,10 +101,14 @@ def _search(facts: TraceIndex, root: int, before: int) -> _Search:
                 search.origins += [call] if takes_values(facts, call) else []
                 continue
             search.first = call
-            others = [access.tensor for access in call.inputs if access.tensor != number]
-            lost = [tensor for tensor in others if facts.requires_grad(tensor, call.index - 1)]
-            search.cuts.extend(Cut(call, tensor, None) for tensor in lost[:1])
-            queue.extend((access.tensor, call.index) for access in call.inputs if access.tensor not in lost)
+            if call.index not in lost:
+                tensors = dict.fromkeys(access.tensor for access in call.inputs)
+                lost[call.index] = {tensor: None for tensor in tensors if facts.requires_grad(tensor, call.index - 1)}
+                queue.extend((tensor, call.index) for tensor in tensors if tensor not in lost[call.index])
+            other = next((tensor for tensor in lost[call.index] if tensor != number), None)
+            search.cuts += () if other is None else (Cut(call, other, None),)
+            if number in lost[call.index]:
+                queue.append((number, call.index))
     return search
 
 
@@ -222,16 +234,19 @@ def backward_reaches(facts: TraceIndex, backward: Backward, call: Call) -> bool:
 
 def _is_connected(facts: TraceIndex, root: int, before: int, call: Call) -> bool:
     queue: deque[tuple[int, int]] = deque([(root, before)])
-    seen: set[tuple[int, int]] = set()
-    while queue and len(seen) < MAX_CALLS:
+    new_calls, followed = facts.new_calls(), set[int]()
+    visited = 0
+    while queue and visited < MAX_CALLS:
         number, limit = queue.popleft()
-        for producer in facts.producers(number, limit):
-            if (number, producer.index) in seen or not facts.requires_grad(number, producer.index):
+        for producer in new_calls.before(number, limit):
+            if not facts.requires_grad(number, producer.index):
                 continue
             if producer is call:
                 return True
-            seen.add((number, producer.index))
-            queue.extend((access.tensor, producer.index) for access in producer.inputs)
+            visited += 1
+            if producer.index not in followed:
+                followed.add(producer.index)
+                queue.extend((access.tensor, producer.index) for access in producer.inputs)
     return False
 
 
@@ -246,24 +261,22 @@ class ReachedCalls:
 
 def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
     """Follows a backward pass from its roots through the calls that recorded its graph."""
-    makers: dict[int, set[int]] = {backward.index: set()}  # call -> the calls that made its inputs
+    search, used = GraphSearch(facts), UsedTensors(facts, backward)
     queue = deque((root.tensor, backward.index) for root in backward.roots)
     complete = True
     while queue:
         number, user = queue.popleft()
-        complete &= len(makers) < MAX_CALLS
+        complete &= len(used) < MAX_CALLS
         state = facts.state(number, user - 1)
-        if state is not None and (state.is_leaf or not state.requires_grad):
+        if len(used) >= MAX_CALLS or (state is not None and (state.is_leaf or not state.requires_grad)):
             continue
-        calls = [] if len(makers) >= MAX_CALLS else graph_calls(facts, number, user)
-        complete &= bool(calls)
+        calls = search.new_calls(number, user)
+        complete &= search.is_made(number, user)
+        used.note(number, user)
         for call in calls:
-            if call.index not in makers:
-                makers[call.index] = set()
+            if used.add(call):
                 queue.extend((access.tensor, call.index) for access in call.inputs)
-            makers[user].add(call.index)
-    del makers[backward.index]
-    return ReachedCalls(backward, frozenset(_leading_to(facts, makers, backward.inputs)), complete)
+    return ReachedCalls(backward, frozenset(used.leading_to(backward.inputs)), complete)
 
 
 def graph_leaves(facts: TraceIndex, root: int, before: int) -> set[int]:
@@ -271,6 +284,7 @@ def graph_leaves(facts: TraceIndex, root: int, before: int) -> set[int]:
     leaf's values were computed from."""
     leaves: set[int] = set()
     queue, seen = deque([(root, before)]), set[tuple[int, int]]()
+    search, followed = GraphSearch(facts), set[int]()
     while queue and len(seen) < MAX_CALLS:
         number, user = queue.popleft()
         state = facts.state(number, user - 1)
@@ -280,33 +294,8 @@ def graph_leaves(facts: TraceIndex, root: int, before: int) -> set[int]:
         if state.is_leaf:
             leaves.add(_owner(facts, number))
             continue
-        for call in graph_calls(facts, number, user):
-            queue.extend((access.tensor, call.index) for access in call.inputs)
+        for call in search.new_calls(number, user):
+            if call.index not in followed:
+                followed.add(call.index)
+                queue.extend((access.tensor, call.index) for access in call.inputs)
     return leaves
-
-
-def graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:
-    """Finds the calls that recorded the history that a tensor has when event `user` uses it, the latest first."""
-    calls = []
-    base = facts.tensor(number).base
-    for call in (*facts.producers(number, user), *(() if base is None else facts.producers(base, user))):
-        if facts.requires_grad(number if base is None else base, call.index) or facts.requires_grad(number, call.index):
-            calls.append(call)
-        elif base is None:
-            break  # detached in place: earlier calls are no longer part of its graph
-    if not any(call.nodes[1] > call.nodes[0] for call in calls):  # a hook used it before its call had returned
-        state = facts.state(number, user - 1)
-        made = None if state is None else facts.call_of_node(state.node, user, state.grad_fn)
-        calls += () if made is None else (made,)
-    return calls
-
-
-def _leading_to(facts: TraceIndex, makers: dict[int, set[int]], requested: tuple[int, ...]) -> Iterator[int]:
-    """Yields the calls on a path to the requested tensors; all calls if no tensors were requested."""
-    leading: set[int] = set()
-    for index in sorted(makers):  # a call comes after those that made its inputs
-        call = facts.call(index)
-        inputs = () if call is None else [access.tensor for access in call.inputs]
-        if not requested or makers[index] & leading or not set(requested).isdisjoint(inputs):
-            leading.add(index)
-            yield index

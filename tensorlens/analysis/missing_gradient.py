@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from tensorlens.analysis.lineage import Cut, ancestry, leaf_above
+from tensorlens.analysis.lineage import MAX_DEEP, Cut, ancestry, leaf_above
 from tensorlens.analysis.naming.assignments import receiver
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Failure
@@ -88,7 +88,7 @@ def _last_reset(facts: TraceIndex, number: int, before: int) -> Call | None:
 def cut_between(facts: TraceIndex, root: int, leaf: int, before: int) -> tuple[Cut | None, bool]:
     """Returns the cut on the path from `leaf` to `root`, and whether `root` was computed from `leaf` at all."""
     used = False
-    for number, call in ancestry(facts, root, before):
+    for number, call in ancestry(facts, root, before, MAX_DEEP):
         for access in call.inputs:
             if access.tensor == leaf:
                 used = True

@@ -57,8 +57,8 @@ def saved_tensor_change(facts: TraceIndex, failure: Failure) -> SavedTensorChang
     modified = [saved for saved in failure.saved if saved.problem == "version"]
     if not modified:
         return None
-    save = _find_save(facts, modified[0], failure.index)
-    changes = tuple(_changes_after(facts, save, failure.index))
+    save = find_save(facts, modified[0], failure.index)
+    changes = tuple(changes_after(facts, save, failure.index))
     alias = _find_alias(facts, save, changes[0]) if changes else None
     others = tuple(_save_by_node(facts, saved, failure.index) for saved in modified[1:])
     return SavedTensorChange(save, changes, alias, failure.site, others)
@@ -80,7 +80,8 @@ def is_saved_on_line(facts: TraceIndex, save: Save, site: int) -> bool:
     return any(facts.same_line(saving, site) for saving in sites)
 
 
-def _find_save(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
+def find_save(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
+    """Finds the call before event `before` that saved a tensor, and the tensor object."""
     if not saved.node:
         return _save_by_versions(facts, saved, before)
     save = _save_by_node(facts, saved, before)
@@ -140,7 +141,8 @@ def _save_by_versions(facts: TraceIndex, saved: SavedTensor, before: int) -> Sav
     return Save(saved, call if len({each.site for each, _ in found}) == 1 else None, number)
 
 
-def _changes_after(facts: TraceIndex, save: Save, before: int) -> Iterator[InplaceChange]:
+def changes_after(facts: TraceIndex, save: Save, before: int) -> Iterator[InplaceChange]:
+    """Yields the changes in place of a saved tensor after its save and before event `before`."""
     if save.tensor is None or save.saved.expected is None:
         return
     first = 0 if save.call is None else save.call.index

@@ -93,7 +93,7 @@ def states_after(trace: Trace, end: int | None = None) -> Iterator[State]:
     """
     states: dict[int, State] = {}
     versions: dict[int, int] = {}  # by version counter
-    gradients = _GradientTexts()
+    gradients = GradientTexts()
     for event in trace.events[:end]:
         if isinstance(event, Call):
             for state in event.states:
@@ -107,25 +107,29 @@ def states_after(trace: Trace, end: int | None = None) -> Iterator[State]:
         yield replace(state, version=version, grad=gradients.texts.get(number))
 
 
-class _GradientTexts:
+class GradientTexts:
     """Follows the `.grad` of each tensor through the events: its values as text, or that it is set."""
 
     def __init__(self) -> None:
         self.texts: dict[int, str | None] = {}
         self._owners: dict[int, int] = {}  # the tensor in `x.grad` -> x
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: Event) -> dict[int, str | None]:
+        """Follows an event, and returns the texts that it sets."""
+        found: dict[int, str | None] = {}
         if isinstance(event, Backward):
             for gradient in event.gradients:
-                self.texts[gradient.tensor] = gradient.after
+                found[gradient.tensor] = gradient.after
                 if gradient.held is not None:
                     self._owners[gradient.held] = gradient.tensor
         elif isinstance(event, Call):
             for write in event.writes:
                 owner = self._owners.get(write.tensor)
                 if owner is not None and self.texts.get(owner):
-                    self.texts[owner] = _SET
+                    found[owner] = _SET
             if event.op.endswith(".grad.__set__") and event.inputs:
                 values = [access.tensor for access in event.inputs[1:]]  # empty for `x.grad = None`
-                self.texts[event.inputs[0].tensor] = _SET if values else None
+                found[event.inputs[0].tensor] = _SET if values else None
                 self._owners.update(dict.fromkeys(values, event.inputs[0].tensor))
+        self.texts.update(found)
+        return found

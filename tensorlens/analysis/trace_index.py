@@ -6,16 +6,19 @@ No answer is a guess: if the trace does not establish it, the answer is None or 
 from __future__ import annotations
 
 import ast
+import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
+from operator import attrgetter
 
 from tensorlens.analysis.mode_switches import open_switch
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.node_calls import NodeCalls
+from tensorlens.analysis.producers import EarlierCalls, NewCalls, Producers
 from tensorlens.analysis.statement_heads import head_of
 from tensorlens.analysis.states import StateHistory, states_of
 from tensorlens.records.failure_context import SavedTensor
@@ -54,6 +57,13 @@ class TraceIndex:
     @cached_property
     def calls(self) -> list[Call]:
         return [event for event in self.events if isinstance(event, Call)]
+
+    def calls_between(self, first: int, last: float = math.inf) -> Iterator[Call]:
+        """Yields the calls from the event `first` to the event `last`, without a search through the earlier ones."""
+        for place in range(bisect_left(self.calls, first, key=attrgetter("index")), len(self.calls)):
+            if self.calls[place].index > last:
+                return
+            yield self.calls[place]
 
     @cached_property
     def backwards(self) -> list[Backward]:
@@ -160,44 +170,19 @@ class TraceIndex:
         return state is not None and state.is_leaf and state.requires_grad
 
     @cached_property
-    def _producers(self) -> dict[int, list[Call]]:
-        producers: dict[int, list[Call]] = defaultdict(list)
-        tensors = self.trace.tensors
-        for call in self.calls:
-            returned = {access.tensor for access in call.outputs}
-            returned.update([state.tensor for state in call.states])
-            if not call.writes:
-                for number in returned:
-                    if tensors[number].created_by == call.index or self._changed(number, call):
-                        producers[number].append(call)
-                continue
-            written = {write.tensor for write in call.writes}
-            for number in returned | written:
-                if number in written or self._changed(number, call):
-                    producers[number].append(call)
-            bases = (self.tensor(number).base for number in written)
-            for base in bases:
-                if base is not None:
-                    producers[base].append(call)
-        return producers
+    def value_makers(self) -> Producers:
+        return Producers(self.trace.tensors, self.states, self.calls)
 
-    def _changed(self, number: int, call: Call) -> bool:
-        """Returns whether a call made a tensor or changed its autograd state. A call that only returns it does
-        neither."""
-        if self.tensor(number).created_by == call.index:
-            return True
-        before, after = self.state(number, call.index - 1), self.state(number, call.index)
-        return (
-            before is None or after is None or (before.requires_grad, before.node) != (after.requires_grad, after.node)
-        )
-
-    def producers(self, number: int, before: int) -> list[Call]:
+    def producers(self, number: int, before: int) -> EarlierCalls:
         """Returns the calls before event `before` that made the value of a tensor, the latest first.
 
         These are the call that created the tensor, and those that wrote to it or changed its autograd state.
         """
-        calls = self._producers.get(number, [])
-        return calls[: bisect_left(calls, before, key=lambda call: call.index)][::-1]
+        return self.value_makers.before(number, before)
+
+    def new_calls(self) -> NewCalls:
+        """Makes a memory of the producers that one search has met."""
+        return NewCalls(self.value_makers)
 
     def creator(self, number: int) -> Call | None:
         """Returns the call that returned a tensor first."""

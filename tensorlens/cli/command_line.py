@@ -5,7 +5,6 @@ No module that is imported here imports torch: scripts run in a child process. `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,11 +12,45 @@ import typer
 
 from tensorlens.cli import commands, guide
 from tensorlens.cli.fast_typer import Command, Group
+from tensorlens.cli.option_types import (
+    COURSE,
+    INPUT,
+    LEARN,
+    REPORT,
+    YOUR_CODE,
+    Attempt,
+    Baseline,
+    Every,
+    Everything,
+    FailOn,
+    Fix,
+    Follow,
+    Format,
+    PageFormat,
+    PageTo,
+    Ranks,
+    RanksFormat,
+    RanksTo,
+    Reference,
+    Steps,
+    Story,
+    Tensors,
+    TextFormat,
+    TextTo,
+    Timeout,
+    To,
+    Training,
+    Width,
+    Write,
+    grouped,
+    option,
+)
 from tensorlens.cli.output import Output
-from tensorlens.cli.report_options import OPTIONS, WHY_OPTIONS, ReportOption
+from tensorlens.cli.report_options import WHY_OPTIONS
 from tensorlens.cli.trailing_options import TrailingOptions
 from tensorlens.errors import UsageError
 from tensorlens.lessons.course.course_options import CourseOptions
+from tensorlens.render import FORMS, PAGE_FORMS
 
 WrongUse: Any = typer.BadParameter.__base__  # the base class of typer's errors about the command line
 
@@ -27,38 +60,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-
-
-_YOUR_CODE, _LEARN = "Your own code", "Learn"  # groups of commands
-_REPORT, _RUN, _COURSE, _INPUT = "What is shown", "The run", "The course", "The tensor x"  # groups of options
-
-
-def _grouped(group: str, *flags: str, **more: Any) -> Any:
-    """Makes a typer option in a group of the help page."""
-    return typer.Option(*flags, rich_help_panel=group, **more)
-
-
-def _option(name: str, group: str = _REPORT, options: Mapping[str, ReportOption] = OPTIONS, **more: Any) -> Any:
-    """Makes a typer option from the entry `name` of a table of options."""
-    option = options[name]
-    more = {"metavar": option.metavar or None, "min": option.minimum, **more}
-    return _grouped(group, *option.flags, help=option.help, **more)
-
-
-Format = Annotated[str | None, _option("format")]
-To = Annotated[Path | None, _option("output")]
-Width = Annotated[int | None, _option("width")]
-Story = Annotated[bool, _option("story")]
-Tensors = Annotated[bool, _option("tensors")]
-Everything = Annotated[bool, _option("everything")]
-Timeout = Annotated[float | None, _option("timeout", _RUN)]
-Every = Annotated[str | None, _option("every", _RUN)]
-Steps = Annotated[str | None, _option("steps", _RUN)]
-Training = Annotated[bool, _option("training", _RUN)]
-Reference = Annotated[str, _option("reference", _RUN, show_default=False)]
-Attempt = Annotated[bool, _option("attempt", _RUN)]
-Fix = Annotated[bool, _option("fix", _RUN)]
-Write = Annotated[bool, _option("write", _RUN)]
 
 _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -81,7 +82,7 @@ def tensorlens(
         raise typer.Exit(guide.show_start())
 
 
-@app.command(cls=Command, rich_help_panel=_YOUR_CODE, context_settings=_PASS_THROUGH)
+@app.command(cls=Command, rich_help_panel=YOUR_CODE, context_settings=_PASS_THROUGH)
 def explain(
     script: Annotated[str, typer.Argument(help="A script, or - for standard input.", metavar="SCRIPT|-")] = "",
     args: Annotated[list[str] | None, typer.Argument(help="Its own arguments.", metavar="ARGS")] = None,
@@ -98,10 +99,13 @@ def explain(
     every: Every = None,
     steps: Steps = None,
     training: Training = False,
+    follow: Follow = False,
     reference: Reference = "",
     attempt: Attempt = False,
     fix: Fix = False,
     write: Write = False,
+    baseline: Baseline = None,
+    fail_on: FailOn = "",
 ) -> None:
     """Run any script and say which line went wrong, and why.
 
@@ -110,11 +114,11 @@ def explain(
     """
     arguments = [script, *(args or [])] if script else list(args or [])
     shown = Output(format, output, width, story or everything, tensors or everything)
-    settings = commands.RunSettings(timeout, reference, attempt, fix, write, every, steps, training)
-    raise typer.Exit(commands.explain(module, arguments, shown, settings))
+    runs = (timeout, reference, attempt, fix, write, every, steps, training, baseline, fail_on, follow)
+    raise typer.Exit(commands.explain(module, arguments, shown, commands.RunSettings(*runs)))
 
 
-@app.command(cls=Command, rich_help_panel=_YOUR_CODE, context_settings=_PASS_THROUGH)
+@app.command(cls=Command, rich_help_panel=YOUR_CODE, context_settings=_PASS_THROUGH)
 def why(
     name: Annotated[
         str, typer.Argument(help="A tensor as the script writes it: model.fc.weight, x.grad, batch[0].", metavar="NAME")
@@ -129,10 +133,10 @@ def why(
     module: Annotated[
         str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as `python -m` does.")
     ] = None,
-    at: Annotated[str, _option("at", options=WHY_OPTIONS, show_default=False)] = "",
-    writes: Annotated[bool, _option("writes", options=WHY_OPTIONS)] = False,
+    at: Annotated[str, option("at", options=WHY_OPTIONS, show_default=False)] = "",
+    writes: Annotated[bool, option("writes", options=WHY_OPTIONS)] = False,
     format: Format = None,
-    output: Annotated[Path | None, _option("output", options=WHY_OPTIONS)] = None,
+    output: Annotated[Path | None, option("output", options=WHY_OPTIONS)] = None,
     width: Width = None,
     timeout: Timeout = None,
 ) -> None:
@@ -146,7 +150,7 @@ def why(
     raise typer.Exit(question.why(name, module, words or [], given))
 
 
-@app.command(cls=Command, rich_help_panel=_YOUR_CODE)
+@app.command(cls=Command, rich_help_panel=YOUR_CODE)
 def view(
     trace: Annotated[
         Path, typer.Argument(help="A file that `explain SCRIPT -o TRACE.json` wrote.", metavar="TRACE.json")
@@ -157,19 +161,27 @@ def view(
     story: Story = False,
     tensors: Tensors = False,
     everything: Everything = False,
+    baseline: Baseline = None,
+    fail_on: FailOn = "",
 ) -> None:
     """Show a saved trace again; needs no torch."""
     shown = Output(format, output, width, story or everything, tensors or everything)
-    raise typer.Exit(commands.view(trace, shown))
+    raise typer.Exit(commands.view(trace, shown, commands.RunSettings(baseline=baseline, fail_on=fail_on)))
 
 
-@app.command("list", cls=Command, rich_help_panel=_LEARN)
-def list_(format: Format = None, output: To = None, width: Width = None) -> None:
+@app.command(cls=Command, rich_help_panel=YOUR_CODE)
+def merge(traces: Ranks, format: RanksFormat = None, output: RanksTo = None, width: Width = None) -> None:
+    """Merge the saved traces of the ranks of a distributed run into one report, or into one file."""
+    raise typer.Exit(commands.merge(traces, Output(format, output, width, forms=PAGE_FORMS)))
+
+
+@app.command("list", cls=Command, rich_help_panel=LEARN)
+def list_(format: TextFormat = None, output: TextTo = None, width: Width = None) -> None:
     """List the bundled lessons, in learning order."""
-    raise typer.Exit(guide.list_lessons(Output(format, output, width)))
+    raise typer.Exit(guide.list_lessons(Output(format, output, width, forms=FORMS)))
 
 
-@app.command(cls=Command, rich_help_panel=_LEARN)
+@app.command(cls=Command, rich_help_panel=LEARN)
 def run(
     names: Annotated[
         list[str] | None,
@@ -180,13 +192,13 @@ def run(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
-    step: Annotated[bool, _grouped(_COURSE, "--step", help="Go through one lesson line by line.")] = False,
-    quiz: Annotated[bool, _grouped(_COURSE, "--quiz", help="Take a quiz about one lesson, claim by claim.")] = False,
-    restart: Annotated[bool, _grouped(_COURSE, "--restart", help="With --step or --quiz: start again.")] = False,
+    step: Annotated[bool, grouped(COURSE, "--step", help="Go through one lesson line by line.")] = False,
+    quiz: Annotated[bool, grouped(COURSE, "--quiz", help="Take a quiz about one lesson, claim by claim.")] = False,
+    restart: Annotated[bool, grouped(COURSE, "--restart", help="With --step or --quiz: start again.")] = False,
     answers: Annotated[
         str | None,
-        _grouped(
-            _COURSE,
+        grouped(
+            COURSE,
             "--answers",
             metavar="FILE|A,B",
             help="With --step or --quiz: the answers, one per line of FILE, or between commas.",
@@ -203,51 +215,51 @@ def run(
             raise UsageError("--step, --quiz and --all do not go together")
         way: Literal["step", "quiz"] = "step" if step else "quiz"
         options = CourseOptions(answers, restart, timeout)
-        raise typer.Exit(guide.go_through(names or [], way, options, Output(format, output, width)))
+        raise typer.Exit(guide.go_through(names or [], way, options, Output(format, output, width, forms=FORMS)))
     if restart or answers is not None:
         raise UsageError("--restart and --answers go with --step or --quiz")
     raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
 
 
-@app.command(cls=Command, rich_help_panel=_LEARN)
+@app.command(cls=Command, rich_help_panel=LEARN)
 def compare(
     operands: Annotated[
         list[str] | None,
         typer.Argument(help='Two or more: clone, torch.clone, no_grad, "x[1:]".', metavar="A B"),
     ] = None,
-    shape: Annotated[str | None, _grouped(_INPUT, metavar="SHAPE", help="Shape of x, such as 2,3.")] = None,
-    dtype: Annotated[str | None, _grouped(_INPUT, metavar="DTYPE", help="Its dtype, such as float64.")] = None,
-    device: Annotated[str | None, _grouped(_INPUT, metavar="DEVICE", help="Its device.")] = None,
+    shape: Annotated[str | None, grouped(INPUT, metavar="SHAPE", help="Shape of x, such as 2,3.")] = None,
+    dtype: Annotated[str | None, grouped(INPUT, metavar="DTYPE", help="Its dtype, such as float64.")] = None,
+    device: Annotated[str | None, grouped(INPUT, metavar="DEVICE", help="Its device.")] = None,
     requires_grad: Annotated[
         bool | None,
-        _grouped(_INPUT, "--requires-grad/--no-requires-grad", help="Whether x requires grad."),
+        grouped(INPUT, "--requires-grad/--no-requires-grad", help="Whether x requires grad."),
     ] = None,
-    leaf: Annotated[bool | None, _grouped(_INPUT, "--leaf/--non-leaf", help="Whether x is a leaf.")] = None,
+    leaf: Annotated[bool | None, grouped(INPUT, "--leaf/--non-leaf", help="Whether x is a leaf.")] = None,
     contiguous: Annotated[
         bool | None,
-        _grouped(_INPUT, "--contiguous/--non-contiguous", help="Whether x is contiguous."),
+        grouped(INPUT, "--contiguous/--non-contiguous", help="Whether x is contiguous."),
     ] = None,
-    view: Annotated[bool | None, _grouped(_INPUT, "--view/--no-view", help="Whether x is a view.")] = None,
+    view: Annotated[bool | None, grouped(INPUT, "--view/--no-view", help="Whether x is a view.")] = None,
     size: Annotated[
         int,
-        _grouped(_INPUT, metavar="N", help="Elements of the tensor that time and memory are measured on."),
+        grouped(INPUT, metavar="N", help="Elements of the tensor that time and memory are measured on."),
     ] = 1_000_000,
     everything: Annotated[
         bool,
-        _grouped(_REPORT, "--all", help="Show every row: also where they agree, details and costs."),
+        grouped(REPORT, "--all", help="Show every row: also where they agree, details and costs."),
     ] = False,
     show: Annotated[
         str | None,
-        _grouped(_REPORT, metavar="ROW", help='Print the program behind a row, such as "result written".'),
+        grouped(REPORT, metavar="ROW", help='Print the program behind a row, such as "result written".'),
     ] = None,
-    list_probes: Annotated[bool, _grouped(_REPORT, "--list-probes", help="List the measurements.")] = False,
-    format: Format = None,
-    output: To = None,
+    list_probes: Annotated[bool, grouped(REPORT, "--list-probes", help="List the measurements.")] = False,
+    format: PageFormat = None,
+    output: PageTo = None,
     width: Width = None,
 ) -> None:
     """Compare two or more operations, measured side by side."""
     if list_probes:
-        raise typer.Exit(commands.list_probes(Output(format, output, width)))
+        raise typer.Exit(commands.list_probes(Output(format, output, width, forms=FORMS)))
     settings = {
         "shape": shape,
         "dtype": dtype,
@@ -259,10 +271,10 @@ def compare(
         "size": size,
     }
     parts = commands.ComparisonParts(everything, show)
-    raise typer.Exit(commands.compare(operands or [], settings, Output(format, output, width), parts))
+    raise typer.Exit(commands.compare(operands or [], settings, Output(format, output, width, forms=PAGE_FORMS), parts))
 
 
-@app.command(cls=Command, rich_help_panel=_LEARN)
+@app.command(cls=Command, rich_help_panel=LEARN)
 def errors(
     query: Annotated[
         list[str] | None,
@@ -272,34 +284,36 @@ def errors(
             autocompletion=guide.codes,
         ),
     ] = None,
-    everything: Annotated[bool, _grouped(_REPORT, "--all", help="List the rare ones too.")] = False,
+    everything: Annotated[bool, grouped(REPORT, "--all", help="List the rare ones too.")] = False,
     family: Annotated[
         str,
-        _grouped(_REPORT, help="List the codes of a family, such as hooks.", show_default=False),
+        grouped(REPORT, help="List the codes of a family, such as hooks.", show_default=False),
     ] = "",
-    format: Format = None,
-    output: To = None,
+    format: TextFormat = None,
+    output: TextTo = None,
     width: Width = None,
 ) -> None:
     """List autograd's errors, or explain one.
 
     A code (leaf-modified-inplace) shows its page. A pasted message, with or without its traceback, finds its page.
     """
-    raise typer.Exit(guide.show_errors(" ".join(query or []), Output(format, output, width), everything, family))
+    raise typer.Exit(
+        guide.show_errors(" ".join(query or []), Output(format, output, width, forms=FORMS), everything, family)
+    )
 
 
-@app.command(cls=Command, rich_help_panel=_LEARN)
+@app.command(cls=Command, rich_help_panel=LEARN)
 def claims(
     article: Annotated[str | None, typer.Argument(help="An article, such as 004.", metavar="ARTICLE")] = None,
-    format: Format = None,
-    output: To = None,
+    format: TextFormat = None,
+    output: TextTo = None,
     width: Width = None,
 ) -> None:
     """Check every documented statement by running it."""
-    raise typer.Exit(commands.check_statements(article, Output(format, output, width)))
+    raise typer.Exit(commands.check_statements(article, Output(format, output, width, forms=FORMS)))
 
 
-@app.command(cls=Command, rich_help_panel=_LEARN)
+@app.command(cls=Command, rich_help_panel=LEARN)
 def new(lesson: Annotated[Path, typer.Argument(help="The file to write.", metavar="LESSON.py")]) -> None:
     """Write a lesson to start from."""
     raise typer.Exit(commands.new_lesson(lesson))

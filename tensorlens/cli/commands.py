@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlens.cli.exit_codes import FAILED, OK, safe_line
 from tensorlens.cli.output import Output, print_out
+from tensorlens.cli.run_settings import RunSettings as RunSettings
 from tensorlens.cli.waiting import working
 from tensorlens.errors import UsageError
-from tensorlens.records.step_choice import StepChoice, choice_of
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
-    from tensorlens.cli.trailing_options import TrailingOptions
+    from tensorlens.journal.child_config import LossTerms
     from tensorlens.records.claim import Claim
-    from tensorlens.runner.launch import Target
+    from tensorlens.records.model import Trace
+    from tensorlens.runner.launch import RunOptions, Target
 
 
 def show_version() -> None:
@@ -30,88 +31,39 @@ def show_version() -> None:
     print_out(f"tensorlens {__version__}\n")
 
 
-# --- run, explain, view ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """Holds the options of the runs: a time limit, the run with copies, runs that confirm causes or try fixes, writing
-    the best fix, the training steps to record."""
-
-    timeout: float | None = None
-    reference: str = ""  # "copies" or "eager": what the second run is
-    attempt: bool = False
-    fix: bool = False
-    write: bool = False
-    every: object = None
-    steps: object = None
-    training: bool = False
-
-    def chosen_steps(self) -> StepChoice | None:
-        """Returns the training steps to record; None: all.
-
-        Raises:
-            UsageError: a value is wrong, or the options do not go together.
-        """
-        if self.every is not None and self.steps is not None:
-            raise UsageError("--every and --steps do not go together")
-        try:
-            chosen = choice_of(self.every, self.steps)
-        except ValueError as error:
-            raise UsageError(f"--{error}") from None
-        if chosen is not None and (self.reference or self.attempt or self.fix or self.write):
-            raise UsageError(
-                "--every and --steps do not go with --reference, --try and --fix: these compare whole runs"
-            )
-        return chosen
-
-    def joined_with(self, trailing: TrailingOptions) -> RunSettings:
-        """Returns the settings together with the options after the script."""
-        return RunSettings(
-            trailing.timeout or self.timeout,
-            trailing.reference or self.reference,
-            trailing.attempt or self.attempt,
-            trailing.fix or self.fix,
-            trailing.write or self.write,
-            self.every if trailing.every is None else trailing.every,
-            self.steps if trailing.steps is None else trailing.steps,
-            trailing.training or self.training,
-        )
-
-
 def explain(module: str | None, arguments: Sequence[str], output: Output, settings: RunSettings) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`: runs a script and reports."""
     from tensorlens.cli import trailing_options
-    from tensorlens.cli.rendered_report import ScriptReporter
-    from tensorlens.runner.launch import RunOptions, run_script
 
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
     trailing = trailing_options.split(arguments if module is not None else arguments[1:])
-    output = Output(
-        trailing.format or output.format,
-        trailing.output or output.path,
-        trailing.width or output.width,
-        trailing.story or trailing.everything or output.story,
-        trailing.tensors or trailing.everything or output.tensors,
-    ).of_rank()
+    output = output.joined_with(trailing)
     target = target_of(module, arguments, trailing.argv)
     settings = settings.joined_with(trailing)
-    options = RunOptions(
-        timeout=settings.timeout,
-        stdout_to_stderr=output.keeps_stdout,
-        show_progress=is_watched(),
-        reference=settings.reference == "copies",
-        steps=settings.chosen_steps(),
-        training=settings.training,
-    )
-    _check_reference(settings)
+    shares_report = output.is_merged() and not (settings.attempt or settings.reference == "eager")
+    output = output if shares_report else output.of_rank()
+    options = _run_options(output, settings)
+    settings.check_runs()
     if settings.fix or settings.write:
         from tensorlens.cli.tried_fixes import check_use, explain_with_fixes
 
         check_use(target, settings)
         return explain_with_fixes(target, options, output, settings)
-    reporter = ScriptReporter(output)
+    if shares_report:
+        from tensorlens.cli.rank_reports import explain_rank
+
+        return explain_rank(target, options, output, settings.gate())
+    return _explain_one_process(target, options, output, settings)
+
+
+def _explain_one_process(target: Target, options: RunOptions, output: Output, settings: RunSettings) -> int:
+    """Runs a script that shares its report with no other rank."""
+    from tensorlens.cli.rendered_report import ScriptReporter
+    from tensorlens.runner.launch import run_script
+    from tensorlens.runner.ranks import rank_in
+
+    reporter = ScriptReporter(output, gate=settings.gate())
     if settings.attempt:
         from tensorlens.trials.confirm import report_with_trials
 
@@ -120,22 +72,39 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
         from tensorlens.trials.eager_runs import report_with_eager
 
         report = reporter.rendered(report_with_eager(target, options, reporter.on_start))
-    else:
+    elif rank_in(os.environ) is not None:
+        from tensorlens.cli.rank_reports import explain_rank_alone
+
+        return explain_rank_alone(target, options, output, settings.gate())
+    elif settings.reference:
         report = reporter.report(run_script(target, options, reporter.on_start, reporter.on_trace))
-    output.write(report.text)
+    else:
+        from tensorlens.cli.process_reports import explain_processes
+
+        return explain_processes(target, options, output, settings.gate(), settings.follow)
+    report.write(output)
     return report.exit_code
 
 
-def _check_reference(settings: RunSettings) -> None:
-    """Raises a UsageError if `--reference` has a value that it does not take, or goes with other runs."""
-    from tensorlens.runner.ranks import rank_in
+def _run_options(output: Output, settings: RunSettings) -> RunOptions:
+    from tensorlens.runner.launch import RunOptions
 
-    if settings.reference not in ("", "copies", "eager"):
-        raise UsageError(f"--reference takes eager, or no value, not {settings.reference!r}")
-    if settings.reference == "eager" and (settings.attempt or settings.fix or settings.write):
-        raise UsageError("--reference=eager goes without --try and --fix")
-    if settings.reference == "eager" and rank_in(os.environ) is not None:
-        raise UsageError("--reference=eager runs one process: it can't repeat a distributed run")
+    return RunOptions(
+        timeout=settings.timeout,
+        stdout_to_stderr=output.keeps_stdout,
+        show_progress=is_watched(),
+        reference=settings.reference == "copies",
+        steps=settings.chosen_steps(),
+        training=settings.training,
+        terms_of=_terms_of if settings.training else None,
+    )
+
+
+def _terms_of(trace: Trace) -> tuple[LossTerms, ...]:
+    """Chooses the terms of losses that a second run measures."""
+    from tensorlens.analysis.training.term_shares import terms_to_measure
+
+    return terms_to_measure(trace)
 
 
 def target_of(module: str | None, arguments: Sequence[str], argv: tuple[str, ...]) -> Target:
@@ -170,6 +139,13 @@ def _refuse_lesson_name(path: str) -> None:
         raise UsageError(f"no such file: {path}; a lesson has this name: tensorlens run {path}")
 
 
+def merge(paths: Sequence[Path], output: Output) -> int:
+    """`merge RANK.json...`: prints one report of the saved traces of several ranks, or writes them to one file."""
+    from tensorlens.cli.merged_reports import merge as merge_ranks
+
+    return merge_ranks(paths, output, RunSettings().gate())
+
+
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
     """`run NAME…`, `run PATH`, `run --all`: prints one report after the other; returns the highest exit code."""
     from tensorlens.cli.rendered_report import ScriptReporter
@@ -185,6 +161,8 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     several = len(paths) > 1
     if output.path is not None and several:
         raise UsageError("-o takes one lesson at a time")
+    if output.form == "html" and several:
+        raise UsageError("--format html takes one lesson at a time")
     options = RunOptions(timeout, claims=True, stdout_to_stderr=output.keeps_stdout, show_progress=is_watched())
     held_back: list[str] = []
     claims: list[tuple[str, Sequence[Claim]]] = []
@@ -202,7 +180,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
         if output.keeps_stdout and several:
             held_back.append(report.text)
         else:
-            output.write((before_report(header) if labelled else "") + report.text)
+            report.write(output, before_report(header) if labelled else "")
     if held_back:
         output.write(joined(held_back, output.form))
     elif several:
@@ -219,12 +197,17 @@ def new_lesson(path: Path) -> int:
     return OK
 
 
-def view(path: Path, output: Output) -> int:
-    """`view TRACE.json`: prints the report of a saved trace."""
+def view(path: Path, output: Output, settings: RunSettings) -> int:
+    """`view TRACE.json`: prints the report of a saved trace, or of the ranks whose traces are in one file."""
     from tensorlens.cli.rendered_report import saved_report
+    from tensorlens.records.rank_file import has_ranks
 
-    report = saved_report(path, output)
-    output.write(report.text)
+    if has_ranks(path):
+        from tensorlens.cli.merged_reports import view_ranks
+
+        return view_ranks(path, output, settings.gate())
+    report = saved_report(path, output, settings.gate())
+    report.write(output)
     return report.exit_code
 
 

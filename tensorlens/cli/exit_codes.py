@@ -76,7 +76,7 @@ def report_exit_code(report: Report, is_lesson: bool = False) -> int:
     announced = any(claim.check.startswith("raises") and claim.verdict == "holds" for claim in trace.claims)
     if is_lesson and announced and outcome == "error":
         return OK
-    failed = outcome != "ok" and not (outcome == "exit" and trace.script.exit_code == 0)
+    failed = outcome not in ("ok", "recording") and not (outcome == "exit" and trace.script.exit_code == 0)
     if trace.script.rank is not None:
         return int(failed)
     return FAILED if failed or any(diagnostic.severity == "error" for diagnostic in report.diagnostics) else OK

@@ -5,28 +5,31 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from tensorlens.errors import UsageError
 from tensorlens.paths import is_folder
-from tensorlens.render import FORMS
+from tensorlens.render import PAGE_FORMS, REPORT_FORMS
 
 if TYPE_CHECKING:
+    from tensorlens.cli.trailing_options import TrailingOptions
     from tensorlens.render import RenderOptions
 
+MERGED_FORMS = dict(PAGE_FORMS)  # those that show all ranks of a distributed run
 _PROSE = 100  # columns: wider text is hard to read
-_SUFFIXES = {suffix: form for form, suffix in FORMS.items()}
+_SUFFIXES = {suffix: form for form, suffix in REPORT_FORMS.items() if suffix}
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """The destination of a report: standard output in `format`, or the file `path` in the form of its suffix.
 
-    `story` and `tensors` show the parts of a report in full that it would leave out.
+    `story` and `tensors` show the parts of a report in full that it would leave out. `forms` are those that the command
+    can write.
     """
 
     format: str | None = None
@@ -34,12 +37,14 @@ class Output:
     width: int | None = None
     story: bool = False
     tensors: bool = False
+    forms: Mapping[str, str] = field(default_factory=lambda: REPORT_FORMS)
 
     def __post_init__(self) -> None:
-        if self.format is not None and self.format not in FORMS:
-            raise UsageError(f"no such format: {self.format} (there are {', '.join(FORMS)})")
-        if self.format is None and self.path is not None and self.path.suffix.lower() not in ("", *_SUFFIXES):
-            known = ", ".join(_SUFFIXES)
+        if self.format is not None and self.format not in self.forms:
+            raise UsageError(f"no such format: {self.format} (there are {', '.join(self.forms)})")
+        suffixes = [suffix for suffix in self.forms.values() if suffix]
+        if self.format is None and self.path is not None and self.path.suffix.lower() not in ("", *suffixes):
+            known = ", ".join(suffixes)
             raise UsageError(
                 f"can't write {self.path}: no form has this suffix (there are {known}); --format names one"
             )
@@ -47,6 +52,16 @@ class Output:
             raise UsageError(f"can't write {self.path}: it is a directory")
         if self.path is not None and not is_folder(self.path.parent):
             raise UsageError(f"can't write {self.path}: there is no folder {self.path.parent}")
+
+    def joined_with(self, trailing: TrailingOptions) -> Output:
+        """Returns the destination together with the options after the script."""
+        return Output(
+            trailing.format or self.format,
+            trailing.output or self.path,
+            trailing.width or self.width,
+            trailing.story or trailing.everything or self.story,
+            trailing.tensors or trailing.everything or self.tensors,
+        )
 
     @property
     def form(self) -> str:
@@ -78,12 +93,29 @@ class Output:
         options = self.options()
         return options if self.width else replace(options, width=min(options.width, _PROSE))
 
+    def is_merged(self) -> bool:
+        """Returns whether the ranks of a distributed run share one report or one file, in a form that shows several."""
+        from tensorlens.runner.ranks import rank_in
+
+        return rank_in(os.environ) is not None and self.form in MERGED_FORMS
+
+    @property
+    def saves_trace(self) -> bool:
+        """Returns whether the trace itself is written, which `view` reads: `-o x.json` without a form."""
+        return self.form == "json" and self.format is None and self.path is not None
+
     def of_rank(self) -> Output:
         """Returns the output of this process in a distributed run: each rank writes a file of its own."""
         from tensorlens.runner.ranks import own_file, rank_in
 
         rank = rank_in(os.environ)
         return self if rank is None or self.path is None else replace(self, path=own_file(self.path, rank))
+
+    def of_run(self, *, has_all: bool) -> Output:
+        """Returns the output of all ranks of a distributed run, or of those of this node if another one has others."""
+        from tensorlens.runner.ranks import run_file
+
+        return self if self.path is None else replace(self, path=run_file(self.path, has_all=has_all))
 
     def write(self, text: str) -> None:
         text = text if text.endswith("\n") else text + "\n"
@@ -93,6 +125,18 @@ class Output:
             return
         try:
             self.path.write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise UsageError(f"can't write {self.path}: {error.strerror}") from None
+
+    def write_copy(self, source: IO[bytes]) -> None:
+        """Writes a copy of a whole file to the path."""
+        from shutil import copyfileobj
+
+        assert self.path is not None
+        source.seek(0)
+        try:
+            with self.path.open("wb") as file:
+                copyfileobj(source, file)
         except OSError as error:
             raise UsageError(f"can't write {self.path}: {error.strerror}") from None
 

@@ -11,6 +11,7 @@ from tensorlens.cli.output import Output
 from tensorlens.cli.report_options import WHY_OPTIONS
 from tensorlens.cli.trailing_options import TrailingOptions, leading, split
 from tensorlens.errors import UsageError
+from tensorlens.render import FORMS
 
 if TYPE_CHECKING:
     from tensorlens.records.model import Trace
@@ -20,17 +21,19 @@ _TRACE = ".json"
 
 
 def why(name: str, module: str | None, words: Sequence[str], given: TrailingOptions) -> int:
-    """`why NAME SCRIPT [ARGS…]`, `why NAME TRACE.json`, `why -m MODULE NAME [ARGS…]`."""
+    """`why NAME SCRIPT [ARGS…]`, `why NAME TRACE.json`, `why NAME -m MODULE [ARGS…]`, also `-m MODULE NAME`."""
     if not name.strip():
         raise UsageError("why what? Give the name of a tensor, and a script or a saved trace")
     if len(name) > _LONGEST:
         raise UsageError(f"no tensor is called so: the name has {len(name):,} characters")
     before, words = leading(words, WHY_OPTIONS)
+    if module is None and list(words[:1]) == ["-m"] and len(words) > 1:
+        module, words = words[1], words[2:]
     if module is None and not words:
         raise UsageError("why NAME of what? Give a script, a saved trace (.json), or -m and a module")
     after = split(words if module is not None else words[1:], WHY_OPTIONS)
     options = given.joined_with(before).joined_with(after)
-    output = Output(options.format, options.output, options.width).of_rank()
+    output = Output(options.format, options.output, options.width, forms=FORMS).of_rank()
     is_saved = module is None and words[0].lower().endswith(_TRACE)
     if is_saved and options.argv:
         raise UsageError(f"{words[0]} is a saved trace, and takes no arguments")

@@ -6,9 +6,9 @@ import os
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from tensorlens.cli.exit_codes import report_exit_code
+from tensorlens.cli.gate import Gate
 from tensorlens.errors import TraceFileError
 
 if TYPE_CHECKING:
@@ -21,21 +21,33 @@ if TYPE_CHECKING:
     from tensorlens.records.trace_file import Trials
 
 
+ERRORS = Gate()
+
+
 @dataclass(frozen=True, slots=True)
 class RenderedReport:
-    """The text of a report, and the exit code of the command."""
+    """The text of a report, or the file with its saved trace, and the exit code of the command."""
 
     text: str
     exit_code: int
     claims: tuple[Claim, ...] = ()
+    saved: IO[bytes] | None = None
+
+    def write(self, output: Output, before: str = "") -> None:
+        """Writes the report, after a text if that is given."""
+        if self.saved is None:
+            output.write(before + self.text)
+        else:
+            with self.saved:
+                output.write_copy(self.saved)
 
 
 class ScriptReporter:
     """Reports a script soon after its end: it imports in a thread while the script runs, and renders while the script's
     process exits."""
 
-    def __init__(self, output: Output, lesson: str = "", is_bundled: bool = True) -> None:
-        self._output, self._lesson, self._is_bundled = output, lesson, is_bundled
+    def __init__(self, output: Output, lesson: str = "", is_bundled: bool = True, gate: Gate = ERRORS) -> None:
+        self._output, self._lesson, self._is_bundled, self._gate = output, lesson, is_bundled, gate
         self._early: tuple[Trace, RenderedReport] | None = None
 
     def on_start(self) -> None:
@@ -45,17 +57,17 @@ class ScriptReporter:
 
     def on_trace(self, trace: Trace) -> None:
         """Renders a trace that may be the final one."""
-        self._early = trace, rendered_report(trace, self._output, self._lesson, self._is_bundled)
+        self._early = trace, rendered_report(trace, self._output, self._lesson, self._is_bundled, self._gate)
 
     def report(self, trace: Trace) -> RenderedReport:
         """Returns the report of the final trace."""
         if self._early is not None and self._early[0] is trace:
             return self._early[1]
-        return rendered_report(trace, self._output, self._lesson, self._is_bundled)
+        return rendered_report(trace, self._output, self._lesson, self._is_bundled, self._gate)
 
     def rendered(self, report: Report) -> RenderedReport:
         """Returns a report that has been made already."""
-        return _rendered(report, self._output, self._lesson, self._is_bundled)
+        return _rendered(report, self._output, self._lesson, self._is_bundled, self._gate)
 
 
 def _import_all(form: str) -> None:
@@ -69,20 +81,22 @@ def _import_all(form: str) -> None:
         report_renderer(form)
 
 
-def rendered_report(trace: Trace, output: Output, lesson: str = "", is_bundled: bool = True) -> RenderedReport:
+def rendered_report(
+    trace: Trace, output: Output, lesson: str = "", is_bundled: bool = True, gate: Gate = ERRORS
+) -> RenderedReport:
     """Diagnoses and renders a trace. If the script damaged its journal so that this fails, renders an empty trace.
 
     `lesson` is the name to show if the script is a lesson. Only in a bundled lesson does the id of a claim name a
     statement of the articles.
     """
     try:
-        return _diagnosed(trace, output, lesson, is_bundled)
+        return _diagnosed(trace, output, lesson, is_bundled, gate)
     except Exception:
         if _is_valid(trace):
             raise
     from tensorlens.runner.follow import empty_trace
 
-    return _diagnosed(empty_trace(trace.script), output, lesson, is_bundled)
+    return _diagnosed(empty_trace(trace.script), output, lesson, is_bundled, gate)
 
 
 def _is_valid(trace: Trace) -> bool:
@@ -94,23 +108,38 @@ def _is_valid(trace: Trace) -> bool:
         return False
 
 
-def _diagnosed(trace: Trace, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
+def _diagnosed(trace: Trace, output: Output, lesson: str, is_bundled: bool, gate: Gate) -> RenderedReport:
     from tensorlens.diagnostics import report_on
 
     if lesson:
         trace = replace(trace, script=replace(trace.script, path=lesson))
-    return _rendered(report_on(trace), output, lesson, is_bundled)
+    return _rendered(report_on(trace), output, lesson, is_bundled, gate)
 
 
-def _rendered(report: Report, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
-    from tensorlens.records.trace_file import dumps
+def _rendered(report: Report, output: Output, lesson: str, is_bundled: bool, gate: Gate) -> RenderedReport:
     from tensorlens.render import render
 
-    if output.form == "json" and output.format is None:  # `-o x.json` writes the trace, which `view` reads
-        text = dumps(report.trace, _trials(report))
+    report, text, saved = gate.passed(report), "", None
+    if output.saves_trace:
+        saved = _saved(report)
     else:
         text = render(report, output.form, output.options(**_lesson_options(output, lesson, is_bundled)))
-    return RenderedReport(text, report_exit_code(report, bool(lesson)), report.trace.claims)
+    return RenderedReport(text, gate.exit_code(report, bool(lesson)), report.trace.claims, saved)
+
+
+def _saved(report: Report) -> IO[bytes]:
+    """Returns a file without a name that holds the trace: that of a long run is too large for memory."""
+    import io
+    import tempfile
+
+    from tensorlens.records.trace_file import pieces
+
+    trials = _trials(report)
+    with suppress(OSError):  # no folder for such files, or a full disk
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - the report has it until it is written
+        file.writelines(map(str.encode, pieces(report.trace, trials)))
+        return file
+    return io.BytesIO("".join(pieces(report.trace, trials)).encode())
 
 
 def _trials(report: Report) -> Trials | None:
@@ -122,7 +151,7 @@ def _trials(report: Report) -> Trials | None:
     return Trials(report.diagnostics, report.tried)
 
 
-def saved_report(path: Path, output: Output) -> RenderedReport:
+def saved_report(path: Path, output: Output, gate: Gate = ERRORS) -> RenderedReport:
     """Renders the report of a saved trace. Findings that further runs confirmed or repaired are shown as they were."""
     from tensorlens.diagnostics import explained_by
     from tensorlens.records.report import Report
@@ -130,10 +159,10 @@ def saved_report(path: Path, output: Output) -> RenderedReport:
 
     trace, trials = load_with_trials(path)
     if trials is None:
-        return rendered_report(trace, output)
+        return rendered_report(trace, output, gate=gate)
     try:
         explained = explained_by(trace, trials.diagnostics)
-        return _rendered(Report(trace, trials.diagnostics, explained, trials.tried), output, "", True)
+        return _rendered(Report(trace, trials.diagnostics, explained, trials.tried), output, "", True, gate)
     except Exception:
         if os.environ.get("TENSORLENS_DEBUG"):
             raise

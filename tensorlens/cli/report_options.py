@@ -7,12 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tensorlens.cli.gate import SEVERITIES
 from tensorlens.records.step_choice import every_from, steps_from
-from tensorlens.render import FORMS
+from tensorlens.render import REPORT_FORMS
 
 
 def _known_form(text: str) -> str:
-    if text not in FORMS:
+    if text not in REPORT_FORMS:
+        raise ValueError(text)
+    return text
+
+
+def _known_severity(text: str) -> str:
+    if text not in SEVERITIES:
         raise ValueError(text)
     return text
 
@@ -39,10 +46,17 @@ class ReportOption:
 
 
 OPTIONS = {
-    "format": ReportOption(("--format", "-f"), "table (the default), json or markdown.", "FORMAT", _known_form),
+    "format": ReportOption(
+        ("--format", "-f"),
+        "table (the default), json, markdown, html (a page to look at); for CI and editors: concise, github, gitlab, "
+        "sarif.",
+        "FORMAT",
+        _known_form,
+    ),
     "output": ReportOption(
         ("--output", "-o"),
-        "Write to FILE, in the form that its suffix names (.json, .md, .txt) unless --format says otherwise; "
+        "Write to FILE, in the form that its suffix names (.json, .md, .txt, .html, .sarif) unless --format says "
+        "otherwise; "
         "a script's .json is the trace that `view` reads.",
         "FILE",
         Path,
@@ -67,7 +81,9 @@ OPTIONS = {
     "training": ReportOption(
         ("--training",),
         "Measure what each parameter does: its gradients, its optimizer, how far it moves, and what stands out. "
-        "If something becomes NaN or infinite, run it a second time, to find the operation that makes it so.",
+        "If something becomes NaN or infinite, or if a loss has several terms, run it a second time, to find the "
+        "operation that makes it so and the gradient of each term. That run's output is dropped; files that the script "
+        "writes are written twice.",
     ),
     "reference": ReportOption(
         ("--reference",),
@@ -77,6 +93,11 @@ OPTIONS = {
         "[=eager]",
         _known_reference,
         bare="copies",
+    ),
+    "follow": ReportOption(
+        ("--follow",),
+        "Trace the processes that the script starts, too: workers of a DataLoader, `multiprocessing`, forks, and other "
+        "programs in Python. The ranks of a distributed run are traced without it.",
     ),
     "attempt": ReportOption(
         ("--try",),
@@ -88,14 +109,52 @@ OPTIONS = {
         "Try the helps that are edits: run it again with each, and say which make the gradients right. The output of "
         "these runs is dropped; files that the script writes are written in each run.",
     ),
+    "baseline": ReportOption(
+        ("--baseline",),
+        "Leave out the findings that FILE has: a report that an earlier run wrote with --format json -o FILE.",
+        "FILE",
+        Path,
+    ),
+    "fail_on": ReportOption(
+        ("--fail-on",),
+        "Exit with 1 for a finding of this severity or a worse one: error (the default), warning or note.",
+        "SEVERITY",
+        _known_severity,
+    ),
     "write": ReportOption(("--write",), "With --fix: write the best fix whose gradients are right to its files."),
 }
-WHY_OPTIONS = {
-    **{name: OPTIONS[name] for name in ("format", "width", "timeout")},
+TEXT_OPTIONS = {
+    "format": replace(OPTIONS["format"], help="table (the default), json or markdown."),
     "output": replace(
         OPTIONS["output"],
         help="Write to FILE, in the form that its suffix names (.json, .md, .txt) unless --format says otherwise.",
     ),
+}
+"""The options of what is no report of one run: lists, pages of the manual, answers."""
+
+PAGE_OPTIONS = {
+    "format": replace(OPTIONS["format"], help="table (the default), json, markdown or html: a page to look at."),
+    "output": replace(
+        OPTIONS["output"],
+        help="Write to FILE, in the form that its suffix names (.json, .md, .txt, .html) unless --format says "
+        "otherwise.",
+    ),
+}
+"""The options of a comparison."""
+
+RANK_OPTIONS = {
+    "format": replace(OPTIONS["format"], help=PAGE_OPTIONS["format"].help),
+    "output": replace(
+        OPTIONS["output"],
+        help="Write to FILE, in the form that its suffix names (.json, .md, .txt, .html) unless --format says "
+        "otherwise; the .json has the traces of all ranks, and `view` reads it.",
+    ),
+}
+"""The options of the report of several ranks."""
+
+WHY_OPTIONS = {
+    **{name: OPTIONS[name] for name in ("width", "timeout")},
+    **TEXT_OPTIONS,
     "at": ReportOption(
         ("--at",), "Answer for the time after the last run of a line: 12, or net.py:12 in another file.", "LINE", str
     ),

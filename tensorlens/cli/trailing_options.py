@@ -35,6 +35,9 @@ class TrailingOptions:
     attempt: bool = False
     fix: bool = False
     write: bool = False
+    baseline: Path | None = None
+    fail_on: str = ""
+    follow: bool = False
     at: str = ""
     writes: bool = False
 

@@ -48,7 +48,7 @@ def explain_with_fixes(target: Target, options: RunOptions, output: Output, sett
     Returns the exit code: that of the report without `--fix`, 130 after Ctrl-C, 1 if a fix could not be written.
     """
     check_target(target)
-    reporter = ScriptReporter(output)
+    reporter = ScriptReporter(output, gate=settings.gate())
     with compared_runs(target, options) as runs:
         first = runs.first(reporter.on_start)
         trace = first.trace()
@@ -65,7 +65,7 @@ def explain_with_fixes(target: Target, options: RunOptions, output: Output, sett
                 raise
             report = None  # the program has damaged its journal
     shown = reporter.report(trace) if report is None else reporter.rendered(report)
-    output.write(shown.text)
+    shown.write(output)
     if report is None:
         return shown.exit_code
     code = INTERRUPTED if report.tried is not None and report.tried.interrupted else shown.exit_code

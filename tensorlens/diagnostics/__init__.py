@@ -44,10 +44,12 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
 
 def report_on(trace: Trace) -> Report:
     """Returns the report of a run: its findings, and which of PyTorch's warnings they explain."""
+    from tensorlens.diagnostics.ignored import without_commented
     from tensorlens.records.report import Report
 
     diagnostics = diagnose(trace)
-    return Report(trace, diagnostics, explained_by(trace, diagnostics), standing_out=_standing_out(trace, diagnostics))
+    explained, sentences = explained_by(trace, diagnostics), _standing_out(trace, diagnostics)
+    return without_commented(Report(trace, diagnostics, explained, standing_out=sentences))
 
 
 def _standing_out(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> tuple[StandingOut, ...] | None:
@@ -92,12 +94,13 @@ def finder(code: str) -> Callable[[TraceIndex], Iterable[Diagnostic]] | None:
     if not known.finder:
         return None
     module = importlib.import_module(f"{__name__}.{known.family}.{known.stem}")
-    return getattr(module, "find", None)  # `gradient-differs-from-reference` has none: it runs after the others
+    name = "find_in_rank" if known.compares_ranks else "find"
+    return getattr(module, name, None)  # `gradient-differs-from-reference` has none: it runs after the others
 
 
 def _silent_codes() -> list[str]:
     """Returns the codes of the silent mistakes that have a finder: it runs after every run of a script."""
-    silent = [item for item in entries() if item.kind == "silent" and item.finder]
+    silent = [item for item in entries() if item.kind == "silent" and item.finder and not item.compares_ranks]
     return [item.code for item in sorted(silent, key=lambda item: item.order)]
 
 

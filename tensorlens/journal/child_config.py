@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from tensorlens.journal.process_folder import Following
 from tensorlens.records.step_choice import StepChoice
 
 
@@ -22,6 +23,14 @@ class Intervention:
     column: int
     end_line: int
     end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class LossTerms:
+    """The terms of the loss of one backward pass, by the sequence numbers of their nodes."""
+
+    root: int  # of the loss
+    terms: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,8 @@ class ComparedRun:
     unhooked: tuple[int, ...] = ()  # the late hooks, by number, that are not registered
     samples: bool = True  # the gradients of each pass and step are written
     find_nonfinite: bool = False  # the first infinity or NaN is searched
+    terms: tuple[LossTerms, ...] = ()  # the gradient of each term of these losses is measured
+    check_functions: bool = False  # the `backward` of each custom Function is compared with its `forward`
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,7 @@ class ChildConfig:
     compared: ComparedRun | None = None
     steps: StepChoice | None = None  # the training steps to record
     training: bool = False  # measure gradients and parameters
+    following: Following | None = None  # the processes of the program that are traced, too
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -70,6 +82,7 @@ class ChildConfig:
         fields["overflow_pipe"] = None if pipe is None else (pipe[0], pipe[1])
         fields["compared"] = None if compared is None else _compared_run(compared)
         fields["steps"] = None if fields.get("steps") is None else StepChoice(**fields["steps"])
+        fields["following"] = None if fields.get("following") is None else Following.from_fields(fields["following"])
         return cls(**fields)
 
 
@@ -79,4 +92,6 @@ def _compared_run(fields: dict[str, Any]) -> ComparedRun:
     for name in ("compiled", "unhooked"):
         if fields.get(name) is not None:
             fields[name] = tuple(fields[name])
-    return ComparedRun(**fields, interventions=interventions, sources=sources)
+    losses = fields.pop("terms", ())
+    terms = tuple(LossTerms(each["root"], tuple(map(tuple, each["terms"]))) for each in losses)
+    return ComparedRun(**fields, interventions=interventions, sources=sources, terms=terms)

@@ -25,6 +25,11 @@ def numbers_of(call: bytes) -> tuple[int, ...]:
     return tuple(memoryview(call).cast("q"))
 
 
+def base_of(call: bytes) -> int:
+    """Returns the base in a compact call, or what is in its place."""
+    return memoryview(call).cast("q")[1 - TAIL]
+
+
 def _ints(run: bytes) -> memoryview[int]:
     """Returns the ints of a run; one that is cut short at its end is left out."""
     return memoryview(run)[: len(run) // INT * INT].cast("q")
@@ -94,7 +99,7 @@ def by_result(run: bytes, ends: bytes, start: int, stop: int, needed: set[int] |
 
 
 def add_tensors(run: bytes, ends: bytes, start: int, stop: int, tensors: set[int]) -> None:
-    """Adds every tensor that a call names to `tensors`, and perhaps `NONE`."""
+    """Adds every tensor that a call names to `tensors`, and perhaps `NONE` or lower numbers."""
     numbers = _ints(run)
     for first, end in zip(starts(ends, start, stop), memoryview(ends).cast("I")[start:stop], strict=True):
         tensors.update(numbers[first + 1 : end - TAIL + 1 : 2])

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from tensorlens.journal import compact_calls, rows, sample_rows
+from tensorlens.journal import census, compact_calls, facts, rows, sample_rows
 from tensorlens.journal.call_counts import CallCounts
+from tensorlens.journal.hook_targets import with_numbers
 from tensorlens.journal.retention import WINDOW, CallRun, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.source_sites import SourceSites
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
-from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference, training
+from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Gradient, Write
 from tensorlens.records.record_code import maker
@@ -32,15 +33,15 @@ class Reader:
     def __init__(self, script: model.Script, window: int = WINDOW) -> None:
         self.script = script
         self.versions = model.Versions("", "", "")  # empty until the process that runs the program writes
-        self._source_sites = SourceSites()
-        self._nbytes: dict[int, int] = {}  # of storages
+        self.source_sites = SourceSites()
+        self._sizes = census.StorageSizes()
         self._tensors: dict[int, rows.TensorRow] = {}
         self._templates: dict[int, rows.CallTemplateRow] = {}
         self._compact_calls = CallCounts(self._templates)
         self._retention = Retention(window, self._tensors)
         self._within = ""
         self._gaps: Counter[rows.GapRow] = Counter()
-        self._count = 0
+        self.count = 0  # of the events: the index that the next one gets
         self._started: dict[int, int] = {}  # token of a backward pass -> index of its first event
         self._checkpoints: dict[int, int] = {}  # token -> index of the event that entered it
         self._failures: list[model.Failure] = []
@@ -51,13 +52,16 @@ class Reader:
         self._functions: list[callbacks.Function] = []
         self._registrations: list[callbacks.Registration] = []
         self._runs: deque[callbacks.Run] = deque(maxlen=window)
-        self.facts: dict[str, list[Any]] = {table: [] for table in observations.RECORDS}
+        self._facts = facts.Facts()
+        self.facts = self._facts.tables
         self.passes: list[reference.Pass] = []
         self.steps: list[reference.StepSample] = []
         self.stepped: tuple[reference.StepSample, ...] = ()  # the same, with the numbers of the trace that was built
+        self.numbers: dict[int, int] = {}  # the tracer's number of a tensor -> its number in that trace
         self.unchecked: dict[str, str] = {}  # check of `--reference` that failed itself -> why
         self.reference: reference.Reference | None = None  # the comparison with the second run, for the trace
         self.eager: eager.EagerComparison | None = None  # the comparison with a run that compiles nothing
+        self.tensor_numbers: dict[int, int] = {}  # the tracer's ids -> the ids in the trace that was built
         self.finished = False
         self._is_broken = False
 
@@ -82,7 +86,7 @@ class Reader:
 
     def _read_batch(self, batch: list[Any]) -> None:
         items, known = compact_calls.split(batch)
-        nbytes = self._nbytes
+        nbytes = self._sizes.latest
         for item in items:
             if isinstance(item, bytes):
                 self._add_compact_calls(item)
@@ -94,10 +98,10 @@ class Reader:
             raise ValueError(f"no row begins with {batch[known]!r}")
 
     def _add_compact_calls(self, calls: bytes) -> None:
-        run = CallRun(self._count, calls, self._compact_calls.ends(calls), self._within)
+        run = CallRun(self.count, calls, self._compact_calls.ends(calls), self._within)
         self._compact_calls.add(run)
         self._retention.add_run(run)
-        self._count += run.stop
+        self.count += run.stop
         if run.size < len(calls):
             raise ValueError("a compact call is incomplete, or of no template")
 
@@ -108,41 +112,40 @@ class Reader:
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
-        inspection = observations.Observations(**{table: tuple(facts) for table, facts in self.facts.items()})
+        inspection = self._facts.records()
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
         compared, eagerly = self.reference or reference.Reference(), self.eager or eager.EagerComparison()
         failures = tuple(self._failures)
         records = (*failures, self._end, *self._assignments, inspection, called, compared, eagerly, *self.steps)
-        builder = TraceBuilder(self._retention, self._templates, self._tensors, self._nbytes, records)
-        events, number = builder.events(), self._retention.left_out
-        left_out = (model.Gap(self._count, rows.LEFT_OUT, None, number),) if number else ()
+        builder = TraceBuilder(self._retention, self._templates, self._tensors, self._sizes.all(), records)
+        events = builder.events()
+        dropped = (rows.LEFT_OUT, self._retention.left_out), (facts.LEFT_OUT, self._facts.left_out)
+        left_out = [model.Gap(self.count + n, reason, None, each) for n, (reason, each) in enumerate(dropped) if each]
         self.stepped = tuple(map(builder.record, self.steps))
+        self.tensor_numbers = builder.tensor_numbers
         totals = self._totals + self._compact_calls.by_op()
         return model.Trace(
             versions=self.versions,
             script=self.script,
-            sources=self._source_sites.sources,
-            sites=tuple(self._source_sites.sites),
+            sources=self.source_sites.sources,
+            sites=tuple(self.source_sites.sites),
             storages=builder.storages(),
             tensors=builder.tensors(),
-            events=(
-                *(self._with_count(event) if isinstance(event, model.Gap) else event for event in events),
-                *left_out,
-            ),
+            events=(*(self._with_count(each) if isinstance(each, model.Gap) else each for each in events), *left_out),
             failures=tuple(builder.record(failure) for failure in failures),
             end=builder.record(self._end),
             claims=tuple(self._claims),
             assignments=tuple(builder.record(assignment) for assignment in self._assignments),
             totals=tuple(model.Total(site, op, n) for (site, op), n in totals.items()),
-            callbacks=builder.record(called),
+            callbacks=with_numbers(builder.record(called), builder.tensor_numbers),
             inspection=builder.record(inspection),
             reference=None if self.reference is None else builder.record(compared),
             eager=None if self.eager is None else builder.record(eagerly),
         )
 
     def _add(self, content: Any) -> None:
-        self._retention.add(self._count, content, self._within)
-        self._count += 1
+        self._retention.add(self.count, content, self._within)
+        self.count += 1
 
     def _with_count(self, gap: model.Gap) -> model.Gap:
         return replace(gap, count=self._gaps[rows.GapRow(gap.reason, gap.site)])
@@ -151,13 +154,13 @@ class Reader:
         self.versions = model.Versions(*row)
 
     def _read_site(self, row: rows.SiteRow) -> None:
-        self._source_sites.add_site(row)
+        self.source_sites.add_site(row)
 
     def _read_source(self, row: rows.SourceRow) -> None:
-        self._source_sites.add_source(row)
+        self.source_sites.add_source(row)
 
     def _read_storage(self, row: rows.StorageRow) -> None:
-        self._nbytes[row.storage] = row.nbytes
+        self._sizes.latest[row.storage] = row.nbytes
 
     def _read_tensor(self, row: rows.TensorRow) -> None:
         self._tensors[row.tensor] = row
@@ -175,9 +178,12 @@ class Reader:
 
     def _read_alive(self, row: rows.AliveRow) -> None:
         self._retention.forget_all_but(row.tensors)
+        self._sizes.forget_all_but(census.needed_storages(self._tensors, self._retention, self._failures))
+        census.drop_events(self._checkpoints, self.facts, self._retention)
+        self._assignments = census.kept_assignments(self._assignments, self._tensors)
 
     def _read_backward_start(self, row: rows.BackwardStartRow) -> None:
-        self._started[row.token] = self._count
+        self._started[row.token] = self.count
 
     def _read_backward(self, row: rows.BackwardRow) -> None:
         gradients = tuple(
@@ -188,12 +194,12 @@ class Reader:
             self._totals[row.site, row.op] += 1
         self._add(
             model.Backward(
-                index=self._count,
+                index=self.count,
                 op=row.op,
                 site=row.site,
                 roots=accesses(row.roots),
                 gradients=gradients,
-                started=self._started.pop(row.token, self._count),
+                started=self._started.pop(row.token, self.count),
                 retain_graph=row.retain_graph,
                 create_graph=row.create_graph,
                 failed=row.failed,
@@ -203,33 +209,33 @@ class Reader:
 
     def _read_grad_mode(self, row: rows.GradModeRow) -> None:
         mode = MODES[row.mode]
-        self._add(model.GradMode(self._count, row.site, mode, row.cause, row.entering, row.decorator))
+        self._add(model.GradMode(self.count, row.site, mode, row.cause, row.entering, row.decorator))
 
     def _read_region(self, row: rows.RegionRow) -> None:
         if row.token is not None:
-            self._checkpoints[row.token] = self._count
-        self._add(model.Region(self._count, row.site, row.kind, row.entering, self._checkpoint(row.checkpoint)))
+            self._checkpoints[row.token] = self.count
+        self._add(model.Region(self.count, row.site, row.kind, row.entering, self._checkpoint(row.checkpoint)))
 
     def _read_change(self, row: rows.ChangeRow) -> None:
         checkpoint = self._checkpoint(row.checkpoint)
-        self._add(model.Change(self._count, row.site, row.name, row.before, row.after, checkpoint))
+        self._add(model.Change(self.count, row.site, row.name, row.before, row.after, checkpoint))
 
     def _checkpoint(self, token: int | None) -> int | None:
         """Returns the index of the event that entered a checkpoint."""
         return None if token is None else self._checkpoints.get(token)
 
     def _read_notice(self, row: rows.NoticeRow) -> None:
-        self._add(model.Notice(self._count, *row))
+        self._add(model.Notice(self.count, *row))
 
     def _read_gap(self, row: rows.GapRow) -> None:
         self._gaps[row] += 1
         if self._gaps[row] == 1:
-            self._add(model.Gap(self._count, row.reason, row.site))
+            self._add(model.Gap(self.count, row.reason, row.site))
 
     def _read_failure(self, row: rows.FailureRow) -> None:
         self._failures.append(
             model.Failure(
-                index=self._count,
+                index=self.count,
                 kind=classify(row.message),
                 type=row.type,
                 message=row.message,
@@ -264,7 +270,7 @@ class Reader:
             self._failures[row.failure] = replace(self._failures[row.failure], dead_ends=nodes, stopped_at=last)
 
     def _read_assignment(self, row: rows.AssignmentRow) -> None:
-        self._assignments.append(failure_context.Assignment(self._count, *row))
+        self._assignments.append(failure_context.Assignment(self.count, *row))
 
     def _read_claim(self, row: rows.ClaimRow) -> None:
         self._claims.append(claim.Claim(*row.fields))
@@ -283,12 +289,9 @@ class Reader:
         self.script = replace(self.script, outcome=outcome, exit_code=row.exit_code, failure=row.failure)
 
     def _read_fact(self, row: rows.FactRow) -> None:
-        self.facts[row.table].append(fact := observations.RECORDS[row.table](self._count, *row.fields))
+        fact = self._facts.read(self.count, row)
         if isinstance(fact, observations.RecordingSwitch) and not fact.recording:
-            self._count += 1  # no event has this index, as with calls that are folded
-        elif isinstance(fact, training.TrainingMeasured):
-            for table in ("measured", "groups", "statistics", "moved"):
-                self.facts[table] = [earlier for earlier in self.facts[table] if earlier.number == fact.number]
+            self.count += 1  # no event has this index, as with calls that are folded
 
     def _read_function(self, row: rows.FunctionRow) -> None:
         self._functions.append(callbacks.Function(*row))
@@ -299,15 +302,15 @@ class Reader:
     def _read_callback_run(self, row: rows.CallbackRunRow) -> None:
         values = tuple(callbacks.ReturnedValue(*fields) for fields in row.values)
         ending: Any = row.ending
-        run = callbacks.Run(self._count, row.registration, row.returned, values, row.given, row.node, ending)
+        run = callbacks.Run(self.count, row.registration, row.returned, values, row.given, row.node, ending)
         self._runs.append(run)
 
     def _read_pass(self, row: sample_rows.PassRow) -> None:
         if reference.PASSES not in self.unchecked:
-            self.passes.append(reference.passed(self._count - 1, *row))
+            self.passes.append(reference.passed(self.count - 1, *row))
 
     def _read_step_sample(self, row: sample_rows.StepSampleRow) -> None:
-        self.steps.append(reference.sampled_step(self._count - 1, *row))
+        self.steps.append(reference.sampled_step(self.count - 1, *row))
 
     def _read_uncompared(self, row: sample_rows.UncomparedRow) -> None:
         self.unchecked.setdefault(row.check, row.reason)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorlens.journal import compact_calls
-from tensorlens.journal.compact_calls import INT, numbers_of
-from tensorlens.journal.rows import CallRow, TensorRow
+from tensorlens.journal.compact_calls import INT, base_of, numbers_of
+from tensorlens.journal.rows import NONE, CallRow, State, TensorRow, of_alias
 from tensorlens.records import model
 
 CompactCall = tuple[int, ...]  # see `CallTemplateRow`
@@ -81,11 +81,26 @@ def _results_of(call: CallRow) -> tuple[int, ...]:
     return (*outputs[::2], *writes[::3], *[state[0] for state in states])
 
 
-def _gives_node(call: bytes | CallRow, tensor: int) -> bool:
-    """Returns whether a call gave a tensor a new node. False if the call left the node as it was."""
-    if not isinstance(call, CallRow):
-        return True
-    return any(state[0] == tensor and state[5] is not None and state[5] >= 0 for state in call.states)
+class StatesOfCall:
+    """Finds the states of tensors after a call. One call may have those of thousands: it is indexed once in a row."""
+
+    def __init__(self) -> None:
+        self._call: CallRow | None = None
+        self._states: dict[int, list[State]] = {}
+
+    def of(self, call: CallRow, tensor: int) -> list[State]:
+        """Returns the states of a tensor, in order."""
+        if call is not self._call:
+            self._call, self._states = call, {}
+            for state in call.states:
+                self._states.setdefault(state[0], []).append(state)
+        return self._states.get(tensor, [])
+
+    def give_node(self, call: bytes | CallRow, tensor: int) -> bool:
+        """Returns whether a call gave a tensor a new node. False if the call left the node as it was."""
+        if not isinstance(call, CallRow):
+            return True
+        return any(state[5] is not None and state[5] >= 0 for state in self.of(call, tensor))
 
 
 class Retention:
@@ -105,6 +120,8 @@ class Retention:
         self._explaining: dict[int, tuple[Item, ...]] = {}  # tensor -> its first call, and the last that changed it
         self._others: deque[Item] = deque(maxlen=_OTHERS)
         self._dropped: dict[int, tuple[int, bytes | CallRow]] = {}  # see `dropped_nodes`
+        self._states = StatesOfCall()
+        self._of_aliases: list[int] = []  # storages of the aliases in the window, at the last census
         self.left_out = 0  # calls that the last `items` have left out
 
     def add(self, index: int, content: Any, within: str) -> None:
@@ -161,7 +178,7 @@ class Retention:
         if len(items) > _LATEST + 1:
             index, call, _ = items[1]
             items = (items[0], *items[2:])
-            if _gives_node(call, tensor):
+            if self._states.give_node(call, tensor):
                 self._dropped[tensor] = index, call
         self._explaining[tensor] = items
 
@@ -184,11 +201,33 @@ class Retention:
                 compact_calls.add_tensors(item.calls, item.ends, item.start, item.stop, needed)
             elif type(item[1]) is CallRow:
                 needed.update(item[1].inputs[::2], _results_of(item[1]))
+        self._of_aliases = [of_alias(base) for base in needed if base < NONE]
         self._retire(leaving, needed)
         tables: tuple[dict[int, Any], ...] = (self._explaining, self._tensors, self._dropped)
         for table in tables:
             for tensor in table.keys() - needed:
                 del table[tensor]
+
+    def storages(self) -> Iterator[int | None]:
+        """Yields the storages in the states of the calls that are kept, and those of aliases."""
+        yield from self._of_aliases
+        kept = {item[0]: item for items in self._explaining.values() for item in items}  # each call once
+        for item in (*kept.values(), *self._recent):
+            if isinstance(item, tuple) and type(item[1]) is CallRow:
+                yield from (state[7] for state in item[1].states)
+            elif isinstance(item, tuple) and type(item[1]) is bytes and (base := base_of(item[1])) < NONE:
+                yield of_alias(base)
+
+    def kept_calls(self) -> set[int]:
+        """Returns the indices of the calls that are kept from before the window."""
+        return {item[0] for items in self._explaining.values() for item in items}
+
+    def oldest_event(self) -> int:
+        """Returns the index before which no event is kept, except calls."""
+        if self._others:
+            return self._others[0][0]
+        first = next(iter(self._recent), None)
+        return first.index + first.start if isinstance(first, CallRun) else 0 if first is None else first[0]
 
     def items(self, named: set[int]) -> list[Item]:
         """Returns what a trace has of all that is kept, in the order of the run. A compact call is a tuple of ints.
@@ -219,13 +258,15 @@ class Retention:
                 recent.update(tensors_of(item[1]))
         found: list[Item] = []
         seen: set[int] = set()
+        followed: set[int] = set()
         for tensors in (named, recent):
             waiting = sorted(tensors, reverse=True)
-            while waiting and len(found) < 2 * OLDER:
+            while waiting and len(found) < OLDER:
                 tensor = waiting.pop()
                 if tensor not in seen:
                     seen.add(tensor)
-                    items = self._explaining.get(tensor, ())
+                    items = [item for item in self._explaining.get(tensor, ()) if item[0] not in followed]
+                    followed.update([item[0] for item in items])  # one call may have made thousands of tensors
                     found += items
                     waiting += [each for item in items for each in tensors_of(_readable(item)[1])]
         return found

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 NONE = -1  # an absent number in a run of ints
 SAME = -2  # a state's node: the call left the tensor's node as it was
-NEW, WRITTEN, NOTHING = range(3)  # a compact call returned: a new tensor; its first argument, after a write; none
+# A compact call returned: a new tensor; its first argument, after a write; none; an alias as `.data` is one; a tensor
+# that was there, as `.grad` is.
+NEW, WRITTEN, NOTHING, ALIAS, FOUND = range(5)
 
 # Reasons of gaps. Nearly every program that loads data from NumPy has the first.
 SHARED_MEMORY = "memory is shared with an array outside torch: writes through it are not seen"
@@ -31,6 +33,11 @@ State = tuple[int, int | None, bool, bool, str | None, int | None, bool, int | N
 def optional(number: int) -> int | None:
     """Returns None for `NONE`, and any other number as it is."""
     return None if number == NONE else number
+
+
+def of_alias(storage: int) -> int:
+    """Returns what an alias has in the place of a base, from its storage; and the storage from that."""
+    return -2 - storage  # below `NONE`, so it is no tensor
 
 
 def values_text(values: Any) -> str:
@@ -133,7 +140,8 @@ class CallTemplateRow(NamedTuple):
     """The part of a call that repeats.
 
     A compact call is a run of ints: the template's id; the id and version of each input; the id of the result (if there
-    is none, of the first input), its base's id or `NONE`, its version; and the first sequence number.
+    is none, of the first input), its base's id or `NONE`, its version; and the first sequence number. An alias has no
+    base, and in its place the number of its storage: see `of_alias`.
     """
 
     template: int
@@ -149,7 +157,7 @@ class CallTemplateRow(NamedTuple):
     drawn: int  # how many sequence numbers the call draws: one for each node that it records
     mode: int  # position in `trace_builder.MODES`
     inputs: int  # how many
-    result: int  # NEW, WRITTEN or NOTHING
+    result: int  # NEW, WRITTEN, NOTHING, ALIAS or FOUND
 
 
 class WithinRow(NamedTuple):

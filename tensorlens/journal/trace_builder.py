@@ -13,8 +13,8 @@ from operator import is_not
 from typing import Any
 
 from tensorlens.journal import rows
-from tensorlens.journal.retention import CompactCall, Retention, tensors_of
-from tensorlens.journal.rows import NEW, NOTHING, SAME, WRITTEN, CallRow, CallTemplateRow, TensorRow, optional
+from tensorlens.journal.retention import CompactCall, Retention, StatesOfCall, tensors_of
+from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, CallTemplateRow, TensorRow, optional
 from tensorlens.records import model
 from tensorlens.records.fields import references_of
 from tensorlens.records.model import Access, Mode, State, Write
@@ -61,6 +61,7 @@ class TraceBuilder:
         used: set[int | None] = set(_references(records, "tensors"))
         self._items = items = retention.items({number for number in used if number is not None})
         self._dropped = retention.dropped_nodes()
+        self._states_of_call = StatesOfCall()
         self._nodes: dict[int, tuple[int, str | None, int]] = {}  # tensor -> the event that gave it its node, the node
         self._templates = templates
         self._rows = dict(tensors)
@@ -80,8 +81,8 @@ class TraceBuilder:
                 storages += _references(content, "storages")
         used |= self._created_by.keys()
         used |= {self._row(number).base for number in used if number is not None}
-        named = sorted(number for number in used if number is not None and number != rows.NONE)
-        self._tensors = {number: n for n, number in enumerate(named)}
+        named = sorted(number for number in used if number is not None and number >= 0)
+        self.tensor_numbers = self._tensors = {number: n for n, number in enumerate(named)}
         storages = [*(self._row(number).storage for number in self._tensors), *storages]
         storages += _references(records, "storages")
         found = [storage for storage in dict.fromkeys(storages) if storage is not None and storage != rows.NONE]
@@ -91,14 +92,17 @@ class TraceBuilder:
         self._place: dict[int, int] = {}  # tensor -> the storage in its last recorded state
 
     def _note_compact_call(self, index: int, call: CompactCall) -> int:
-        """Notes the tensors of a compact call. Returns its result's base, or NONE."""
+        """Notes the tensors of a compact call. Returns its result's base, or a negative number."""
         created_by = self._created_by
         for tensor in call[1:-4:2]:
             created_by.setdefault(tensor, None)
         number, base = call[-4], call[-3]
         created_by.setdefault(number, index)
         template = self._templates[call[0]]
-        if template.result == NEW:
+        if template.result == ALIAS:
+            shape, dtype, device = template.shape, template.dtype, template.device
+            self._rows[number] = _new_row((number, rows.of_alias(base), number, shape, dtype, device, "Tensor", None))
+        elif template.result == NEW:
             storage: int | None = number
             counter, view_of = number, None
             if base != rows.NONE:
@@ -213,7 +217,7 @@ class TraceBuilder:
             return known[1:]
         call = dropped[1]
         if isinstance(call, CallRow):
-            return next((state[4], state[5]) for state in call.states if state[0] == tensor)
+            return self._states_of_call.of(call, tensor)[0][4:6]
         template = self._templates[call[0]]
         return template.grad_fn, call[-1] + template.offset
 

@@ -1,7 +1,7 @@
 """Reads PyTorch's messages: finds the code that a message belongs to, and with it the page.
 
 The patterns come from the front matter of the pages, `diagnostics/FAMILY/CODE.md`, through the index `error_index.json`
-(written by `make pages`). They cover this version of PyTorch and earlier ones. A page marked `generic` has a message
+(written by `make index`). They cover this version of PyTorch and earlier ones. A page marked `generic` has a message
 that other mistakes share (`'NoneType' object has no attribute 'zero_'`): the facts of the run have to confirm it.
 
 The patterns in `also` only lead a reader to a page; they classify nothing in a run. They match old messages whose words
@@ -82,7 +82,13 @@ class Entry:
     summary: str  # the first sentence of the page
     finder: bool  # a Python module beside the page searches for the cause
     order: int  # the place of a silent mistake among the silent ones of a report
+    ranks: int  # its example is run by as many ranks of a distributed run; 0: by one process
     finding: FindingText | None  # for a cause that needs no search
+
+    @property
+    def compares_ranks(self) -> bool:
+        """Returns whether the finder compares the traces of several ranks."""
+        return self.family == "distributed" and self.finder
 
     @property
     def stem(self) -> str:
@@ -112,6 +118,7 @@ def _entry(item: dict[str, Any]) -> Entry:
         item["summary"],
         item.get("finder", False),
         item.get("order", 0),
+        item.get("ranks", 0),
         _finding_text(item) if "title" in item else None,
     )
 

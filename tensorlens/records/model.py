@@ -20,7 +20,7 @@ from tensorlens.records.observations import Observations
 from tensorlens.records.reference import Reference
 
 Mode = Literal["grad", "no_grad", "inference"]
-Outcome = Literal["ok", "error", "exit", "timeout", "killed", "interrupted"]
+Outcome = Literal["ok", "error", "exit", "timeout", "killed", "interrupted", "recording"]  # the last: it goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,6 @@ class Gap:
     count: Positive = 1
 
 
-_INDEX = attrgetter("index")
 Event = Call | Backward | GradMode | Notice | Gap | Region | Change
 
 
@@ -257,6 +256,8 @@ class Rank:
     number: int
     world: int
     host: str
+    ended: float = 0.0  # when its process ended, in seconds since 1970; 0: it has not
+    run: str = ""  # what the launcher calls this run, and how often it restarted the ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +269,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The number of calls of one op at one site. It includes those that a long run has folded, that is, no longer
-    keeps."""
+    """The number of calls of one op at one site, with those that a long run has folded: it keeps them no longer."""
 
     site: SiteId
     op: str
@@ -311,7 +311,7 @@ class Trace:
         likely = count - 1 - (self.events[-1].index - index) if count else 0  # nothing after it was folded
         if 0 <= likely < count and self.events[likely].index == index:
             return likely
-        return bisect_left(self.events, index, key=_INDEX)
+        return bisect_left(self.events, index, key=attrgetter("index"))
 
     def event(self, index: int | None) -> Event | None:
         """Returns the event with this index; None if a long run has folded it."""

@@ -10,18 +10,47 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
+from tensorlens.records.distributed import (
+    BroadcastBuffer,
+    Collective,
+    CollectiveReturned,
+    EndedAt,
+    ReplicaState,
+    Wrapped,
+    WrapperOption,
+)
 from tensorlens.records.fields import FunctionId, NonNegative, OverwriteId, SiteId, TensorId
+from tensorlens.records.further_runs import Intervened, WrittenLine, WrongBackward
+from tensorlens.records.threads import OtherThread, SharedSite, ThreadSwitch
 from tensorlens.records.training import (
+    EvaluatingSteps,
     FirstNonfinite,
+    FrozenStatistics,
+    GradientOfZeros,
     HeldMemory,
+    HookCount,
+    LearningRateSchedule,
+    LoadedState,
     NonfiniteSeen,
     OptimizerGroup,
     ParameterMovement,
     ParameterStatistics,
     ReducedLoss,
     SavedToFile,
+    StepsOnZeros,
+    TermGradient,
+    TermsUnknown,
     TrainingMeasured,
     ZeroedGradient,
+)
+from tensorlens.records.training_values import (
+    EqualParameters,
+    EqualRows,
+    FunctionsChecked,
+    GivenArray,
+    InitialStatistics,
+    TrainingModeKept,
+    UnreadOption,
 )
 
 RECOMPUTED = "recomputed"
@@ -143,18 +172,6 @@ class RetainedTensors:
 
 
 @dataclass(frozen=True, slots=True)
-class WrongBackward:
-    """A custom Function whose `backward` is not the derivative of its `forward`. Only `--reference` finds it."""
-
-    index: int
-    function: str  # name of the class
-    argument: str  # a parameter of `forward`
-    backward: tuple[float, ...]  # some values of its gradient, for a weighted sum of the outputs
-    differences: tuple[float, ...]  # the central differences of the same elements
-    weights: str  # of the outputs in that sum: "ones", "random", or "given" (the gradient that `backward` got)
-
-
-@dataclass(frozen=True, slots=True)
 class BoundNames:
     """The tensors that a line's names referred to when the line first stored its result."""
 
@@ -172,23 +189,6 @@ class Reached:
     scope: str  # the function
     names: tuple[str, ...]  # "model.fc.weight"
     tensors: tuple[TensorId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Intervened:
-    """An intervention of a further run, when it is made for the first time."""
-
-    index: int
-    number: NonNegative  # its position in `ComparedRun.interventions`
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenLine:
-    """A line that wrote memory outside torch, in a run that compares that memory line by line."""
-
-    index: int  # of the event that follows, as that of the `Overwrite` is
-    tensor: TensorId | None  # that of the `Overwrite`
-    site: SiteId
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,29 +211,6 @@ class LateHook:
     number: NonNegative  # hooks that are registered by one line share a number
     kind: str  # "forward hook", "forward hook of all modules"
     function: FunctionId
-    site: SiteId
-
-
-@dataclass(frozen=True, slots=True)
-class SharedSite:
-    """A site at which several threads made calls, or ran backward passes, at the same time."""
-
-    index: int
-    site: SiteId
-
-
-@dataclass(frozen=True, slots=True)
-class OtherThread:
-    """A second thread has made nodes. Each thread counts its nodes from 0, so two may have one number."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadSwitch:
-    """A site at which a thread beside the first one switches its grad mode."""
-
-    index: int
     site: SiteId
 
 
@@ -293,6 +270,29 @@ class Observations:
     memory: tuple[HeldMemory, ...] = ()
     nonfinite: tuple[NonfiniteSeen, ...] = ()
     origins: tuple[FirstNonfinite, ...] = ()
+    of_zeros: tuple[GradientOfZeros, ...] = ()
+    on_zeros: tuple[StepsOnZeros, ...] = ()
+    hooks: tuple[HookCount, ...] = ()
+    schedules: tuple[LearningRateSchedule, ...] = ()
+    evaluating: tuple[EvaluatingSteps, ...] = ()
+    frozen_statistics: tuple[FrozenStatistics, ...] = ()
+    loaded: tuple[LoadedState, ...] = ()
+    term_gradients: tuple[TermGradient, ...] = ()
+    terms_unknown: tuple[TermsUnknown, ...] = ()
+    unread: tuple[UnreadOption, ...] = ()
+    initial_statistics: tuple[InitialStatistics, ...] = ()
+    equal: tuple[EqualParameters, ...] = ()
+    equal_rows: tuple[EqualRows, ...] = ()
+    given_arrays: tuple[GivenArray, ...] = ()
+    training_mode: tuple[TrainingModeKept, ...] = ()
+    functions_checked: tuple[FunctionsChecked, ...] = ()
+    ended_at: tuple[EndedAt, ...] = ()  # these and the next only of a rank of a distributed run
+    collectives: tuple[Collective, ...] = ()
+    returned: tuple[CollectiveReturned, ...] = ()
+    wrapped: tuple[Wrapped, ...] = ()
+    wrapper_options: tuple[WrapperOption, ...] = ()
+    replicas: tuple[ReplicaState, ...] = ()
+    broadcast: tuple[BroadcastBuffer, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from tensorlens.records.model import Span, Trace
 
@@ -92,10 +93,20 @@ class StandingOut:
 
 
 @dataclass(frozen=True, slots=True)
+class Ignored:
+    """A finding that a report leaves out: a comment `# tensorlens: ignore[code]` names it (`comment` is its place), or
+    a report of an earlier run has it (`comment` is None)."""
+
+    diagnostic: Diagnostic
+    comment: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A trace and the diagnostics found in it. `explained` are the indices of PyTorch's warnings that these explain.
 
-    `tried` is set if the fixes were tried, `standing_out` if the training was measured (`--training`).
+    `tried` is set if the fixes were tried, `standing_out` if the training was measured (`--training`). `ignored` are
+    the findings that are left out.
     """
 
     trace: Trace
@@ -103,3 +114,16 @@ class Report:
     explained: frozenset[int] = frozenset()
     tried: Tried | None = None
     standing_out: tuple[StandingOut, ...] | None = None
+    ignored: tuple[Ignored, ...] = ()
+
+    def _repr_html_(self) -> str | None:
+        """Returns what a notebook shows; None if no renderer is known (`shown_as`)."""
+        return shown_as["text/html"](self) if "text/html" in shown_as else None
+
+    def _repr_mimebundle_(self, **wanted: Any) -> dict[str, str]:  # noqa: ARG002
+        """Returns all forms that a notebook can show, by their MIME types."""
+        return {form: render(self) for form, render in shown_as.items()}
+
+
+shown_as: Mapping[str, Callable[[Report], str]] = {}
+"""How notebooks show a report. `render.notebook` sets it: this room draws nothing."""

@@ -50,11 +50,52 @@ def records_of(data: bytes, file: tuple[str, int], trials: Any) -> tuple[Trace, 
     return _read_by_python(data, file, trials)
 
 
-def _read_by_python(data: bytes, file: tuple[str, int], trials: Any) -> tuple[Trace, Any]:
+def decoded_json(data: bytes) -> Any:
+    """Returns what the JSON of a file says.
+
+    Raises:
+        TraceFileError: it is no JSON.
+    """
     try:
-        read = json.loads(data)
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return _json_of_python(data)
+
+
+def trace_in(read: Any, file: tuple[str, int]) -> Trace:
+    """Returns the trace in a file that has been read from JSON. `file` is the format and the version.
+
+    Raises:
+        TraceFileError: it is no trace, is of another version, or is damaged.
+    """
+    return _made(read, file, Any)[0]
+
+
+def event_in(record: Any) -> Any:
+    """Returns an event that has been read from JSON.
+
+    Raises:
+        msgspec.ValidationError: it is none.
+    """
+    if not isinstance(record, dict):
+        raise msgspec.ValidationError("an event that is no record")
+    return _event(record)
+
+
+def _read_by_python(data: bytes, file: tuple[str, int], trials: Any) -> tuple[Trace, Any]:
+    return _made(_json_of_python(data), file, trials)
+
+
+def _json_of_python(data: bytes) -> Any:
+    try:
+        return json.loads(data)
     except (ValueError, RecursionError):
         raise TraceFileError("is not a saved trace: it is not JSON, or cut short") from None
+
+
+def _made(read: Any, file: tuple[str, int], trials: Any) -> tuple[Trace, Any]:
+    if isinstance(read, dict) and read.get("format") == "tensorlens.ranks":
+        raise TraceFileError("has the traces of several ranks: tensorlens view shows it")
     if not isinstance(read, dict) or read.get("format") != file[0]:
         raise TraceFileError("is not a saved trace of tensorlens")
     if read.get("version") != file[1]:

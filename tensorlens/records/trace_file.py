@@ -9,6 +9,7 @@ not have takes its default. A file is not trusted: loading one that is not a sou
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -21,6 +22,7 @@ from tensorlens.records.report import Diagnostic, Tried
 FORMAT = "tensorlens.trace"
 VERSION = 1
 MAX_BYTES = 256 * 1024 * 1024  # twice the trace of a run that keeps 100,000 tensors, on as many lines
+_RECORDS = 500  # in a piece
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}
 
 
@@ -34,23 +36,33 @@ class Trials:
 
 def dumps(trace: Trace, trials: Trials | None = None) -> str:
     """Returns the trace as one JSON object, with its findings if further runs were made."""
-    parts = [f'{{"format": "{FORMAT}", "version": {VERSION}, "trace": {{']
+    return "".join(pieces(trace, trials))
+
+
+def pieces(trace: Trace, trials: Trials | None = None) -> Iterator[str]:
+    """Yields the pieces of what `dumps` returns. A trace as one text, or as dictionaries, takes much memory."""
+    yield f'{{"format": "{FORMAT}", "version": {VERSION}, "trace": {{'
     for number, field in enumerate(fields(trace)):
-        parts.append(f'{", " if number else ""}"{field.name}": ')
+        yield f'{", " if number else ""}"{field.name}": '
         value = getattr(trace, field.name)
-        if isinstance(value, tuple):  # a table: one record at a time, for all of them as dictionaries take much memory
-            parts += ["[", ", ".join(json.dumps(_encode(item)) for item in value), "]"]
+        if isinstance(value, tuple):
+            yield "["
+            for first in range(0, len(value), _RECORDS):
+                records = ", ".join(json.dumps(encoded(item)) for item in value[first : first + _RECORDS])
+                yield f"{', ' if first else ''}{records}"
+            yield "]"
         else:
-            parts.append(json.dumps(_encode(value)))
-    parts.append("}")
+            yield json.dumps(encoded(value))
+    yield "}"
     if trials is not None:
-        parts += [', "trials": ', json.dumps(_encode(trials))]
-    return "".join((*parts, "}\n"))
+        yield f', "trials": {json.dumps(encoded(trials))}'
+    yield "}\n"
 
 
 def save(trace: Trace, path: Path) -> None:
     """Writes the trace to a file."""
-    path.write_text(dumps(trace), encoding="utf-8")
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(pieces(trace))
 
 
 def load(path: Path) -> Trace:
@@ -64,16 +76,25 @@ def load_with_trials(path: Path) -> tuple[Trace, Trials | None]:
     Raises:
         TraceFileError: the file can't be read, is no trace, is of another version, or is damaged.
     """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise TraceFileError(f"{path} is too large for a trace")
-        data = path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: no path has a null character
-        raise TraceFileError(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
+    data = read_bytes(path)
     try:
         return _loads(data)
     except TraceFileError as error:
         raise TraceFileError(f"{path} {error}") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Returns the content of a file.
+
+    Raises:
+        TraceFileError: it can't be read, or is too large.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise TraceFileError(f"{path} is too large for a trace")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: no path has a null character
+        raise TraceFileError(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def loads(text: str) -> Trace:
@@ -108,12 +129,13 @@ def _fits(trials: Trials, trace: Trace) -> bool:
     )
 
 
-def _encode(value: Any) -> Any:
+def encoded(value: Any) -> Any:
+    """Returns a record as what JSON has: dicts, lists, texts and numbers."""
     if is_dataclass(value) and not isinstance(value, type):
-        encoded = {field.name: _encode(getattr(value, field.name)) for field in fields(value)}
-        return {"kind": type(value).__name__, **encoded} if type(value).__name__ in _KINDS else encoded
+        record = {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
+        return {"kind": type(value).__name__, **record} if type(value).__name__ in _KINDS else record
     if isinstance(value, tuple | list):
-        return [_encode(item) for item in value]
+        return [encoded(item) for item in value]
     if isinstance(value, dict):
-        return {key: _encode(item) for key, item in value.items()}
+        return {key: encoded(item) for key, item in value.items()}
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorlens.records.fields import NonNegative, SiteId, TensorId
+from tensorlens.records.fields import NonNegative, RegistrationId, SiteId, TensorId
 
 MOST_NORMS = 32  # norms kept of one parameter, and learning rates of one group
 
@@ -41,6 +41,7 @@ class OptimizerGroup:
     course: tuple[float, ...]  # the learning rates at its steps; if more than MOST_NORMS, means of several in a row
     turns: tuple[int, int]  # the first and the last step of the optimizer, among the steps of all optimizers, from 1
     is_shared: bool  # an earlier optimizer has the same group, as the optimizer has that a wrapper makes
+    found: tuple[NonNegative, ...] = ()  # of each parameter: the steps that found a gradient
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class ParameterStatistics:
     zeros: float  # the share of the gradients' elements that are exactly zero, over all filled rounds
     norms: tuple[float, ...]  # L2 norms of the gradients; if there are more than MOST_NORMS, means of several in a row
     first_nonfinite: NonNegative  # the first round with an infinity or NaN in the gradient, from 1; 0: none
+    half_steps: NonNegative = 0  # rounds in half precision
+    kept: NonNegative = 0  # elements that had a gradient and still have their first value in half precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,62 @@ class ParameterMovement:
     elements: NonNegative
     unreached: NonNegative  # elements whose gradient was missing or exactly zero in each round
     unreached_moved: NonNegative  # of these, the ones with another value now
+
+
+@dataclass(frozen=True, slots=True)
+class GradientOfZeros:
+    """A step that finds a gradient of zeros alone: the first of a parameter, the second, the fourth and the eighth."""
+
+    index: int  # that of the step
+    tensor: TensorId
+
+
+@dataclass(frozen=True, slots=True)
+class StepsOnZeros:
+    """Counts the steps of an optimizer that found a gradient of zeros alone, and moved the parameter all the same."""
+
+    index: int
+    number: NonNegative
+    optimizer: NonNegative  # as in `OptimizerGroup`
+    tensor: TensorId
+    steps: NonNegative  # that found such a gradient
+    moved: NonNegative  # of these, the ones that moved it
+    decayed: NonNegative  # of these, the ones with weight decay
+    carried: NonNegative  # of those that moved it, the ones with an average of earlier gradients that is not zero
+    distance: float  # the L2 norms of these movements together
+
+
+@dataclass(frozen=True, slots=True)
+class HookCount:
+    """Says how many hooks a line has on one tensor or module, after the 1st, 2nd, 4th pass and so on.
+
+    There is none before a look that finds two or more.
+    """
+
+    index: int
+    passes: NonNegative  # backward passes that had ended
+    registration: RegistrationId
+    count: NonNegative
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRateSchedule:
+    """A learning-rate scheduler, as it was last seen."""
+
+    index: int
+    number: NonNegative
+    schedule: NonNegative  # the schedulers are numbered in the order in which they are made
+    name: str  # "StepLR"
+    site: SiteId | None  # the line that made it
+    optimizer: NonNegative | None  # as in `OptimizerGroup`
+    is_known: bool  # whether its class has the `step()` of PyTorch, so that all its steps are counted
+    is_held: bool  # another scheduler steps it
+    steps: NonNegative
+    last: SiteId | None  # the line of its last step
+    idle: NonNegative  # its last steps before which another optimizer stepped, and its own had not stepped any more
+    before: NonNegative  # steps of its optimizer before it was made
+    made_for: NonNegative = 0  # so many of its steps; 0: not known
+    option: str = ""  # that says so: "T_max"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +156,73 @@ class SavedToFile:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldMemory:
-    """The memory of the live tensors that the program can reach, when an optimizer step begins.
+class LoadedState:
+    """A call of `load_state_dict(strict=False)` of a module, or of `functional_call()`: how many tensors it has
+    loaded, or used in place of the module's own."""
 
-    What only a graph has saved is not counted. Of tensors that share memory, one counts.
+    index: int
+    number: NonNegative
+    site: SiteId | None
+    module: str  # its type
+    names: NonNegative  # of the module's own tensors
+    given: NonNegative  # names in the dict
+    loaded: NonNegative
+    is_call: bool = False  # of `functional_call()`
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMemory:
+    """The memory of a run when an optimizer step or a backward pass begins.
+
+    Of tensors that share memory, one counts. Memory that a graph has saved is live if a Python object has it, too.
     """
 
     index: int
-    step: NonNegative  # of all optimizers, from 1
-    live: NonNegative  # blocks of memory
+    step: NonNegative  # of all optimizers, from 1; before a backward pass, the next one
+    begun: NonNegative  # the backward pass that begins, from 1; 0: a step begins
+    live: NonNegative  # blocks of memory of live tensors
     size: NonNegative  # bytes of all of them
     tensors: tuple[TensorId, ...]  # one for each of the last blocks, in the order in which they were met
     sizes: tuple[int, ...]  # bytes of each
     older: NonNegative  # so many of `tensors`, the first ones, are older than the step before
     graphs: tuple[TensorId, ...]  # those of `tensors` that have a graph
+    unheld: tuple[TensorId, ...]  # those of `tensors` that no Python object has: they are in `saved`, not in `live`
+    saved: NonNegative  # bytes that only graphs hold
+    nodes: tuple[int, ...]  # sequence numbers of the first nodes that have saved them: those with the most
+    saved_sizes: tuple[int, ...]  # bytes of each
+    is_complete: bool  # no graph was too large to be read
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatingSteps:
+    """Steps for which a layer such as dropout ran in eval mode only, after steps for which it ran in training mode.
+
+    A line switched the layer with a module around it, and evaluated it. The steps are those of an optimizer that found
+    gradients of that module.
+    """
+
+    index: int
+    number: NonNegative
+    optimizer: NonNegative
+    layer: str  # "Dropout"
+    module: str  # the type of the module that was switched
+    site: SiteId | None  # the line that switched it
+    trained: NonNegative  # steps for which it ran in training mode
+    steps: NonNegative  # those for which it ran in eval mode only
+    first: NonNegative  # of the latter, among the steps of all optimizers, from 1
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenStatistics:
+    """Running statistics that forward passes have updated up to the end, while no parameter up to there is trained."""
+
+    index: int
+    number: NonNegative
+    layer: str  # "BatchNorm2d"
+    site: SiteId | None  # the line that ran the layer
+    switched: SiteId | None  # the line that switched the layer to training mode; None: it was made like that
+    parameters: tuple[TensorId, ...]  # of the layer; they do not require grad
+    steps: NonNegative  # for which the statistics were updated
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +233,25 @@ class ZeroedGradient:
     tensor: TensorId  # the leaf
     node: str  # "SoftmaxBackward0"
     sequence: int  # of the node
+
+
+@dataclass(frozen=True, slots=True)
+class TermGradient:
+    """The L2 norms of the gradients that one term of a loss alone gives to parameters, in a second run."""
+
+    index: int
+    root: NonNegative  # the sequence number of the node of the pass's root
+    node: NonNegative  # that of the first node of the term
+    tensors: tuple[TensorId, ...]
+    norms: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TermsUnknown:
+    """Says why the gradients of the terms of a run's losses are not known."""
+
+    index: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,16 @@ def to_markdown(comparison: Comparison, options: RenderOptions) -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
+def to_html(comparison: Comparison, options: RenderOptions) -> str:
+    """Returns one HTML file, to be opened in a browser."""
+    from tensorlens.render.page.comparison_page import comparison_to_html  # not above: most comparisons are printed
+
+    return comparison_to_html(comparison, options)
+
+
 RENDERERS: dict[str, Callable[[Comparison, RenderOptions], str]] = {
     "table": to_terminal,
     "markdown": to_markdown,
     "json": to_json,
+    "html": to_html,
 }

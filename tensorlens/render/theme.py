@@ -38,6 +38,10 @@ THEME = Theme(
     inherit=False,
 )
 
+CSS_LIGHT = {"red": "#c2255c", "green": "#2b7a3d", "cyan": "#0b7285", "magenta": "#8a3ea8"}
+"""The same colours in a notebook with a light background: those of the page."""
+CSS_DARK = {"red": "#ff7096", "green": "#69c77e", "cyan": "#4cc3d9", "magenta": "#d194e8"}
+
 
 def source_theme() -> ANSISyntaxTheme:
     """Returns the colours of Python source and of diffs, by the path of a token in the hierarchy of Pygments."""
@@ -70,6 +74,7 @@ def console(width: int, color: bool) -> Console:
         theme=THEME,
         color_system="standard" if color else None,
         force_terminal=color,
+        force_jupyter=False,  # in a notebook it would show the text there, too
         no_color=not color,
         highlight=False,
         markup=False,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorlens.journal.child_config import ChildConfig, ComparedRun
+from tensorlens.journal.child_config import ChildConfig, ComparedRun, LossTerms
 from tensorlens.journal.rows import FULL, LOST
 from tensorlens.paths import is_folder
 from tensorlens.records.step_choice import StepChoice
@@ -24,6 +26,7 @@ if TYPE_CHECKING:  # imported after the child has been started
     from tensorlens.journal.reader import Reader
     from tensorlens.records.model import Script, Trace
     from tensorlens.runner.follow import JournalFollower
+    from tensorlens.runner.followed_processes import FollowedProcesses
 
 # While torch is imported, Ctrl-C ends the process at once, without a traceback of this package.
 _START_SCRIPT = """\
@@ -49,6 +52,8 @@ class RunOptions:
     output: int | None = None
     steps: StepChoice | None = None  # the training steps to record; None: all
     training: bool = False  # measure gradients and parameters
+    terms_of: Callable[[Trace], tuple[LossTerms, ...]] | None = None  # what a second run with `training` measures
+    processes: FollowedProcesses | None = None  # of the program that are traced, too, in the first run
     reference: bool = False  # run the script a second time, with copies of saved tensors, and compare the gradients
 
 
@@ -71,6 +76,7 @@ class Exited:
     returncode: int
     timed_out: bool
     interrupted: bool
+    time: float = 0.0  # in seconds since 1970
 
 
 def run_child(
@@ -95,11 +101,16 @@ def run_child(
             progress = ProgressLine(sys.stderr.fileno()) if child.options.show_progress else None
             signals.before_stop = None if progress is None else progress.remove
             overflow = Overflow(journal.pipe[0])
-            with JournalFollower(reader, journal.stream, progress, overflow, on_trace) as follower:
-                timed_out = _wait(process, child.options.timeout)
+            others = child.options.processes
+            beside = None if others is None else functools.partial(others.read, reader.script)
+            with JournalFollower(reader, journal.stream, progress, overflow, on_trace, beside) as follower:
+                timed_out = _wait(process, child.options.timeout, others)
+                ended = time.time()
+            if others is not None:
+                others.finish(reader.script)
     if not reader.finished and process.returncode >= 0 and not timed_out:
         reader.break_off(FULL if overflow.is_used else LOST)
-    return reader, Exited(process.returncode, timed_out, bool(signals.interrupts)), follower
+    return reader, Exited(process.returncode, timed_out, bool(signals.interrupts), ended), follower
 
 
 def _script_record(target: Target) -> Script:
@@ -125,6 +136,7 @@ def _start(target: Target, child: ChildRun, journal: JournalFile) -> subprocess.
         compared=child.compared,
         steps=options.steps,
         training=options.training,
+        following=None if options.processes is None else options.processes.following,
     )
     sys.stdout.flush()
     streams: dict[str, Any]
@@ -145,12 +157,14 @@ def _start(target: Target, child: ChildRun, journal: JournalFile) -> subprocess.
     )
 
 
-def _wait(process: subprocess.Popen[Any], timeout: float | None) -> bool:
+def _wait(process: subprocess.Popen[Any], timeout: float | None, others: FollowedProcesses | None) -> bool:
     """Waits for the script to exit and stops it after `timeout` seconds. Returns whether it had to be stopped."""
     try:
         process.wait(timeout)
         return False
     except subprocess.TimeoutExpired:
+        if others is not None:
+            others.stop()
         process.terminate()
         try:
             process.wait(_GRACE)
@@ -163,6 +177,8 @@ def _wait(process: subprocess.Popen[Any], timeout: float | None) -> bool:
 def exited_script(reader: Reader, exited: Exited) -> Script:
     """Returns the script's record, completed from the exit status with what the child could not report."""
     script = reader.script
+    if script.rank is not None:
+        script = replace(script, rank=replace(script.rank, ended=exited.time))
     if exited.timed_out:
         return replace(script, outcome="timeout", exit_code=exited.returncode)
     stopped = exited.returncode == -signal.SIGINT or (exited.interrupted and not reader.versions.torch)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+_RANK_GRACE = 5.0  # seconds that a rank gets to end after SIGTERM: its launcher kills this process soon after
 _KILLING_INTERRUPT = 3  # this press of Ctrl-C kills a script that ignores the others
 
 
@@ -40,10 +41,19 @@ def signals_sent_to(child: subprocess.Popen[Any]) -> Iterator[Signals]:
             signals.before_stop()
         os.kill(os.getpid(), signal.SIGSTOP)
 
+    def terminated(number: int, frame: Any) -> None:
+        from tensorlens.runner.ranks import rank_in  # not above: this module is imported before the script starts
+
+        child.send_signal(signal.SIGTERM)
+        if rank_in(os.environ) is not None:
+            killing = threading.Timer(_RANK_GRACE, child.kill)
+            killing.daemon = True
+            killing.start()
+
     handlers: dict[int, Callable[[int, Any], None]] = {
         signal.SIGINT: interrupted,
         signal.SIGQUIT: lambda number, frame: None,
-        signal.SIGTERM: lambda number, frame: child.send_signal(signal.SIGTERM),
+        signal.SIGTERM: terminated,
         signal.SIGTSTP: stopped,
     }
     previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}

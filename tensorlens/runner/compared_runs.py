@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tensorlens.journal.child_config import ComparedRun, Intervention
+from tensorlens.journal.child_config import ComparedRun, Intervention, LossTerms
 from tensorlens.runner.child_run import ChildRun, Exited, RunOptions, exited_script, run_child
 from tensorlens.runner.printed_output import NOTHING, Printed, captured_output
 from tensorlens.runner.self_check import unseen_in_this_torch
@@ -39,7 +39,7 @@ class FinishedRun:
         return self.exited.timed_out or self.exited.interrupted
 
     def trace(self) -> Trace:
-        """Returns the trace of the run."""
+        """Returns the trace of the run, with what has been added to its facts."""
         from tensorlens.runner.follow import trace_of
 
         return trace_of(self.reader, exited_script(self.reader, self.exited))
@@ -54,6 +54,8 @@ class FurtherRuns(Protocol):
 class ComparedRuns:
     """Makes the runs of one program. The first is the user's: it has the terminal. The output of the others is kept."""
 
+    has_ranks = False  # the first run started ranks of a distributed run
+
     def __init__(
         self, target: Target, options: RunOptions, rewind: Callable[[], int | None], samples: bool = True
     ) -> None:
@@ -65,17 +67,19 @@ class ComparedRuns:
         self._child = ChildRun(options, self._run, environment, unseen=unseen_in_this_torch())
 
     def first(self, on_start: Callable[[], None] = lambda: None) -> FinishedRun:
-        """Runs the program as the user knows it. With `--training`, a further run searches for its first NaN."""
+        """Runs the program as the user knows it. With `--training`, a further run may explain what it found."""
         begins = time.monotonic()
         reader, exited, _ = run_child(self._target, self._child, on_start)
         limit = max(_LEAST, _PATIENCE * (time.monotonic() - begins))
-        options = replace(self._child.options, show_progress=False)
+        processes = self._child.options.processes
+        self.has_ranks = processes is not None and processes.has_ranks
+        options = replace(self._child.options, show_progress=False, processes=None)
         self._child = replace(self._child, options=replace(options, timeout=options.timeout or limit))
         run = FinishedRun(reader, exited)
-        if reader.facts["nonfinite"]:
-            from tensorlens.runner.nonfinite_run import search  # not above: few runs have one
+        if self._child.options.training:
+            from tensorlens.runner.second_run import complete  # not above: other runs have none
 
-            search(self, run)
+            complete(self, run, self._child.options.terms_of)
         return run
 
     def again(
@@ -116,9 +120,13 @@ class ComparedRuns:
         changes = {"compiled": compiled, "eager_random": eager_random, "in_double": in_double, "unhooked": unhooked}
         return self._made(replace(self._run, **changes))  # type: ignore[arg-type]
 
-    def searching(self) -> FinishedRun:
-        """Runs the program once more, and searches for the operation that makes the first infinity or NaN."""
-        return self._made(replace(self._run, samples=False, find_nonfinite=True))
+    def explaining(
+        self, find_nonfinite: bool, terms: tuple[LossTerms, ...], check_functions: bool = False
+    ) -> FinishedRun:
+        """Runs the program once more. Searches for the operation that makes the first infinity or NaN, measures the
+        terms of losses, and checks custom Functions."""
+        what = replace(self._run, samples=False, find_nonfinite=find_nonfinite, terms=terms)
+        return self._made(replace(what, check_functions=check_functions))
 
     def repeats_input(self) -> bool:
         """Returns whether a further run has the standard input that the first one had."""

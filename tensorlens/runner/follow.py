@@ -33,12 +33,14 @@ class JournalFollower:
         progress: ProgressLine | None = None,
         overflow: Overflow | None = None,
         on_trace: Callable[[Trace], None] | None = None,
+        beside: Callable[[], None] | None = None,
     ) -> None:
         self._reader = reader
         self._journal = journal
         self._overflow = overflow
         self._progress = progress
         self._on_trace = on_trace
+        self._beside = beside  # is called after each look at the journal
         self._batches = 0
         self._early: tuple[int, Trace] | None = None  # batches read, and the trace of them
         self._ended = threading.Event()
@@ -63,6 +65,9 @@ class JournalFollower:
                 with suppress(Exception):  # a progress line that can't be drawn must not stop the reading
                     self._progress.show(self._reader.calls)
             self._read()
+            if self._beside is not None:
+                with suppress(Exception):  # the journals of other processes can't be read: this one goes on
+                    self._beside()
             if self._on_trace is not None and self._reader.finished and self._early is None:
                 with suppress(Exception):  # an error here happens again when the final trace is used
                     self._early = self._batches, self._reader.trace()

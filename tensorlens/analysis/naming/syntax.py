@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from tensorlens.analysis.naming.code_text import OPERATORS, code_text
 from tensorlens.analysis.naming.line_parts import LineParts, span_of
@@ -67,6 +68,10 @@ class Syntax:
 
     def loop_names(self) -> frozenset[str]:
         """Returns the variables of `for` statements."""
+        return self._loop_names
+
+    @cached_property
+    def _loop_names(self) -> frozenset[str]:
         nodes = (node for file in self._sources for node in self._nodes(file).values())
         targets = (node.target for node in nodes if isinstance(node, ast.For | ast.AsyncFor))
         return frozenset(part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from functools import lru_cache
 
-from tensorlens.analysis.lineage import MAX_CALLS, graph_calls
+from tensorlens.analysis.graph_search import GraphSearch
+from tensorlens.analysis.lineage import MAX_CALLS
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
 
@@ -30,14 +31,17 @@ def _graph(facts: TraceIndex, index: int) -> tuple[_Links, dict[int, _Step]]:
     queue: deque[_Step] = deque((root.tensor, index) for root in backward.roots)
     made: _Links = dict.fromkeys(queue)
     first: dict[int, _Step] = {}
+    search, followed = GraphSearch(facts), set[int]()
     while queue and len(made) < MAX_CALLS:
         step = queue.popleft()
         state = facts.state(step[0], step[1] - 1)
         if state is None or not state.requires_grad:
             continue
         first.setdefault(step[0], step)
-        for call in () if state.is_leaf else graph_calls(facts, *step):
-            for access in call.inputs:
+        for call in () if state.is_leaf else search.new_calls(*step):
+            inputs = () if call.index in followed else call.inputs
+            followed.add(call.index)
+            for access in inputs:
                 before = access.tensor, call.index
                 if before not in made:
                     made[before] = call, step

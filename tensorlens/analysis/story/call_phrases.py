@@ -152,11 +152,12 @@ class CallPhrases:
         """Yields uses that matter although they make no tensor, write nothing and change no state."""
         if not call.inputs:
             return
-        name = self._before.current.described(call.inputs[0].tensor, call.index)
         if call.op.endswith((".numpy", ".__array__")):
+            name = self._before.current.described(call.inputs[0].tensor, call.index)
             text = "read as a NumPy array, which may share its memory"
             yield LineEvent(name, text, self._before.mark(call.inputs[0].tensor))
         elif call.op.endswith(".grad.__set__"):
+            name = self._before.current.described(call.inputs[0].tensor, call.index)
             values = [self._before.current.described(access.tensor, call.index) for access in call.inputs[1:]]
             value = values[0] if values else "None"
             yield LineEvent(f"{name}.grad", "set" if value == f"{name}.grad" else f"set to {value}")

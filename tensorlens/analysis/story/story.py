@@ -26,12 +26,12 @@ _Statement = tuple[int, int]  # line and column of its beginning
 
 
 @dataclass(slots=True, eq=False)
-class _Kind:
+class VisitKind:
     """A statement, and the marks of the events of a visit to it. Two visits of the same kind did the same."""
 
     statement: _Statement
     marks: frozenset[_Mark]
-    longer: dict[_Mark, _Kind] = field(default_factory=dict)  # the kind with one mark more
+    longer: dict[_Mark, VisitKind] = field(default_factory=dict)  # the kind with one mark more
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ def story(trace: Trace, names: Names) -> tuple[Section, ...]:
 
 
 @dataclass(slots=True)
-class _Visit:
+class Visit:
     """The successive events of one run of a line."""
 
     place: Place
     events: list[Event]
-    kind: _Kind
+    kind: VisitKind
     sites: set[int] = field(default_factory=set)  # of its calls and backward passes
     last: int | None = None  # the site of the last of them
 
@@ -82,14 +82,14 @@ class _Visit:
 class _Line:
     """The visits to one line. Of those that did the same kind of thing, only the last is shown."""
 
-    visits: dict[_Kind, int] = field(default_factory=dict)  # kind -> number of the last visit
+    visits: dict[VisitKind, int] = field(default_factory=dict)  # kind -> number of the last visit
     sites: set[int] = field(default_factory=set)
-    facts: dict[_Kind, list[LineEvent]] = field(default_factory=dict)
+    facts: dict[VisitKind, list[LineEvent]] = field(default_factory=dict)
     failures: dict[str, LineEvent] = field(default_factory=dict)
 
 
 def _rows(trace: Trace, names: Names) -> dict[Place, Row]:
-    visits = _visits(trace, names)
+    visits = line_visits(trace, names)
     lines: dict[Place, _Line] = defaultdict(_Line)
     for number, visit in enumerate(visits):
         line = lines[visit.place]
@@ -134,8 +134,8 @@ def _latest(kinds: Iterable[list[LineEvent]]) -> list[LineEvent]:
     return list(facts)
 
 
-def _add_phrases(visits: list[_Visit], lines: dict[Place, _Line], phrases: Phrases) -> None:
-    changed: dict[tuple[Place, _Kind], set[int]] = defaultdict(set)  # what all visits of a kind changed
+def _add_phrases(visits: list[Visit], lines: dict[Place, _Line], phrases: Phrases) -> None:
+    changed: dict[tuple[Place, VisitKind], set[int]] = defaultdict(set)  # what all visits of a kind changed
     for number, visit in enumerate(visits):
         line, kind = lines[visit.place], visit.kind
         memory = phrases.lasting_memory(visit.events)
@@ -154,11 +154,11 @@ def _with_others(facts: list[LineEvent], others: int) -> list[LineEvent]:
     return [*facts[:at], replace(facts[at], more=(*facts[at].more, note)), *facts[at + 1 :]]
 
 
-def _visits(trace: Trace, names: Names) -> list[_Visit]:
+def line_visits(trace: Trace, names: Names) -> list[Visit]:
     """Groups successive events at one line into visits. A new visit begins when an expression of the line runs
     again."""
-    visits: list[_Visit] = []
-    visit: _Visit | None = None
+    visits: list[Visit] = []
+    visit: Visit | None = None
     kinds = _Kinds()
     begin = cache(
         lambda site: (place_of(trace.sites[site]), kinds.empty(names.syntax.parts.statement(trace.sites[site])))
@@ -176,7 +176,7 @@ def _visits(trace: Trace, names: Names) -> list[_Visit]:
             or (mark in visit.kind.marks and _is_direct(trace, names, event))
             or (visit.last != site and site in visit.sites and _begins_again(trace, names, event))
         ):
-            visit = _Visit(here, [event], kinds.with_mark(kind, mark))
+            visit = Visit(here, [event], kinds.with_mark(kind, mark))
             visits.append(visit)
         else:
             visit.kind = kinds.with_mark(visit.kind, mark)
@@ -191,19 +191,19 @@ class _Kinds:
     """Makes one object for each kind of visit, so that the kinds of many visits are compared quickly."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[_Statement, frozenset[_Mark]], _Kind] = {}
+        self._kinds: dict[tuple[_Statement, frozenset[_Mark]], VisitKind] = {}
 
-    def empty(self, statement: _Statement) -> _Kind:
+    def empty(self, statement: _Statement) -> VisitKind:
         return self._kind(statement, frozenset())
 
-    def with_mark(self, kind: _Kind, mark: _Mark) -> _Kind:
+    def with_mark(self, kind: VisitKind, mark: _Mark) -> VisitKind:
         longer = kind.longer.get(mark)
         if longer is None:
             longer = kind.longer[mark] = self._kind(kind.statement, kind.marks | {mark})
         return longer
 
-    def _kind(self, statement: _Statement, marks: frozenset[_Mark]) -> _Kind:
-        return self._kinds.setdefault((statement, marks), _Kind(statement, marks))
+    def _kind(self, statement: _Statement, marks: frozenset[_Mark]) -> VisitKind:
+        return self._kinds.setdefault((statement, marks), VisitKind(statement, marks))
 
 
 def _begins_again(trace: Trace, names: Names, event: Event) -> bool:

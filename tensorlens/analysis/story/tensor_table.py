@@ -28,6 +28,7 @@ class TensorRow:
     leaf: str = ""
     version: str = ""
     grad: str = ""
+    tensors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,11 @@ class TensorTable:
     stale: str  # why the rows show states from before the end of the run; "" if they do not
 
 
-def tensor_table(trace: Trace, names: Names, only: Container[int] | None = None) -> TensorTable:
+def tensor_table(trace: Trace, names: Names, only: Container[int] | None = None, most: int = MAX_ROWS) -> TensorTable:
     """Makes the table of the named tensors; with `only`, of the chosen ones among them.
 
     The script's own variables come first, then what is nested in them, each in the order in which the run met the
-    tensors. If single rows would fill the table, the tensors of one object share a row.
+    tensors. If there are more than `most` rows, the tensors of one object share a row.
     """
     states = [state for state in last_states(trace) if only is None or state.tensor in only]
     named = [
@@ -55,13 +56,13 @@ def tensor_table(trace: Trace, names: Names, only: Container[int] | None = None)
     if not trace.end.states:
         named = list({names.display_name(state.tensor): state for state in named}.values())
     named.sort(key=lambda state: (_nested(names, state.tensor), state.tensor))
-    groups = _groups(names, named)
+    groups = _groups(names, named, most)
     rows: list[TensorRow] = []
-    for group in groups[:MAX_ROWS]:
+    for group in groups[:most]:
         rows.append(_row(trace, names, group[0]) if len(group) == 1 else _group_row(trace, names, group))
     return TensorTable(
         tuple(rows),
-        more=max(len(groups) - MAX_ROWS, 0),
+        more=max(len(groups) - most, 0),
         unnamed=len(states) - len(named),
         stale=_stale(trace),
     )
@@ -86,6 +87,7 @@ def _row(trace: Trace, names: Names, state: State) -> TensorRow:
         leaf="yes" if state.is_leaf else "no",
         version="none" if state.version is None else str(state.version),
         grad=_grad(state) if tensor.dtype else "",
+        tensors=(state.tensor,),
     )
 
 
@@ -113,9 +115,9 @@ def _nested(names: Names, tensor: int) -> bool:
     return "." in name or "[" in name
 
 
-def _groups(names: Names, states: list[State]) -> list[list[State]]:
-    """Groups the tensors of one object, if single rows would fill the table."""
-    if len(states) <= MAX_ROWS:
+def _groups(names: Names, states: list[State], most: int) -> list[list[State]]:
+    """Groups the tensors of one object, if there are too many for single rows."""
+    if len(states) <= most:
         return [[state] for state in states]
     groups: dict[tuple[str, str], list[State]] = defaultdict(list)
     for state in states:
@@ -141,6 +143,7 @@ def _group_row(trace: Trace, names: Names, states: list[State]) -> TensorRow:
         leaf=_common("yes" if state.is_leaf else "no" for state in states),
         version=_range([state.version for state in states if state.version is not None]),
         grad=f"{with_grad} of {len(states)} set" if with_grad else _common(map(_grad, states)),
+        tensors=tuple(state.tensor for state in states),
     )
 
 

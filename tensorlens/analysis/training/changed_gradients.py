@@ -78,7 +78,7 @@ def idle_clips(training: MeasuredTraining) -> Iterator[tuple[Call, bool]]:
     With True they find only gradients that the script has set to zero, with False none at all.
     """
     facts, timeline = training.facts, training.training
-    sites = {site for site in {call.site for call in facts.calls if not call.within} if _is_clip(training, site)}
+    sites = {site for site in {call.site for call in facts.calls if not call.within} if is_clip(training, site)}
     clips: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls if sites else ():
         if not call.within and call.site in sites:
@@ -109,7 +109,8 @@ def _around(moments: list[Moment], one: Moment) -> tuple[Moment | None, Moment |
     return (moments[at - 1] if at else None), (moments[at] if at < len(moments) else None)
 
 
-def _is_clip(training: MeasuredTraining, site: int) -> bool:
+def is_clip(training: MeasuredTraining, site: int) -> bool:
+    """Returns whether a line calls a function of PyTorch that clips gradients."""
     facts = training.facts
     span = facts.span(site)
     node = None if span is None else facts.names.syntax.node(span)

@@ -51,7 +51,7 @@ def constant_terms(training: Training) -> Iterator[ConstantTerm]:
         if any(_is_detached(training.facts, added, term) for added, term in terms):
             continue  # the pass differentiates an estimate, which has one value and the gradient of another
         for added, term in terms:
-            found = _explained(training.facts, backward, (added, term), used)
+            found = _explained(training, backward, (added, term), used)
             if found is not None and (added.site, found.cut.site) not in reported:
                 reported.add((added.site, found.cut.site))
                 yield found
@@ -122,21 +122,32 @@ def is_number(facts: TraceIndex, number: int) -> bool:
     return may_require_grad(tensor) and all(size == 1 for size in tensor.shape)
 
 
-def _explained(facts: TraceIndex, backward: Backward, place: tuple[Call, int], used: set[int]) -> ConstantTerm | None:
+def _explained(training: Training, backward: Backward, place: tuple[Call, int], used: set[int]) -> ConstantTerm | None:
     """Finds the call that took a term out of the graph; None if the script asked for it, or if it does no harm.
 
-    It does no harm unless the term was computed from parameters that this pass trains.
+    It does no harm unless the term was computed from parameters that this pass trains, with the values that they still
+    have: what was computed before a step, as an importance of weights for an earlier task, can only be a constant.
     """
     added, term = place
+    facts = training.facts
     cuts = history_lost_at(facts, term, added.index)
     kinds = [_kind(facts, call) for call, _ in cuts]
     if not cuts or None in kinds:
         return None
-    trained = [used & graph_leaves(facts, source, call.index) for call, source in cuts]
+    trained = [
+        {n for n in used & graph_leaves(facts, source, call.index) if not _is_updated(training, n, call, backward)}
+        for call, source in cuts
+    ]
     call, kind = next(((cuts[n][0], kinds[n]) for n in range(len(cuts)) if trained[n]), (added, None))
     if kind is None:
         return None
     return ConstantTerm(backward, added, term, call, kind, tuple(sorted(set[int]().union(*trained))))
+
+
+def _is_updated(training: Training, number: int, since: Call, backward: Backward) -> bool:
+    """Returns whether a parameter was updated between a call and a pass."""
+    moments = training.moments.get(number, ())
+    return any(m.kind == "update" and since.index < m.index < backward.index for m in moments)
 
 
 def _is_detached(facts: TraceIndex, added: Call, term: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ from tensorlens.records.training import HeldMemory
 
 MIN_LOOKS = 4
 MIN_BYTES = 64 * 1024
+MOST_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Growth:
 
 def growths(facts: TraceIndex) -> Iterator[Growth]:
     """Yields these lines, that of the most memory first. The results keep a graph, or have at least `MIN_BYTES`."""
-    looks = [look for look in facts.trace.inspection.memory if look.step > 1]
+    looks = [look for look in facts.trace.inspection.memory if look.step > 1 and not look.begun]
     found = [_growth(facts, looks, place) for place in (_by_line(facts, looks[-1]) if looks else ())]
     yield from sorted(filter(None, found), key=lambda growth: -growth.amounts[-1].size)
 
@@ -62,21 +63,43 @@ def _by_line(facts: TraceIndex, look: HeldMemory) -> dict[Place, dict[int, int]]
     return lines
 
 
-def most_memory(facts: TraceIndex) -> tuple[HeldMemory, list[tuple[int, int]]] | None:
-    """Returns the look at the most memory, and the three lines that made most of it: (site, bytes)."""
-    look = max(facts.trace.inspection.memory, key=lambda each: each.size, default=None)
-    if look is None or not look.size:
+@dataclass(frozen=True, slots=True)
+class MostMemory:
+    """The look that found the most memory, and the lines with the largest parts: (site, bytes)."""
+
+    look: HeldMemory
+    made: list[tuple[int, int]]  # of live tensors, by the lines that made them
+    saved: list[tuple[int, int]]  # of what only graphs hold, by the lines that saved it
+
+
+def most_memory(facts: TraceIndex) -> MostMemory | None:
+    """Finds the look at the most memory, of live tensors and of graphs; None without one."""
+    look = max(facts.trace.inspection.memory, key=lambda each: each.size + each.saved, default=None)
+    if look is None or not look.size + look.saved:
         return None
+    unheld = set(look.unheld)
+    live = [(number, size) for number, size in zip(look.tensors, look.sizes, strict=True) if number not in unheld]
+    made = _largest(facts, ((facts.creator(number), size) for number, size in live))
+    return MostMemory(look, made, saved_by_line(facts, look)[:MOST_LINES])
+
+
+def saved_by_line(facts: TraceIndex, look: HeldMemory) -> list[tuple[int, int]]:
+    """Returns what only graphs hold, by the lines whose calls made the nodes: (site, bytes), the most first."""
+    nodes = zip(look.nodes, look.saved_sizes, strict=True)
+    return _largest(facts, ((facts.call_of_node(node, look.index), size) for node, size in nodes), None)
+
+
+def _largest(
+    facts: TraceIndex, parts: Iterable[tuple[Call | None, int]], most: int | None = MOST_LINES
+) -> list[tuple[int, int]]:
     sizes: dict[Place, int] = defaultdict(int)
     sites: dict[Place, int] = {}
-    for number, size in zip(look.tensors, look.sizes, strict=True):
-        made = facts.creator(number)
-        if made is not None:
-            place = place_of(facts.trace.sites[made.site])
+    for call, size in parts:
+        if call is not None:
+            place = place_of(facts.trace.sites[call.site])
             sizes[place] += size
-            sites.setdefault(place, made.site)
-    most = sorted(sizes, key=lambda place: -sizes[place])[:3]
-    return look, [(sites[place], sizes[place]) for place in most]
+            sites.setdefault(place, call.site)
+    return [(sites[place], sizes[place]) for place in sorted(sizes, key=lambda place: -sizes[place])[:most]]
 
 
 def bytes_text(size: int) -> str:

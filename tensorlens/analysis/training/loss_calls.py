@@ -47,3 +47,21 @@ def examined_passes(facts: TraceIndex) -> Iterator[Backward]:
         counts[backward.site] += 1
         if not backward.failed and backward.op != "autograd.grad" and counts[backward.site] <= MAX_PASSES:
             yield backward
+
+
+def recorded_above(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
+    """Yields the calls with a graph that the roots of a pass were computed by."""
+    yield from recorded_from(facts, [(root.tensor, backward.index) for root in backward.roots])
+
+
+def recorded_from(facts: TraceIndex, waiting: list[tuple[int, int]]) -> Iterator[Call]:
+    """Yields the calls with a graph that some tensors were computed by, each given with the event that uses it."""
+    seen = set[int]()
+    for number, before in waiting:
+        for call in facts.producers(number, before)[:1]:
+            if call.index in seen or len(seen) > MAX_CALLS or call.nodes[1] <= call.nodes[0]:
+                continue
+            seen.add(call.index)
+            yield call
+            inputs = (access.tensor for access in call.inputs)
+            waiting += [(number, call.index) for number in inputs if facts.requires_grad(number, call.index - 1)]

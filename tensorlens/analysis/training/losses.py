@@ -37,6 +37,7 @@ class LossTerm:
 
     site: int | None
     terms: tuple[Term, ...]
+    span: Span | None  # of the expression
 
     @property
     def reached(self) -> frozenset[int]:
@@ -55,6 +56,7 @@ class Loss:
     passes: int  # that ended without an error
     reached: frozenset[int]  # leaves that got a gradient
     terms: tuple[LossTerm, ...]  # none if there is only one, or if not all of the graph is recorded
+    backwards: tuple[Backward, ...] = ()  # that are recorded
 
 
 @lru_cache(maxsize=1)
@@ -92,11 +94,13 @@ def _asks_for_parameters(facts: TraceIndex, backward: Backward) -> bool:
 def _loss(facts: TraceIndex, site: int, passes: Sequence[Backward]) -> Loss:
     terms: dict[Span | None, list[Term]] = defaultdict(list)
     for backward in passes[-MAX_PASSES:]:
-        for span, term in _terms_of(facts, backward):
+        for span, term in terms_of(facts, backward):
             terms[span].append(term)
-    found = tuple(LossTerm(_site(facts, each[0].tensor, each[0].added.index), tuple(each)) for each in terms.values())
+    found = tuple(
+        LossTerm(_site(facts, each[0].tensor, each[0].added.index), tuple(each), span) for span, each in terms.items()
+    )
     return Loss(site, _count(facts, site, passes), frozenset[int]().union(*map(reached_by, passes)),
-                found if len(found) > 1 else ())  # fmt: skip
+                found if len(found) > 1 else (), tuple(passes))  # fmt: skip
 
 
 def _count(facts: TraceIndex, site: int, passes: Sequence[Backward]) -> int:
@@ -107,7 +111,7 @@ def _count(facts: TraceIndex, site: int, passes: Sequence[Backward]) -> int:
     return max(len(passes), total - failed)
 
 
-def _terms_of(facts: TraceIndex, backward: Backward) -> Iterable[tuple[Span | None, Term]]:
+def terms_of(facts: TraceIndex, backward: Backward) -> Iterable[tuple[Span | None, Term]]:
     """Returns the terms of a pass, each with the expression that computed it; nothing if not all of them are known."""
     if len(backward.roots) != 1:
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import hypot
@@ -91,8 +91,24 @@ class MeasuredTraining:
         named = names_of_parameters(self.facts.trace, self.facts.names)
         cut = cut_lists(named.values())
         measured = {number: named.get(number) or self.facts.name(number) for number in self.statistics}
+        inputs = self._inputs(measured)
+        measured = {number: name for number, name in measured.items() if number not in inputs}
         names = {number: name for number, name in (named | measured).items() if list_of(name) not in cut}
         return tuple(self._row(number, name) for number, name in sorted(names.items()))
+
+    def _inputs(self, names: dict[int, str]) -> set[int]:
+        """Returns the leaves that are no parameters: a variable names several in turn, and each got a gradient once, as
+        the points at which a gradient penalty is computed."""
+        held = {number for group in self.groups for number in group.parameters}
+        turns = Counter(names.values())
+        return {
+            number
+            for number, name in names.items()
+            if number not in held
+            and turns[name] > 1
+            and self.statistics[number].filled <= 1
+            and not self.facts.tensor(number).type.endswith("Parameter")
+        }
 
     @cached_property
     def modules(self) -> tuple[ModuleStatistics, ...]:

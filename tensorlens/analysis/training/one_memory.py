@@ -84,9 +84,26 @@ def item_size(dtype: str) -> int:
 
 def operands(facts: TraceIndex, call: Call) -> list[Operand]:
     """Returns the inputs of a call with the names that its line reads them by, also through `.data` and `.detach()`."""
-    known = facts.names.operands(call)
+    known = _names(facts, call)
     names = [*known, *[None] * (len(call.inputs) - len(known))]
     return [_operand(facts, access.tensor, name, call) for access, name in zip(call.inputs, names, strict=False)]
+
+
+def _names(facts: TraceIndex, call: Call) -> list[str | None]:
+    """Returns the names by which a line reads the inputs of a call. An item is named as it is written: `ema[name]`."""
+    known = list(facts.names.operands(call))
+    if known and known[0]:
+        return known
+    node = facts.names.syntax.node(facts.trace.sites[call.site].span)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return known
+    item = node.func.value
+    is_method = call.op == f"Tensor.{node.func.attr}" and facts.names.syntax.is_direct(
+        facts.trace.sites[call.site], call.op
+    )
+    if not is_method or not isinstance(item, ast.Subscript) or any(isinstance(n, ast.Call) for n in ast.walk(item)):
+        return known
+    return [ast.unparse(item), *known[1:]]
 
 
 def _operand(facts: TraceIndex, number: int, name: str | None, call: Call) -> Operand:
@@ -94,7 +111,7 @@ def _operand(facts: TraceIndex, number: int, name: str | None, call: Call) -> Op
         made = facts.creator(number)
         if made is None or made.op not in _SAME_ELEMENTS or len(made.inputs) != 1 or not _on_line(facts, made, call):
             break
-        inner = facts.names.operands(made)
+        inner = _names(facts, made)
         number, name = made.inputs[0].tensor, inner[0] if inner else None
     return Operand(_bare(name or name_on_line(facts, number, call)), number)
 
@@ -121,7 +138,7 @@ def name_on_line(facts: TraceIndex, number: int, call: Call) -> str | None:
         earlier = facts.call(index)
         if earlier is None or not facts.same_line(earlier.site, call.site):
             return None
-        for access, name in zip(earlier.inputs, facts.names.operands(earlier), strict=False):
+        for access, name in zip(earlier.inputs, _names(facts, earlier), strict=False):
             if access.tensor == number and name:
                 return name
     return None

@@ -6,9 +6,10 @@ from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
-from tensorlens.analysis.lineage import MAX_CALLS, Cut, ancestry
+from tensorlens.analysis.lineage import MAX_DEEP, Cut, ancestry
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET, Training
 from tensorlens.records.model import Access, Backward, Call
@@ -84,6 +85,24 @@ def path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
             return
 
 
+def path_ends_before(training: Training, numbers: set[int], steps: list[Step]) -> Iterator[PathEnd]:
+    """Yields where the path to a root ends, for each of the tensors that a root of the last pass before one of some
+    steps was computed from."""
+    passes = [each for each in training.facts.backwards if not each.failed and each.op != "autograd.grad"]
+    indices = [each.index for each in passes]
+    last = {passes[at - 1].site: passes[at - 1] for step in reversed(steps) if (at := bisect_left(indices, step.index))}
+    left = set(numbers)
+    for backward in list(last.values())[:MAX_PASSES]:
+        for end in _follow(training, backward, left):
+            left.discard(end.number)
+            yield end
+
+
+def ends_in(training: Training, backward: Backward, numbers: set[int]) -> list[PathEnd]:
+    """Returns where the path to the roots of one pass ends, for each of the tensors that they were computed from."""
+    return _follow(training, backward, numbers)
+
+
 def _sites_before_steps(training: Training, numbers: set[int]) -> set[int]:
     """Returns the lines of the last pass before each step of an optimizer that holds one of the tensors."""
     passes = [each for each in training.facts.backwards if not each.failed]
@@ -99,7 +118,10 @@ def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]
         return
     computed_from: dict[int, frozenset[int]] = {number: frozenset((number,)) for number in numbers}
     ends: dict[int, _End] = {}
+    last = max((backward.index for backward in facts.backwards if not backward.failed), default=-1)
     for call in facts.calls:
+        if call.index > last:
+            break  # an evaluation after the training
         sources = [access.tensor for access in call.inputs if access.tensor in computed_from and not call.within]
         leaves = call.op in OPS_LEAVING_TORCH and any(facts.requires_grad(number, call.index) for number in sources)
         if not sources or not (leaves or call.nodes[1] > call.nodes[0]):
@@ -157,11 +179,11 @@ def _follow(training: Training, backward: Backward, numbers: set[int]) -> list[P
     queue.extend((root.tensor, backward.index, None) for root in _computed_roots(facts, backward))
     seen: set[tuple[int, int]] = set()
     followed: set[tuple[int, bool, tuple[int, Kind] | None]] = set()
-    moves = _data_assignments(facts)
-    while queue and len(seen) < MAX_CALLS:
+    new_calls, moves = facts.new_calls(), _data_assignments(facts)
+    while queue and len(seen) < MAX_DEEP:
         number, limit, end = queue.popleft()
-        moved = [call for call in moves.get(number, ()) if call.index < limit]
-        for call in (*moved, *facts.producers(number, limit)):
+        moved = _taken(moves.get(number), limit)
+        for call in chain(moved, new_calls.before(number, limit)):
             if (number, call.index) in seen or call.within or (number in trained and not _from_graph(facts, call)):
                 continue
             seen.add((number, call.index))
@@ -195,9 +217,17 @@ def _computed_roots(facts: TraceIndex, backward: Backward) -> list[Access]:
     return [root for root, state in states if state is None or not state.is_leaf]
 
 
-def _data_assignments(facts: TraceIndex) -> dict[int, list[Call]]:
-    """Maps parameters to the assignments to their `.data`."""
-    moves: dict[int, list[Call]] = defaultdict(list)
+def _taken(calls: deque[Call] | None, before: int) -> list[Call]:
+    """Takes the calls before event `before` out of a queue."""
+    taken: list[Call] = []
+    while calls and calls[0].index < before:
+        taken.append(calls.popleft())
+    return taken
+
+
+def _data_assignments(facts: TraceIndex) -> dict[int, deque[Call]]:
+    """Maps parameters to the assignments to their `.data`, in order."""
+    moves: dict[int, deque[Call]] = defaultdict(deque)
     for call in facts.calls:
         if call.op == DATA_SET and facts.tensor(call.inputs[0].tensor).type == "Parameter":
             moves[call.inputs[0].tensor].append(call)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.storage_numbers import owners_of_gradients
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.near_gradients import NearGradients
 from tensorlens.records.model import Backward, Call, Gap, Gradient
 from tensorlens.records.observations import Step
 
@@ -22,7 +22,6 @@ GRAD_SET = "Tensor.grad.__set__"
 DATA_SET = "Tensor.data.__set__"
 GRAD_READ = "Tensor.grad.__get__"
 _CHANGING = (GRAD_SET, DATA_SET, "torch._fused_")  # change a leaf or its gradient, with or without a write
-MAX_WALK = 12  # calls between a gradient and the update by hand that uses it
 
 Kind = Literal["fill", "clear", "touch", "update"]
 """What happened: backward filled the gradient ("fill"), the script cleared it ("clear") or changed it in another way
@@ -64,10 +63,13 @@ class Training:
 
     @cached_property
     def had_gradient(self) -> set[int]:
-        """The leaves that ever had a gradient: from a backward pass, or at an optimizer step."""
+        """The leaves that ever had a gradient: from a backward pass, or at an optimizer step. Library code assigns that
+        of a subclass, such as a sharded tensor."""
         filled = {change.tensor for event in self.facts.backwards for change in event.gradients}
         pairs = (pair for step in self.steps for pair in zip(step.parameters, step.gradients, strict=True))
-        return filled | {number for number, gradient in pairs if gradient is not None}
+        kept = {state.tensor for state in self.facts.trace.end.states if state.grad is not None}
+        assigned = {number for number in kept if self.facts.tensor(number).type not in ("Tensor", "Parameter")}
+        return filled | assigned | {number for number, gradient in pairs if gradient is not None}
 
     @cached_property
     def gradient_read(self) -> set[int]:
@@ -224,17 +226,11 @@ class Training:
 
     def uses_gradient(self, call: Call, leaf: int) -> bool:
         """Returns whether an update by hand was computed from the leaf's gradient."""
-        changed = {write.tensor for write in call.writes} | {leaf}
-        return any(self.gradient_of.get(number) == leaf for number in self._near(call, changed))
+        return self._near_gradients.are_used(call, leaf)
 
-    def _near(self, call: Call, changed: set[int]) -> Iterator[int]:
-        """Yields the inputs of a call that it did not change, and the tensors that they were computed from."""
-        for access in (a for a in call.inputs if a.tensor not in changed):
-            yield access.tensor
-            for steps, (_, made) in enumerate(ancestry(self.facts, access.tensor, call.index)):
-                if steps >= MAX_WALK:
-                    break
-                yield from (inner.tensor for inner in made.inputs)
+    @cached_property
+    def _near_gradients(self) -> NearGradients:
+        return NearGradients(self.facts, self.gradient_of)
 
 
 def _order(pair: tuple[int, Moment]) -> tuple[int, bool]:

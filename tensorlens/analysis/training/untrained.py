@@ -44,9 +44,11 @@ def untrained(training: MeasuredTraining) -> tuple[Untrained, ...]:
     rows = {row.tensor: row for row in training.rows if _has_none(row) and row.tensor not in known}
     rows = {number: row for number, row in rows.items() if not training.writes(number, passes[0].index)}
     ends = {end.number: end for end in path_ends(timeline, set(rows))}
-    complete = is_complete(facts.trace) and not any(isinstance(event, Gap) for event in facts.events)
-    if complete:
-        ends |= {end.number: end for end in unused_path_ends(timeline, set(rows) - set(ends))}
+    has_gap = any(isinstance(event, Gap) for event in facts.events)
+    complete = is_complete(facts.trace) and not has_gap
+    for end in unused_path_ends(timeline, set(rows) - set(ends)) if not has_gap else ():
+        if complete or end.kind == "cut":  # in a long run, a call that is not kept any more may have used a result
+            ends[end.number] = end
     uses = _uses(training, set(rows) - set(ends)) if complete else {}
     return tuple(_of(row, ends.get(number), uses.get(number)) for number, row in rows.items())
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.lineage import Cut, ancestry
+from tensorlens.analysis.known_history import is_whole
+from tensorlens.analysis.lineage import MAX_DEEP, Cut, ancestry
 from tensorlens.analysis.missing_gradient import cut_between
 from tensorlens.analysis.plain_values import may_require_grad, takes_shape_only
 from tensorlens.analysis.trace_index import TraceIndex
@@ -44,11 +45,16 @@ def find_requested(facts: TraceIndex, code: str, title: str, why: str) -> Iterat
             code,
             severity_of(failure),
             title.format(**names),
-            why.format(**names),
+            why.format(**names, this=_this(names["name"])),
             _labels(facts, failure, root, number),
             fixes=tuple(_fixes(facts, failure, root, number)),
             evidence=dict(names),
         )
+
+
+def _this(name: str) -> str:
+    """Returns how a sentence refers again to a tensor that has been named, or described if it has no name."""
+    return f"this {name}" if name.startswith("`") else "this tensor"
 
 
 def _given_none(facts: TraceIndex, failure: Failure, number: int) -> tuple[Run, Call] | None:
@@ -84,19 +90,19 @@ def _wanted(facts: TraceIndex, failure: Failure, root: int | None, requested: tu
     """Finds the requested tensor that PyTorch rejects.
 
     It does not require grad, or the root was not computed from its present value. If only one tensor was requested, it
-    is that one.
+    is that one. None if the trace shows too little of what the root was computed from.
     """
     if code == "input-does-not-require-grad":
         return next((n for n in requested if not facts.requires_grad(n, failure.index)), None)
     if root is None:
         return None
-    used = {
-        (access.tensor, access.version) for _, call in ancestry(facts, root, failure.index) for access in call.inputs
-    }
+    above = list(ancestry(facts, root, failure.index, MAX_DEEP))
+    used = {(access.tensor, access.version) for _, call in above for access in call.inputs}
+    is_known = is_whole(facts, (root, failure.index), above)
     for number in requested:
         cut, _ = cut_between(facts, root, number, failure.index)
         state = facts.state(number, failure.index)
-        if cut is not None or (number, None if state is None else state.version) not in used:
+        if cut is not None or (is_known and (number, None if state is None else state.version) not in used):
             return number
     return requested[0] if len(requested) == 1 else None
 

@@ -14,5 +14,5 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         facts,
         "unused-input-in-grad",
         "the gradient of {name} was asked for, but {root} was not computed from it",
-        "no recorded operation leads from {root} back to this {name}",
+        "no recorded operation leads from {root} back to {this}",
     )

@@ -88,26 +88,45 @@ def _runs(facts: TraceIndex) -> Iterator[_Run]:
 
     The call of such a checkpoint is recorded next after the end of its function.
     """
-    opened: list[tuple[Region, list[Call]]] = []
+    opened: list[tuple[Region, int]] = []
+    calls: list[Call] = []  # those without gradient recording, inside any checkpoint
+    clean: dict[int, int] = {}
     for event in facts.events:
-        if isinstance(event, Call):
-            for _, calls in opened:
-                calls.append(event)
+        if isinstance(event, Call) and opened and event.mode == "no_grad":
+            calls.append(event)
         if not isinstance(event, Region) or event.name != "checkpoint":
             continue
         if event.entering:
-            opened.append((event, []))
+            opened.append((event, len(calls)))
         elif opened:
-            entered, calls = opened.pop()
+            entered, begun = opened.pop()
             made = facts.call(event.index + 1)
             if made is not None and made.op == "CheckpointFunction.apply" and made.site == entered.site:
                 numbers = tuple(dict.fromkeys(access.tensor for access in made.inputs))
                 if not any(facts.requires_grad(number, entered.index) for number in numbers):
-                    yield _Run(entered, numbers, next((call for call in calls if _would_record(facts, call)), None))
+                    yield _Run(entered, numbers, _first_lost(facts, calls, begun, clean))
+
+
+def _first_lost(facts: TraceIndex, calls: list[Call], begun: int, clean: dict[int, int]) -> Call | None:
+    """Returns the first call from a place on that would have been recorded.
+
+    `clean` leads over calls that were looked at for a checkpoint inside this one.
+    """
+    place = begun
+    while place < len(calls):
+        if place in clean:
+            place = clean[place]
+        elif _would_record(facts, calls[place]):
+            break
+        else:
+            place += 1
+    if place > begun:
+        clean[begun] = place
+    return calls[place] if place < len(calls) else None
 
 
 def _would_record(facts: TraceIndex, call: Call) -> bool:
-    return call.mode == "no_grad" and any(facts.requires_grad(a.tensor, call.index - 1) for a in call.inputs)
+    return any(facts.requires_grad(access.tensor, call.index - 1) for access in call.inputs)
 
 
 def _made(facts: TraceIndex, at: int, inputs: tuple[int, ...]) -> Iterator[Label | None]:

@@ -28,7 +28,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         backward, saving = backward_of(facts, stale.index), saving_call(facts, stale)
         if stale.overwrite is not None or not stale.node or backward is None or saving is None:
             continue
-        if _reads(facts, backward, stale) and (saving.site, backward.site) not in reported:
+        if (saving.site, backward.site) not in reported and _reads(facts, backward, stale):
             reported.add((saving.site, backward.site))
             yield _report(facts, stale, backward, saving)
 
@@ -36,7 +36,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 def _reads(facts: TraceIndex, backward: Backward, stale: StaleSavedTensor) -> bool:
     """Returns whether a call during the pass read the attribute. An unread one, such as a counter or a cache, is
     harmless."""
-    during = (call for call in facts.calls if backward.started <= call.index <= backward.index)
+    during = facts.calls_between(backward.started, backward.index)
     return any(access.tensor == stale.tensor for call in during for access in call.inputs)
 
 

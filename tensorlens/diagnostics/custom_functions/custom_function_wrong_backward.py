@@ -9,7 +9,7 @@ from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.callbacks import Run
-from tensorlens.records.observations import WrongBackward
+from tensorlens.records.further_runs import WrongBackward
 from tensorlens.records.report import Diagnostic
 
 CODE = "custom-function-wrong-backward"

@@ -234,6 +234,8 @@ def _in_library(facts: TraceIndex, save: Save, call: Call) -> Fix:
         writes = f"`{owner}` {'begins with' if position else 'is'} `{text}`, which writes into its input"
         return fix(f"{writes}: use `{plain}`; that input then stays as it was", *edits, place=span)
     line = source_text(facts, call.site)
+    if not line:  # no source is known
+        return fix(f"change a copy of {name}, made with `clone()`", place=facts.span(call.site))
     if inside:
         text = f"have `{line}` make a new tensor where it now calls {op_text(call.op)} (look for `inplace=True`)"
         return fix(text, place=facts.span(call.site))

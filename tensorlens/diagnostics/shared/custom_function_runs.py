@@ -31,10 +31,9 @@ def inputs_needing_gradient(facts: TraceIndex, call: Call) -> list[int]:
 
 def gradient_of(facts: TraceIndex, number: int, at: int) -> str | None:
     """Returns the text of a leaf's gradient after the backward pass around event `at`."""
-    for backward in facts.backwards:
-        if backward.started <= at <= backward.index:
-            return next((g.after for g in backward.gradients if g.tensor == number), None)
-    return None
+    backward = backward_of(facts, at)
+    gradients = () if backward is None else backward.gradients
+    return next((each.after for each in gradients if each.tensor == number), None)
 
 
 def missing_gradients(facts: TraceIndex) -> Iterator[tuple[Run, Call, list[int]]]:

@@ -111,9 +111,11 @@ def _may_be_meant(facts: TraceIndex, end: PathEnd) -> bool:
 
 
 def _leaves(training: Training) -> set[int]:
-    """Returns the leaves that require grad at the end."""
+    """Returns the leaves that require grad at the end. If there are sharded ones, the others may be whole copies that
+    sharded training makes for a pass, and whose gradients it takes away."""
     states = training.facts.trace.end.states
-    return {state.tensor for state in states if state.requires_grad and state.is_leaf}
+    leaves = {state.tensor for state in states if state.requires_grad and state.is_leaf}
+    return {number for number in leaves if training.facts.tensor(number).type == "DTensor"} or leaves
 
 
 def _report(training: Training, code: str, group: list[PathEnd], step: Step | None) -> Diagnostic:

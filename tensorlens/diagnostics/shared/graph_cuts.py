@@ -38,7 +38,7 @@ from tensorlens.diagnostics.shared.cuts_behind import cut_beside, cuts_behind, e
 from tensorlens.diagnostics.shared.edits.expressions import with_keyword
 from tensorlens.diagnostics.shared.optimizers import several
 from tensorlens.diagnostics.shared.wording import fix, named, op_text
-from tensorlens.records.model import GradMode
+from tensorlens.records.model import Call, GradMode
 from tensorlens.records.report import Fix, Label
 
 _LISTED = 8  # names of frozen tensors
@@ -78,11 +78,15 @@ def cut_labels(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> I
         if cut.source is None:
             born, text = facts.first_use(cut.leaf), f"{name} does not require grad"
         else:
-            born, text = (
-                leaf_origin(facts, cut.leaf, cut.call.index),
-                f"{name} {'is made here' if is_frozen(facts, cut) else 'requires grad'}",
-            )
+            born = leaf_origin(facts, cut.leaf, cut.call.index)
+            text = f"{name} {_beginning(facts, cut.leaf, born) if is_frozen(facts, cut) else 'requires grad'}"
         yield facts.label("leaf_made_here", None if born is None else born.site, text)
+
+
+def _beginning(facts: TraceIndex, leaf: int, born: Call | None) -> str:
+    """Says whether a call makes a leaf, or sets the flag of one that was there before."""
+    is_older = born is not None and facts.state(leaf, born.index - 1) is not None
+    return "is set to require grad here" if is_older else "is made here"
 
 
 def _switch_text(facts: TraceIndex, switch: GradMode) -> str:

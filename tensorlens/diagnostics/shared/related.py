@@ -76,6 +76,10 @@ def _is_same_event(facts: TraceIndex, special: Diagnostic, general: Diagnostic) 
             _spans(special, "nonleaf_made_here") & _spans(general, "nonleaf_made_here")
             and _lines(special, "needed_here") & _lines(general, "observed_here")
         )
+    if general.code == "autograd-kernel-not-registered":
+        return special.code == "collective-without-gradient" and bool(
+            _lines(special, "needed_here") & _lines(general, "needed_here")
+        )
     if general.code == "uncaught-exception":
         return special.code == _NONLEAF and _is_of_missing_gradient(facts, special)
     is_weaker = _RANK[special.severity] < _RANK[general.severity] and general.severity == "warning"

@@ -31,4 +31,5 @@ ROLE_NAMES = {
     "state_changed_here": "the state is changed here",
     "value_made_here": "the value is made here",
     "view_made_here": "the view is made here",
+    "wrapped_here": "the module is wrapped here",
 }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
-from operator import attrgetter
 
 from tensorlens.analysis.naming.code_text import change_text
+from tensorlens.analysis.pass_around import pass_around
 from tensorlens.analysis.saved_tensors import Save, shares_memory, stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.array_copies import ENTERING, copies_at_entry, entries
@@ -23,6 +22,7 @@ from tensorlens.records.model import Backward, Call, Span
 from tensorlens.records.observations import Overwrite, StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Fix, Label
 
+BROADCAST = "DistributedDataParallel.forward"  # it writes buffers
 _EXACT = "a further run, which compares the memory line by line, found the line that writes"
 _VALUES = 80  # characters of values in the detail line
 _MOST_ENTRIES = 2  # labels
@@ -31,9 +31,7 @@ _SIGNS = {"mul_": "*", "add_": "+", "sub_": "-", "div_": "/"}
 
 def backward_of(facts: TraceIndex, index: int) -> Backward | None:
     """Finds the backward pass that contains an event."""
-    passes = facts.backwards
-    later = range(bisect_left(passes, index, key=attrgetter("index")), len(passes))
-    return next((passes[n] for n in later if passes[n].started <= index), None)
+    return pass_around(facts.trace, index)
 
 
 def saving_call(facts: TraceIndex, stale: StaleSavedTensor) -> Call | None:
@@ -80,14 +78,19 @@ def way_text(overwrite: Overwrite) -> str:
         return "PyTorch does not see writes through DLPack"
     if way == "set_":
         return "PyTorch counts writes through an alias made with `set_()` separately"
+    if overwrite.way == BROADCAST:
+        return "`DistributedDataParallel` copied the buffers of rank 0 over those of this rank and kept their version"
     if way in ("untyped_storage", "storage"):
         return "PyTorch does not count writes to a storage"
     return f"PyTorch does not count writes through what {op_text(overwrite.way)} returns"
 
 
-def find_overwritten(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
-    """Reports saved tensors whose memory changed while the version did not, and that a backward pass then used."""
-    wanted = [s for s in facts.trace.inspection.stale if s.overwrite is not None]
+def find_overwritten(facts: TraceIndex, code: str, by_broadcast: bool = False) -> Iterator[Diagnostic]:
+    """Reports saved tensors whose memory changed while the version did not, and that a backward pass then used:
+    those that a broadcast of buffers changed, or the others."""
+    overwrites = facts.trace.inspection.overwrites
+    found = [s for s in facts.trace.inspection.stale if s.overwrite is not None]
+    wanted = [s for s in found if (overwrites[s.overwrite or 0].way == BROADCAST) is by_broadcast]
     for backward, group in grouped(facts, wanted):
         yield _report_overwritten(facts, code, backward, group)
 
@@ -188,6 +191,9 @@ def _with_edit_first(
     saves = [save_of(facts, stale) for stale in group]
     sites = overwrite.sites or (backward.site,)
     own = list(_fixes(facts, overwrite, name, saves[0].call))
+    if overwrite.way == BROADCAST:
+        yield from own
+        return
     written = _copy_of_the_written(facts, overwrite, saves, group)
     is_product = written is None and bool(own[0].edits)
     first = written or with_copied_parameters(facts, saves, sites[0], backward.site)
@@ -235,7 +241,7 @@ def _written_at(facts: TraceIndex, stale: StaleSavedTensor) -> int:
 
 
 def _is_read_after(facts: TraceIndex, number: int, index: int) -> bool:
-    later = (call for call in facts.calls if call.index >= index)
+    later = facts.calls_between(index)
     return any(shares_memory(facts, access.tensor, number) for call in later for access in call.inputs)
 
 
@@ -251,6 +257,10 @@ def _fixes(facts: TraceIndex, overwrite: Overwrite, name: str, saving: Call | No
     elif way == "batch_norm":
         yield fix("call backward for the pass in `eval()` mode before the next one in `train()` mode", place=place)
         yield fix("or run both passes in the same mode", place=saved)
+    elif overwrite.way == BROADCAST:
+        yield fix("call `backward` before the next forward pass through the wrapper", place=place)
+        yield fix("or compute with a copy of the buffer", place=saved)
+        yield fix("or turn the wrapper's synchronisation of buffers off, if the buffers of ranks may differ")
     elif "_fused" in overwrite.way:
         yield fix("run the forward pass again after this step, or call backward before it", place=place)
     elif way in ("from_numpy", "as_tensor", "asarray", "from_dlpack") and overwrite.opened is not None:

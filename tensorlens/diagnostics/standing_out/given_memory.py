@@ -1,11 +1,15 @@
-"""Names tensors that `.data = ...` has put into the memory of a parameter: later steps change both."""
+"""Names tensors that `.data = ...`, or `nn.Parameter(...)`, puts into the memory of a parameter: steps change both."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.one_memory import is_one
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -17,37 +21,70 @@ _MAX_STEPS = 20
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds assignments after which two parameters are one memory, while an optimizer steps one of them."""
-    rows = {row.tensor: row for row in training.rows if row.is_stepped}
-    found: dict[int, list[tuple[Call, ParameterRow, Step]]] = defaultdict(list)
+    """Finds assignments after which two parameters are one memory, while an optimizer steps one of them.
+
+    Also finds parameters that are made from the memory of another one, as by `nn.Parameter(other.weight.data)`.
+    """
+    parameters = _Parameters(training)
+    found: dict[int, list[tuple[Call, int, ParameterRow, Step]]] = defaultdict(list)
     seen: set[int] = set()
     for call in training.facts.calls:
-        if call.op == DATA_SET and not call.within and len(call.inputs) == 2 and call.inputs[0].tensor not in seen:
-            shared = _shared(training, call, rows)
-            if shared is not None:
-                seen.add(call.inputs[0].tensor)
-                found[call.site].append((call, *shared))
+        if call.op == DATA_SET and not call.within and len(call.inputs) == 2:
+            given, is_made = call.inputs[0].tensor, False
+        elif call.op == "nn.Parameter" and call.outputs and call.outputs[0].tensor in parameters.rows:
+            given, is_made = call.outputs[0].tensor, True
+        else:
+            continue
+        shared = None if given in seen else parameters.sharing(call, given)
+        if shared is not None and (not is_made or _is_made_from(training.facts, given, *shared)):
+            seen.add(given)
+            found[call.site].append((call, given, *shared))
     for group in found.values():
         yield _sentence(training, group)
 
 
-def _shared(training: MeasuredTraining, call: Call, rows: dict[int, ParameterRow]) -> tuple[ParameterRow, Step] | None:
-    """Returns the parameter whose memory a tensor gets, and a later step that finds both in that memory."""
-    facts, given = training.facts, call.inputs[0].tensor
-    memory = facts.storage_of(given, call.index)
-    later = [step for step in facts.trace.inspection.steps if step.index > call.index]
-    for step in later[:_MAX_STEPS] if memory is not None else []:
-        for number, gradient in zip(step.parameters, step.gradients, strict=True):
-            both = {facts.storage_of(number, step.index), facts.storage_of(given, step.index)}
-            if number != given and number in rows and gradient is not None and both == {memory}:
-                return rows[number], step
-    return None
+def _is_made_from(facts: TraceIndex, given: int, row: ParameterRow, step: Step) -> bool:
+    """Returns whether a parameter has the same elements as one that was made before it."""
+    return row.tensor < given and is_one(facts, row.tensor, given, step.index)
 
 
-def _sentence(training: MeasuredTraining, group: list[tuple[Call, ParameterRow, Step]]) -> StandingOut:
-    facts, (call, _, step) = training.facts, group[0]
-    rows = list({row.tensor: row for _, row, _ in group}.values())
-    given = [call.inputs[0].tensor for call, _, _ in group]
+class _Parameters:
+    """The parameters that optimizers step, and the memory that they have at each step."""
+
+    def __init__(self, training: MeasuredTraining) -> None:
+        self._facts = training.facts
+        self._steps = training.facts.trace.inspection.steps
+        self._by_memory: dict[int, dict[int | None, list[int]]] = {}  # place of a step -> memory -> parameters
+        self.rows = {row.tensor: row for row in training.rows if row.is_stepped}
+
+    def sharing(self, call: Call, given: int) -> tuple[ParameterRow, Step] | None:
+        """Returns the parameter whose memory a tensor gets, and a later step that finds both in that memory."""
+        facts, memory = self._facts, self._facts.storage_of(given, call.index)
+        if memory is None:
+            return None
+        first = bisect_right(self._steps, call.index, key=attrgetter("index"))
+        for place, step in enumerate(self._steps[first : first + _MAX_STEPS], first):
+            if facts.storage_of(given, step.index) == memory:
+                for number in self._in_memory(place, memory):
+                    if number != given:
+                        return self.rows[number], step
+        return None
+
+    def _in_memory(self, place: int, memory: int) -> list[int]:
+        """Returns the parameters with this memory to which a step gives new values."""
+        found, step = self._by_memory.get(place), self._steps[place]
+        if found is None:
+            found = self._by_memory[place] = {}
+            for number, gradient in zip(step.parameters, step.gradients, strict=True):
+                if number in self.rows and gradient is not None:
+                    found.setdefault(self._facts.storage_of(number, step.index), []).append(number)
+        return found.get(memory, [])
+
+
+def _sentence(training: MeasuredTraining, group: list[tuple[Call, int, ParameterRow, Step]]) -> StandingOut:
+    facts, (call, _, _, step) = training.facts, group[0]
+    rows = list({row.tensor: row for _, _, row, _ in group}.values())
+    given = [number for _, number, _, _ in group]
     names = " and ".join(f"`{facts.name(number)}`" for number in given[:2]) + (" and more" if len(given) > 2 else "")
     verb = "shares" if len(given) == 1 else "share"
     name = step.op.removesuffix(".step")

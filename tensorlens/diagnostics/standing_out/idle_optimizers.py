@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.diagnostics.shared.optimizers import born
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Gap
 from tensorlens.records.observations import Step
@@ -78,7 +79,9 @@ def _frozen(training: MeasuredTraining, group: OptimizerGroup) -> Iterator[Stand
     if not rows or len(known) < len(rows):
         return
     at = frozen_at(facts, known[0].tensor)
-    frozen = None if at is None else facts.label("flag_changed_here", at.site, "frozen here", at.index)
+    frozen = facts.label("leaf_made_here", born(facts, known[0].tensor), "made here, and does not require grad")
+    if at is not None:
+        frozen = facts.label("flag_changed_here", at.site, "frozen here", at.index)
     made = facts.label("optimizer_made_here", group.site, f"`{group.name}` is made here")
     which = "the only parameter" if len(rows) == 1 else f"each of the {len(rows)} parameters"
     several = sum(each.optimizer == group.optimizer for each in training.groups) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.diagnostics.training import running_total_keeps_graph_alive
-from tensorlens.records.report import StandingOut
+from tensorlens.records.report import Label, StandingOut
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -21,7 +22,21 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for growth in growths(facts):
         label = facts.label("value_made_here", growth.calls[-1].site, "made here", growth.calls[-1].index)
         if label is not None and not any(_on_one_line(label.span, span) for span in reported):
-            yield stands_out(_text(facts, growth), label)
+            yield stands_out(_text(facts, growth), label, _read_later(facts, growth, label))
+
+
+def _read_later(facts: TraceIndex, growth: Growth, made: Label) -> Label | None:
+    """Labels the last line that reads one of the results, or memory that it shares, after a later step."""
+    results = {facts.storage_of(a.tensor, call.index): call.index for call in growth.calls for a in call.outputs}
+    results.pop(None, None)
+    steps = [step.index for step in facts.trace.inspection.steps]
+    for call in reversed(facts.calls):
+        read = results.keys() & {facts.storage_of(access.tensor, call.index) for access in call.inputs}
+        between = (bisect_left(steps, call.index) - bisect_left(steps, results[each]) for each in read)
+        if not call.within and any(count > 1 for count in between):
+            label = facts.label("needed_here", call.site, "reads one of them after later steps", call.index)
+            return None if label is None or _on_one_line(label.span, made.span) else label
+    return None
 
 
 def _on_one_line(one: object, other: object) -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from math import prod
 
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.callbacks import Registration
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
 
@@ -24,7 +28,13 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if movement.unreached == movement.elements:
             whole.setdefault((group.optimizer, group.group), []).append(row)
         elif touched := _touches(training, row):
-            yield _part(training, row, touched)
+            site, index = touched[-1].site, touched[-1].index
+            yield _part(
+                training, row, training.facts.label("modified_here", site, "the gradient is changed here", index)
+            )
+        elif (hook := _masking_hook(training.facts, row.tensor)) is not None:
+            text = "this hook masks the gradient"
+            yield _part(training, row, training.facts.label("hook_registered_here", hook.site, text))
     for rows in whole.values():
         yield _whole(training, rows)
 
@@ -61,11 +71,30 @@ def _whole(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingOut:
     return stands_out(f"{listed(rows)} had {what} at any step, and {verb} moved {cause}", label)
 
 
-def _part(training: MeasuredTraining, row: ParameterRow, touched: list[Call]) -> StandingOut:
+def _part(training: MeasuredTraining, row: ParameterRow, changed: Label | None) -> StandingOut:
     cause, label = _cause(training, row)
     movement = row.movement
     assert movement is not None
     count = f"{movement.unreached_moved:,} of {movement.elements:,} elements"
     text = f"{count} of `{row.name}` had gradients of zeros at each step, and are moved {cause}"
-    changed = training.facts.label("modified_here", touched[-1].site, "the gradient is changed here")
     return stands_out(text, label, changed)
+
+
+def _masking_hook(facts: TraceIndex, leaf: int) -> Registration | None:
+    """Returns the hook of a leaf that returned its gradient times a mask."""
+    callbacks = facts.trace.callbacks
+    known = {each.id: each for each in callbacks.registrations if each.kind == "tensor hook" and each.target == leaf}
+    for run in callbacks.runs if known else ():
+        for value in run.values if run.registration in known else ():
+            made = None if value.tensor is None or value.tensor in run.given else facts.creator(value.tensor)
+            if made is not None and _is_masked(facts, made, run.given):
+                return known[run.registration]
+    return None
+
+
+def _is_masked(facts: TraceIndex, made: Call, given: Collection[int | None]) -> bool:
+    """Returns whether a call multiplies a gradient by several values, or chooses between values."""
+    name = op_name(made)
+    others = [access.tensor for access in made.inputs if access.tensor not in given]
+    has_values = any(prod(facts.tensor(number).shape) > 1 for number in others)
+    return has_values and name in ("mul", "rmul", "where", "masked_fill")

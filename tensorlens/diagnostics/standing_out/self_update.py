@@ -47,6 +47,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for calls in updates.values():
         met = [_met_in_update(training, call) for call in calls]
         if None not in met and met[0] is not None and calls[0].site not in reported:
+            reported |= {site.id for site in facts.trace.sites if facts.same_line(site.id, calls[0].site)}
             yield _update(facts, calls, met[0])
     for calls in differences.values():
         compared = [_compared(training, call) for call in calls]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.losses import term_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.term_shares import cancelling_terms
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, op_text
 from tensorlens.records.model import Call
@@ -14,14 +16,23 @@ from tensorlens.records.report import StandingOut
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds these parameters, grouped by how often they had such a gradient, and by what makes it."""
     groups: dict[tuple[object, ...], list[ParameterRow]] = {}
+    trained = {row.name for row in training.rows if (own := row.statistics) and own.filled > own.zero}
     for row in training.rows:
         if row.is_zero and row.requires_grad:
             changed = _changed(training, row)
             calls = [] if changed is not None else _calls(training, row.tensor)
+            if changed is None and not calls and _is_bias_of(row.name, trained):
+                continue  # its gradients cancel, as in a critic that compares the means of two batches
             sites = tuple(dict.fromkeys(call.site for call in (*calls, *([] if changed is None else [changed]))))
             groups.setdefault((sites, _when(row)), []).append(row)
     for rows in groups.values():
         yield _sentence(training, rows)
+
+
+def _is_bias_of(name: str, trained: set[str]) -> bool:
+    """Returns whether a name is that of a bias whose layer has a weight with a gradient."""
+    layer, _, last = name.rpartition(".")
+    return last == "bias" and f"{layer}.weight" in trained
 
 
 def _when(row: ParameterRow) -> str:
@@ -54,6 +65,14 @@ def _calls(training: MeasuredTraining, leaf: int) -> list[Call]:
     return [call for call in found if call is not None]
 
 
+def _used_passes(training: MeasuredTraining, leaf: int) -> set[int | None]:
+    """Returns the lines of the last passes before each step of a parameter."""
+    timeline = training.training
+    steps = [step for step in timeline.steps if leaf in step.parameters]
+    fills = [timeline.last_moment(leaf, step.index, "fill") for step in steps]
+    return {None if fill is None else fill.event.site for fill in fills}
+
+
 def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingOut:
     facts = training.facts
     whose = "the gradient" if len(rows) == 1 else "each gradient"
@@ -63,6 +82,12 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
         text += f": {as_written(facts, changed)} changes it before the step"
         return stands_out(text, facts.label("modified_here", changed.site, "changed here", changed.index))
     calls = _calls(training, rows[0].tensor)
+    cancelling = None if calls else cancelling_terms(training, rows[0].tensor)
+    if cancelling is not None and _used_passes(training, rows[0].tensor) == {cancelling[0].site}:
+        loss, terms = cancelling
+        names = [f"`{term_name(facts, term.terms[-1])}`" for term in terms]
+        text += f": the gradients of {', '.join(names[:-1])} and {names[-1]} cancel"
+        return stands_out(text, facts.label("needed_here", loss.site, "backward"))
     if not calls:
         made = facts.first_use(rows[0].tensor)
         return stands_out(text, None if made is None else facts.label("leaf_made_here", made.site, "made here"))

@@ -31,7 +31,10 @@ def _filled(facts: TraceIndex, call: Call, leaf: int) -> tuple[Call, Backward] |
     gradient."""
     earlier = (use for use in facts.calls if use.index < call.index and any(not s.is_leaf for s in use.states))
     uses = [use for use in earlier if any(access.tensor == leaf for access in use.inputs)]
+    swaps = [each.index for each in facts.calls if each.op == call.op and each.inputs and each.inputs[0].tensor == leaf]
     for backward in facts.backwards:
+        if any(call.index < swap < backward.index for swap in swaps):
+            return None  # a later one may have brought the shape back, as sharded training does in each pass
         if backward.started > call.index and any(g.tensor == leaf and g.after for g in backward.gradients):
             through = next((use for use in reversed(uses) if backward_reaches(facts, backward, use)), None)
             if through is not None:

@@ -182,7 +182,7 @@ def _line(trace: Trace, at: str) -> tuple[SourceLine, int]:
 def _ended(trace: Trace) -> str:
     """Says how the run ended, if that was not its normal end."""
     script = trace.script
-    if script.outcome == "ok" or (script.outcome == "exit" and script.exit_code == 0):
+    if script.outcome in ("ok", "recording") or (script.outcome == "exit" and script.exit_code == 0):
         return ""
     failure = None if script.failure is None else trace.failures[script.failure]
     if failure is None:
@@ -191,7 +191,8 @@ def _ended(trace: Trace) -> str:
         )
     span = None if failure.site is None else trace.sites[failure.site].span
     where = "" if span is None else f" at {shown_line(trace, span).file}:{span.line}"
-    return f"the script ended with {failure.type}{where}"
+    subject = "the recorded code" if script.exit_code is None else "the script"
+    return f"{subject} ended with {failure.type}{where}"
 
 
 def _unknown(trace: Trace, asked: str, name: str, called: CalledTensors) -> str:

@@ -169,7 +169,7 @@ def _not_reached(subject: Subject, passes: list[Backward]) -> Iterator[Statement
     ends += unused_path_ends(subject.training, {number}) if not ends and subject.is_whole else ()
     end = next((each for each in ends if each.backward in passes), None)
     if end is not None and not path_to_root(facts, number, end.backward):
-        yield _path_end(subject, end)
+        yield path_end_reason(subject, end)
         return
     used = [call for call in facts.calls if any(access.tensor == number for access in call.inputs)]
     recorded = [call for call in used if call.nodes[1] > call.nodes[0] and not call.within]
@@ -193,12 +193,13 @@ def _connected(subject: Subject, backward: Backward) -> Statement:
         return subject.say("reason", text, backward.site)
     end = next(path_ends(subject.training, {subject.number}), None)
     if end is not None and end.kind == "swallowed" and end.backward.site == backward.site:
-        return _path_end(subject, end)
+        return path_end_reason(subject, end)
     text = f"the backward pass at {where} leads to it, and gave it no gradient; why is not recorded"
     return subject.say("reason", text, backward.site)
 
 
-def _path_end(subject: Subject, end: PathEnd) -> Statement:
+def path_end_reason(subject: Subject, end: PathEnd) -> Statement:
+    """Says where the path from the tensor to a loss ends."""
     facts, call = subject.facts, end.cut.call
     root = named(facts, end.backward.roots[0].tensor, end.backward.index) if end.backward.roots else "the root"
     loss = f"{root} ({subject.where(end.backward.site)})"

@@ -9,6 +9,7 @@ from tensorlens.analysis.sampled_run import has_break
 from tensorlens.analysis.training.module_rows import ModuleRow, module_rows
 from tensorlens.analysis.training.run_summary import RunSummary, run_summary
 from tensorlens.records.model import Trace
+from tensorlens.records.report import Report
 from tensorlens.render.report.headline import count, passes
 from tensorlens.render.tables import HouseTable
 
@@ -17,11 +18,12 @@ MODULE_HEADINGS = ("module", "parameters", "require grad", "had a gradient", "ch
 _UNKNOWN = "?"  # the trace does not establish the number
 
 
-def no_problem_found(trace: Trace, unusual: bool = False) -> str:
+def no_problem_found(report: Report) -> str:
     """Says that no problem was found, in how many calls, and which parameters were trained.
 
-    With `unusual`, the report has sentences about the training, which may describe one.
+    Sentences about the training may describe a problem, and so may findings that are ignored.
     """
+    trace = report.trace
     summary = run_summary(trace)
     if not summary.calls:
         return "no call of torch was recorded"
@@ -29,7 +31,9 @@ def no_problem_found(trace: Trace, unusual: bool = False) -> str:
     ran += [passes(summary.backward_passes)] if summary.backward_passes else []
     trained = _trained(summary)
     where = "the recorded steps: " if has_break(trace) else ""
-    found = "no error or warning" if unusual else "no problem found"
+    found = "nothing else found" if report.standing_out else "no problem found"
+    if report.ignored:
+        found = "no other finding"
     return f"{found} in {where}{' and '.join(ran)}{f'; {trained}' if trained else ''}"
 
 

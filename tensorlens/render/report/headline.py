@@ -40,15 +40,18 @@ def outcome(trace: Trace, line: str = "") -> str:
     """Says in one line how the script ended. `line` is the place of the exception that ended it."""
     script, failure = trace.script, final_failure(trace)
     code = "" if script.exit_code is None else f", exit code {script.exit_code}"
+    subject = "the recorded code" if script.exit_code is None else "the script"
+    if script.outcome == "recording":
+        return "the recording goes on"
     if script.outcome == "ok":
-        return f"the script ran to its end{code}"
+        return f"{subject} ran to its end{code}"
     if script.outcome == "error":
         announced = next((c.line for c in trace.claims if c.check.startswith("raises") and c.verdict == "holds"), None)
         expected = "" if announced is None else f", as line {announced} says it would"
         if script.exit_code is not None and script.exit_code < 0:
             code = f", and its process was stopped{_signal(script.exit_code)} while it exited"
         raised = f"{failure.type if failure else 'an exception'}{f' at {line}' if line else ''}"
-        return f"the script ended with {raised}{code}{expected}"
+        return f"{subject} ended with {raised}{code}{expected}"
     if script.outcome == "exit":
         return f"the script ended itself{code}"
     if script.outcome == "timeout":
@@ -57,6 +60,11 @@ def outcome(trace: Trace, line: str = "") -> str:
     if script.outcome == "interrupted":
         return f"the script was interrupted{code}; the report covers what ran until then"
     return f"the script was killed{_signal(script.exit_code)}; the report covers what was recorded until then"
+
+
+def is_well(trace: Trace) -> bool:
+    """Returns whether the script ended by itself, without an error, or is still being recorded."""
+    return trace.script.outcome in ("ok", "exit", "recording") and trace.script.exit_code in (0, None)
 
 
 def reference(trace: Trace) -> str:

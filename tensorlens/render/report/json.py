@@ -14,7 +14,7 @@ from tensorlens.records.claim import Claim
 from tensorlens.records.eager import EagerComparison
 from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Notice, Region, Span, State, Trace
 from tensorlens.records.reference import Difference, Reference
-from tensorlens.records.report import Diagnostic, Report
+from tensorlens.records.report import Diagnostic, Ignored, Report
 from tensorlens.records.source import shown_path
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.headline import final_failure
@@ -44,8 +44,9 @@ def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
         "python": trace.versions.python,
         "script": _script(trace),
         "sampling": _sampling(trace),
-        "diagnostics": [_diagnostic(diagnostic, trace) for diagnostic in report.diagnostics],
-        "ranks": _ranks(report),
+        "diagnostics": [diagnostic_dict(diagnostic, trace) for diagnostic in report.diagnostics],
+        "ignored": [_ignored(each, trace) for each in report.ignored],
+        "ranks": ranks_of(report),
         "tensors": [_tensor(trace, names, state) for state in states],
         "storages": _storages(trace, states),
         "events": list(_events(trace)),
@@ -87,7 +88,7 @@ def _sampling(trace: Trace) -> dict[str, Any] | None:
     }
 
 
-def _ranks(report: Report) -> list[dict[str, Any]] | None:
+def ranks_of(report: Report) -> list[dict[str, Any]] | None:
     """Describes this process of a distributed run. `failed_first` is None: one process cannot know which one did."""
     trace, rank = report.trace, report.trace.script.rank
     if rank is None:
@@ -116,7 +117,7 @@ def _span(span: Span, trace: Trace) -> dict[str, Any]:
     }
 
 
-def _diagnostic(diagnostic: Diagnostic, trace: Trace) -> dict[str, Any]:
+def diagnostic_dict(diagnostic: Diagnostic, trace: Trace) -> dict[str, Any]:
     return {
         "code": diagnostic.code,
         "severity": diagnostic.severity,
@@ -140,6 +141,11 @@ def _diagnostic(diagnostic: Diagnostic, trace: Trace) -> dict[str, Any]:
         ],
         "evidence": diagnostic.evidence,
     }
+
+
+def _ignored(ignored: Ignored, trace: Trace) -> dict[str, Any]:
+    comment = None if ignored.comment is None else _span(ignored.comment, trace)
+    return {**diagnostic_dict(ignored.diagnostic, trace), "comment": comment}
 
 
 def _tensor(trace: Trace, names: Names, state: State) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tensorlens.render.report.clean_run import MODULE_HEADINGS, module_cells, no
 from tensorlens.render.report.findings import Finding
 from tensorlens.render.report.story_table import section_title, story_size
 from tensorlens.render.report.tensor_rows import HEADINGS, cells_of, table_notes
-from tensorlens.render.report.verdict import verdict
+from tensorlens.render.report.verdict import ignored_findings, verdict
 from tensorlens.render.safe_text import safe
 from tensorlens.render.tables import printed
 
@@ -54,6 +54,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
     blocks.append([headline.shared_memory(trace)] if headline.shared_memory(trace) else [])
     blocks.append([marked(headline.reference(trace))] if trace.reference else [])
     blocks.append([marked(headline.eager(trace))] if trace.eager else [])
+    blocks.append([marked(ignored)] if (ignored := ignored_findings(report)) else [])
     blocks.append([failed] if (failed := failed_claims(trace.claims)) else [])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -65,7 +66,7 @@ def _answer(report: Report, names: Names, options: RenderOptions) -> Iterator[li
         yield [marked(verdict(report))]
         yield from (_finding(diagnostic, trace) for diagnostic in report.diagnostics)
         return
-    yield [f"**{marked(no_problem_found(trace, bool(report.standing_out)))}**"]
+    yield [f"**{marked(no_problem_found(report))}**"]
     if report.standing_out is None and (modules := module_cells(trace, names)):
         yield markdown_table(MODULE_HEADINGS, [(code(name), *cells) for name, *cells in modules])
     yield [marked(headline.outcome(trace))]

@@ -31,7 +31,7 @@ from tensorlens.render.report.findings import Finding, short_finding
 from tensorlens.render.report.headline import count
 from tensorlens.render.report.story_table import story_parts, story_size
 from tensorlens.render.report.tensor_rows import tensor_parts
-from tensorlens.render.report.verdict import verdict
+from tensorlens.render.report.verdict import ignored_findings, verdict
 from tensorlens.render.safe_text import safe
 from tensorlens.render.tables import Cell, HouseTable, printed
 
@@ -115,7 +115,8 @@ class ReportParts:
         if not options.findings_first:
             yield from (*others, *answer)
             yield from self._tried()
-        endings = headline.shared_memory(trace), headline.reference(trace), headline.eager(trace), self._left_out()
+        endings = [headline.shared_memory(trace), headline.reference(trace), headline.eager(trace)]
+        endings += [ignored_findings(self.report), self._left_out()]
         yield from _section([Text(safe(text), "quiet") for text in endings if text])
         if failed := failed_claims(trace.claims):
             yield Text(failed, "bad")
@@ -156,11 +157,10 @@ class ReportParts:
 
     def _all_well(self, ended: str) -> Iterator[RenderableType]:
         """Yields the summary of a run without findings."""
-        script = self._trace.script
-        if script.outcome not in ("ok", "exit") or script.exit_code not in (0, None) or self.options.lesson:
+        if not headline.is_well(self._trace) or self.options.lesson:
             yield Text(safe(ended), "heading")
             return
-        yield Text(safe(no_problem_found(self._trace, bool(self.report.standing_out))), "good")
+        yield Text(safe(no_problem_found(self.report)), "good")
         if not self.options.tensors and self.report.standing_out is None:
             yield from _section(module_table(self._trace, self._names))
         yield Text(safe(ended), "quiet")

@@ -8,11 +8,13 @@ from typing import Any
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.frozen import frozen_at
+from tensorlens.analysis.training.held_memory import saved_by_line
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow, measured_training
 from tensorlens.analysis.training.untrained import Untrained, untrained
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Report
 from tensorlens.records.source import shown_path
+from tensorlens.records.training import HeldMemory
 from tensorlens.render.report.training_losses import losses_list
 
 
@@ -33,13 +35,24 @@ def training_dict(report: Report) -> dict[str, Any]:
             }
             for each in report.standing_out or ()
         ],
-        "memory": [
-            {"step": look.step, "live": look.live, "bytes": look.size} for look in report.trace.inspection.memory
-        ],
+        "memory": [_look(training, look) for look in report.trace.inspection.memory],
         "first_nonfinite": _first_nonfinite(training),
         "optimizers": [_group(training, place) for place in range(len(training.groups))],
         "losses": losses_list(training),
         "parameters": [_parameter(training, row, ends.get(row.tensor)) for row in training.rows],
+    }
+
+
+def _look(training: MeasuredTraining, look: HeldMemory) -> dict[str, Any]:
+    lines = [{"line": _line(training, site), "bytes": size} for site, size in saved_by_line(training.facts, look)]
+    return {
+        "step": look.step,
+        "pass": look.begun or None,
+        "live": look.live,
+        "bytes": look.size,
+        "saved_bytes": look.saved,
+        "saved_at": lines,
+        "complete": look.is_complete,
     }
 
 

@@ -19,8 +19,9 @@ from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.model import Span, Trace
 from tensorlens.records.report import Report, StandingOut
 from tensorlens.records.source import shown_path
+from tensorlens.render.percent import percent_text
 from tensorlens.render.report.headline import count
-from tensorlens.render.report.training_losses import losses_table
+from tensorlens.render.report.training_losses import losses_table, shares_text
 from tensorlens.render.safe_text import safe
 from tensorlens.render.tables import HouseTable, hanging
 
@@ -42,9 +43,12 @@ def training_parts(report: Report, everything: bool) -> list[RenderableType]:
     for row in training_cells(training, everything):
         table.add(*row)
     tables = [each for shown in (table, losses_table(training)) if len(shown) for each in (Text(""), shown)]
-    memory = memory_text(training)
-    quiet = [] if memory is None else [Text(""), hanging(Text("  "), Text(safe(memory), "quiet"))]
-    return [*parts, *tables, *quiet]
+    quiet = [
+        hanging(Text("  "), Text(safe(text), "quiet"))
+        for text in (shares_text(training), memory_text(training))
+        if text
+    ]
+    return [*parts, *tables, *([Text("")] if quiet else []), *quiet]
 
 
 def summary(training: MeasuredTraining) -> str:
@@ -55,22 +59,34 @@ def summary(training: MeasuredTraining) -> str:
     lines = _lines_of(training, sorted(change.call.site for change in gradient_changes(training)))
     changed = f", gradients changed at line{'s' if ',' in lines else ''} {lines}" if lines else ""
     origins = training.facts.trace.inspection.origins
-    searched = "; run again to find the first NaN or infinity" if origins and origins[0].searched else ""
+    inspection = training.facts.trace.inspection
+    again = ["find the first NaN or infinity"] if origins and origins[0].searched else []
+    again += ["measure each term of the loss"] if inspection.term_gradients else []
+    again += ["check the custom Functions"] if inspection.functions_checked else []
+    searched = f"; run again to {' and to '.join(again)}" if again else ""
     return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}{changed}{searched}"
 
 
 def memory_text(training: MeasuredTraining) -> str | None:
-    """Says how much memory live tensors had at the look that found most, and which lines made most of it. None if that
-    is less than `_SHOWN_BYTES`."""
+    """Says how much memory live tensors and graphs had at the look that found most, and at which lines most of it
+    began. None if that is less than `_SHOWN_BYTES`."""
     facts = training.facts
     most = most_memory(facts)
-    if most is None or most[0].size < _SHOWN_BYTES:
+    if most is None or most.look.size + most.look.saved < _SHOWN_BYTES:
         return None
-    look, lines = most
-    looks = len(facts.trace.inspection.memory)
-    made = [f"{_line(facts.trace.sites[site].span, facts.trace)} made {bytes_text(size)}" for site, size in lines]
-    text = f"memory: {bytes_text(look.size)} in {count(look.live, 'live tensor')} when step {look.step} begins"
-    return f"{text}, the most of {count(looks, 'look')}" + (f": {', '.join(made)}" if made else "")
+    look, trace = most.look, facts.trace
+    begins = f"backward pass {look.begun}" if look.begun else f"step {look.step}"
+    made = [f"{_line(trace.sites[site].span, trace)} made {bytes_text(size)}" for site, size in most.made]
+    live = f"{bytes_text(look.size)} in {count(look.live, 'live tensor')}"
+    text = f"when {begins} begins, the most of {count(len(trace.inspection.memory), 'look')}"
+    if not look.saved:
+        return f"memory: {live} {text}" + (f": {', '.join(made)}" if made else "")
+    saved = [f"{_line(trace.sites[site].span, trace)} {bytes_text(size)}" for site, size in most.saved]
+    least = "" if look.is_complete else "at least "
+    text = f"memory: {least}{bytes_text(look.size + look.saved)} {text}: {live}"
+    text += f" ({', '.join(made)})" if made else ""
+    text += f", and {least}{bytes_text(look.saved)} that only graphs hold, saved for backward"
+    return text + (f": {', '.join(saved)}" if saved else "")
 
 
 def sentences(report: Report) -> Iterator[str]:
@@ -156,17 +172,7 @@ def _zeros(rows: Sequence[ParameterRow]) -> str:
     total = sum(sizes)
     if not total:
         return ""
-    return _percent(sum(each.zeros * size for (each, _), size in zip(known, sizes, strict=True)) / total)
-
-
-def _percent(share: float) -> str:
-    """Returns a share in percent. Only a share of exactly 0 or 1 is written as such."""
-    if share in (0, 1):
-        return f"{share:.0%}".replace("%", " %")
-    percent = 100 * share
-    if percent < 0.01:
-        return "< 0.01 %"
-    return f"{min(percent, 99.9):.2g} %" if percent < 10 else f"{min(percent, 99.9):.3g} %"
+    return percent_text(sum(each.zeros * size for (each, _), size in zip(known, sizes, strict=True)) / total)
 
 
 def _optimizers(training: MeasuredTraining, rows: Sequence[ParameterRow]) -> str:
@@ -194,4 +200,4 @@ def _moved(module: ModuleStatistics) -> str:
         return "no"
     if not isfinite(distance):
         return "not finite"
-    return _percent(distance / size) if size else f"{distance:.2g}"
+    return percent_text(distance / size) if size else f"{distance:.2g}"

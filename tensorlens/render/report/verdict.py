@@ -26,6 +26,18 @@ def verdict(report: Report) -> str:
     return f"{ended}; {_counted(report)}{where}"
 
 
+def ignored_findings(report: Report) -> str:
+    """Says which findings are left out because a comment or an earlier report has them; "" if there are none."""
+    parts = []
+    for each in report.ignored:
+        if each.comment is not None:
+            where = _place(report.trace, each.comment.file, each.comment.line)
+            parts.append(f"`{each.diagnostic.code}` (comment at {where})")
+    if known := sum(each.comment is None for each in report.ignored):
+        parts.append(f"{count(known, 'finding')} of the baseline")
+    return f"ignored: {', '.join(parts)}" if parts else ""
+
+
 def _failure_line(trace: Trace) -> str:
     failure = headline.final_failure(trace)
     if failure is None or failure.site is None:

@@ -40,6 +40,11 @@ class Installation:
             _installations.append(self)
         torch._C._push_on_torch_function_stack(recorder.mode)
 
+    def stop(self) -> None:
+        """Ends the recording in this thread. The patches stay installed, without effect, until `take_out`."""
+        _take_off_stack(self.recorder)
+        self.recorder.paused = True
+
     def take_out(self) -> None:
         """Ends the recording. If another recorder has patched the same functions since, these patches stay installed,
         without effect, until that one ends."""

@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from types import FrameType, TracebackType
@@ -19,11 +20,12 @@ from types import FrameType, TracebackType
 import torch
 
 from tensorlens.journal.child_config import ChildConfig, ComparedRun
-from tensorlens.journal.rows import ClaimRow, OutcomeRow, VersionsRow
+from tensorlens.journal.rows import VersionsRow
 from tensorlens.records.version import __version__
-from tensorlens.tracer.entry.exit_state import write_end
+from tensorlens.tracer.entry.children import Children
 from tensorlens.tracer.entry.main_module import Program
 from tensorlens.tracer.entry.new_recorder import new_recorder
+from tensorlens.tracer.entry.written_outcome import FORKED, leave, stop_in_copy, write_outcome
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.hidden_frames import hide, strip
 from tensorlens.tracer.isolation.script_modules import SHADOWED, unload_shadowed_modules
@@ -33,7 +35,6 @@ from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.recording.recorder import Recorder
 
 SignalHandler = Callable[[int, FrameType | None], object] | int | None
-FORKED = "a process was forked: what runs in it is not traced"
 
 
 def main(
@@ -55,13 +56,10 @@ def main(
     recorder.rows.write(VersionsRow, __version__, str(torch.__version__), sys.version.split()[0])
     stack = ExitStack()
     atexit.register(_close, stack, sink)
-    recorder.leaving = lambda status: _leave(recorder, sink, status)
-    os.register_at_fork(
-        before=sink.pause,
-        after_in_child=lambda: _after_fork(recorder, sink),
-        after_in_parent=lambda: _note_fork(recorder),
-    )
-    os.register_at_fork(after_in_parent=sink.resume)
+    recorder.leaving = lambda status: leave(recorder, sink, status)
+    children = None if config.following is None else Children(config.following, recorder, (program.filename,))
+    recorder.children = children
+    _register_forks(recorder, sink, children)
     error = None
     try:
         if interrupts is not None:
@@ -80,7 +78,9 @@ def main(
         error = raised
     with suppress(Exception):  # the program broke what is needed here: the command infers the outcome
         with recorder.quiet():  # threads that go on are recorded: what their passes change now is not read
-            _write_outcome(recorder, program, error)
+            if children is not None:
+                children.ended(error)
+            write_outcome(recorder, program.module.__dict__, error, _time_of_rank(children), program.checker)
         sink.flush()
     if error is not None:
         _let_python_show(error)
@@ -111,6 +111,12 @@ def _prepare_comparison(recorder: Recorder, run: ComparedRun, stack: ExitStack) 
             from tensorlens.tracer.reference.interventions import intervening
 
             stack.enter_context(intervening(recorder, run.interventions))
+        if run.terms and recorder.statistics is not None:
+            recorder.statistics.measure_terms(run.terms)
+        if run.check_functions:
+            from tensorlens.tracer.reference.checked_functions import functions_checked
+
+            stack.enter_context(functions_checked(recorder))
         if run.find_nonfinite:
             from tensorlens.tracer.training.nonfinite_search import nonfinite_searched
 
@@ -126,34 +132,6 @@ def _seed(run: ComparedRun) -> None:
         import numpy
 
         numpy.random.seed(run.seed)
-
-
-def _write_outcome(recorder: Recorder, program: Program, error: BaseException | None) -> None:
-    if recorder.sampling is not None:
-        recorder.sampling.end()
-    outcome, exit_code = "ok", 0
-    failure: int | None = None
-    if isinstance(error, SystemExit):
-        outcome, exit_code = "exit", _exit_code(error)
-    elif error is not None:
-        outcome, exit_code = ("interrupted", 130) if isinstance(error, KeyboardInterrupt) else ("error", 1)
-        with ErrorGuard(recorder, "the exception that ended the run"):
-            failure = recorder.note_ending(error)
-    traceback = None if error is None else error.__traceback__
-    if recorder.statistics is not None:
-        recorder.statistics.end()
-    with ErrorGuard(recorder, "the state at the end"):
-        write_end(recorder, program.module.__dict__, traceback)
-    with ErrorGuard(recorder, "a claim"):
-        for claim in () if program.checker is None else program.checker.results():
-            recorder.rows.write(ClaimRow, tuple(getattr(claim, name) for name in claim.__slots__))
-    recorder.rows.write(OutcomeRow, outcome, exit_code, failure)
-
-
-def _exit_code(error: SystemExit) -> int:
-    if error.code is None:
-        return 0
-    return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
 def _let_python_show(error: BaseException) -> None:
@@ -190,27 +168,31 @@ def _show_failed_hook(failed: BaseException, value: BaseException) -> None:
         sys.__excepthook__(type(error), error, error.__traceback__)
 
 
-def _leave(recorder: Recorder, sink: JournalWriter, status: int) -> None:
-    if recorder.sampling is not None:
-        recorder.sampling.end()
-    recorder.rows.write(OutcomeRow, "exit", status, None)
-    try:
-        sink.flush()
-    except KeyboardInterrupt:  # the program is leaving already
-        sink.flush()
+def _register_forks(recorder: Recorder, sink: JournalWriter, children: Children | None) -> None:
+    """Stops tracing in a forked child. If it is to be traced, it gets a recorder and a journal of its own."""
+    if children is not None:
+        os.register_at_fork(before=lambda: children.process.before_fork())  # noqa: PLW0108 - made when it is needed
+    os.register_at_fork(
+        before=sink.pause,
+        after_in_child=lambda: stop_in_copy(recorder, sink),
+        after_in_parent=lambda: _note_fork(recorder),
+    )
+    os.register_at_fork(after_in_parent=sink.resume)
+    if children is not None:
+        os.register_at_fork(
+            after_in_child=lambda: children.process.after_fork_in_child(),  # noqa: PLW0108
+            after_in_parent=lambda: children.process.after_fork_in_parent(),  # noqa: PLW0108
+        )
 
 
-def _after_fork(recorder: Recorder, sink: JournalWriter) -> None:
-    """Stops tracing in a forked child: the journal belongs to its parent."""
-    recorder.after_fork()
-    recorder.paused = True
-    if recorder.sampling is not None:
-        recorder.sampling.stop()
-    sink.abandon()
+def _time_of_rank(children: Children | None) -> float | None:
+    """Returns the time if this process is a rank of a distributed run."""
+    is_rank = "RANK" in os.environ and "WORLD_SIZE" in os.environ
+    return time.time() if is_rank or (children is not None and children.is_rank) else None
 
 
 def _note_fork(recorder: Recorder) -> None:
-    if not recorder.paused:
+    if not recorder.paused and (recorder.children is None or not recorder.children.everything):
         with ErrorGuard(recorder, "a fork"):
             recorder.gap(FORKED, sys._getframe(1))
 

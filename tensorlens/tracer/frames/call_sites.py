@@ -13,17 +13,22 @@ import sysconfig
 from _thread import RLock
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
+from typing import TYPE_CHECKING
 
 from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, SiteRow, SourceRow, optional
 from tensorlens.records.source import lines_of
 from tensorlens.tracer.frames.assignment_targets import targets_of
 from tensorlens.tracer.frames.bytecode import is_of_block
-from tensorlens.tracer.frames.large_code import raw_position
+from tensorlens.tracer.frames.called_code import called_by
 from tensorlens.tracer.frames.local_tensors import LocalTensors
+from tensorlens.tracer.frames.positions import Position, extent, line_position, position_of
 from tensorlens.tracer.frames.shared_sites import SharedSites
-from tensorlens.tracer.frames.source_text import source_text
+from tensorlens.tracer.frames.source_text import is_typed, source_text
 from tensorlens.tracer.isolation.hidden_frames import is_ours
+
+if TYPE_CHECKING:
+    from tensorlens.tracer.frames.edited_files import EditedFiles
 
 NOWHERE = NONE
 OUTSIDE = "<outside the script>"
@@ -49,7 +54,6 @@ def frame_at(depth: int) -> FrameType | None:
 
 
 Offsets = dict[int, int] | None
-Position = tuple[int, int, int, int]
 MAX_KEPT = 20_000  # code objects: a program may compile one in every round of a loop
 
 
@@ -65,7 +69,8 @@ class Sites:
         self._kept: list[CodeType] = []  # so that no other code object gets one of these ids
         self.local_tensors = LocalTensors(rows)
         self.shared = SharedSites(rows)
-        self._is_user: dict[str, bool] = {}  # by file name
+        self._edited: EditedFiles | None = None  # in a notebook
+        self.user_files: dict[str, bool] = {}  # by name: whether a file is the user's, as far as known
         self._sources: dict[str, str] = {}
         self._count = 0
         self.adding = RLock()  # two threads must not give one number to two sites
@@ -98,7 +103,7 @@ class Sites:
         for frame in reversed(frames):
             known = (self.offsets(frame.f_code) or {}).get(frame.f_lasti)  # the function may have called itself
             if known is None:
-                inner = _called(frame)
+                inner = called_by(frame)
                 known = self._new(frame.f_code, frame.f_lasti, caller, self._through(inner))
                 self.local_tensors.reach(frame, inner, known, self._stored_to)
             caller = known
@@ -129,7 +134,7 @@ class Sites:
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """Returns the innermost user frame from `frame` outwards."""
-        known = self._is_user
+        known = self.user_files
         while frame is not None:
             name = frame.f_code.co_filename
             if known[name] if name in known else self.is_user(name):
@@ -171,32 +176,31 @@ class Sites:
     def definition(self, code: CodeType) -> int:
         """Returns the site of the `def` line of a user function, or of the body of a lambda."""
         if code.co_name == "<lambda>":
-            return self._placed(code, DEFINITION, _extent(code))
+            return self._placed(code, DEFINITION, extent(code))
         lines = self._lines(code)
         number = code.co_firstlineno  # that of the first decorator
         while number < len(lines) and not lines[number - 1].lstrip().startswith(("def ", "async def ")):
             number += 1
-        return self._placed(code, DEFINITION, _line(lines, number))
+        return self._placed(code, DEFINITION, line_position(lines, number))
 
     def class_above(self, method: CodeType, name: str) -> int:
         """Returns the site of the `class` line of the class that defines a method."""
         lines = self._lines(method)
         for number in range(min(method.co_firstlineno, len(lines)), 0, -1):
             if _CLASS.match(lines[number - 1]) and _CLASS.match(lines[number - 1])[1] == name:  # type: ignore[index]
-                return self._placed(method, CLASS, _line(lines, number))
+                return self._placed(method, CLASS, line_position(lines, number))
         return self.definition(method)
 
     def returning(self, code: CodeType, offset: int) -> int:
         """Returns the site of an instruction that returns a value."""
         position = position_of(code, offset)
-        return self._placed(code, offset, position if position[3] else _extent(code))
+        return self._placed(code, offset, position if position[3] else extent(code))
 
     def _placed(self, code: CodeType, key: int, position: Position) -> int:
         """Returns the site of `position` in a user function, and remembers it by `key`."""
         offsets = self._writable(code)
         if key not in offsets:
-            self.remember(code.co_filename)
-            offsets[key] = self._write(code.co_filename, code.co_qualname, position)
+            offsets[key] = self._write(self._remembered(code), code.co_qualname, position)
         return offsets[key]
 
     def _writable(self, code: CodeType) -> dict[int, int]:
@@ -207,7 +211,7 @@ class Sites:
         return offsets
 
     def _lines(self, code: CodeType) -> tuple[str, ...]:
-        return lines_of(self.source(code.co_filename))
+        return lines_of(self.source(self._remembered(code)))
 
     def of_syntax_error(self, error: SyntaxError) -> int:
         """Returns a site for the text that the parser rejected."""
@@ -218,15 +222,17 @@ class Sites:
 
     def is_user(self, filename: str) -> bool:
         """Returns whether a file is the user's, not of Python, of an installed package, or ours."""
-        known = self._is_user.get(filename)
+        known = self.user_files.get(filename)
         if known is None:
-            known = self._is_user[filename] = self._is_of_user(filename)
+            known = self.user_files[filename] = self._is_of_user(filename)
         return known
 
     def _is_of_user(self, filename: str) -> bool:
         if filename in self._own:
             return True
-        if filename.startswith("<") or any(folder in filename for folder in _PACKAGES):
+        if filename.startswith("<"):
+            return is_typed(filename)
+        if any(folder in filename for folder in _PACKAGES):
             return False
         return not (is_ours(filename) or filename.startswith(self._libraries))
 
@@ -243,7 +249,7 @@ class Sites:
         return "" if is_torchs and "." not in name.replace(".<locals>.", "") else name
 
     def _new(self, code: CodeType, offset: int, caller: int, through: str = "") -> int:
-        self.remember(code.co_filename)
+        file = self._remembered(code)
         is_line = offset == DECORATOR
         position = self.first_line(code) if is_line else position_of(code, offset)
         targets = () if is_line else targets_of(code, offset)
@@ -251,7 +257,7 @@ class Sites:
         with self.adding:
             offsets = self._writable(code)
             if offset not in offsets:  # else another thread has added it
-                offsets[offset] = self._write(code.co_filename, code.co_qualname, position, more)
+                offsets[offset] = self._write(file, code.co_qualname, position, more)
         self._stored_to = targets
         return offsets[offset]
 
@@ -272,6 +278,30 @@ class Sites:
             self._rows.write(SourceRow, filename, text)
             self._sources[filename] = text
 
+    def _remembered(self, code: CodeType) -> str:
+        """Keeps the source text of a code object, and returns the name of the text: that of the file, unless edited."""
+        name = code.co_filename if self._edited is None else self._edited.name_of(code)
+        self.remember(name, None if self._edited is None else self._edited.text_of(name))
+        return name
+
+    def follow_edits(self) -> None:
+        """Reads the files that were edited since: code that is compiled from now on has their new text."""
+        for file, before, text in self._edits().changed(self._sources):
+            self.remember(self._edits().renew(file, before, text), text)
+
+    def name_text(self, file: str, name: str, text: str) -> None:
+        """Gives a name to the text that is compiled next as `file`, and to its code; "": such code is a library's."""
+        self.user_files[file] = bool(name)
+        if name:
+            self.remember(self._edits().name(file, name, text), text)
+
+    def _edits(self) -> EditedFiles:
+        from tensorlens.tracer.frames.edited_files import EditedFiles  # not above: a script has none
+
+        if self._edited is None:
+            self._edited = EditedFiles(self._kept, self._codes)
+        return self._edited
+
     def source(self, filename: str) -> str:
         """Returns the source text of a file, "" if there is none."""
         self.remember(filename)
@@ -279,40 +309,8 @@ class Sites:
 
     def first_line(self, code: CodeType) -> Position:
         """Returns the position of the first line of a function: that of its decorator, if it has one."""
-        return _line(self._lines(code), code.co_firstlineno)
-
-
-def _called(frame: FrameType) -> CodeType | None:
-    """Returns the user's or a library's code that a running frame called; None if it called PyTorch's C++ code."""
-    inner: FrameType | None = sys._getframe(1)
-    while inner is not None and inner.f_back is not frame:
-        inner = inner.f_back
-    return None if inner is None or is_ours(inner.f_code.co_filename) else inner.f_code
+        return line_position(self._lines(code), code.co_firstlineno)
 
 
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _CLASS = re.compile(r"\s*class\s+(\w+)")
-
-
-def _line(lines: tuple[str, ...], number: int) -> Position:
-    """Returns the position of a line without its indentation and the comment after it."""
-    text = lines[number - 1].partition("  #")[0].rstrip() if number <= len(lines) else ""
-    indent = len(text) - len(text.lstrip())
-    return number, number, indent, len(text.encode())
-
-
-def _extent(code: CodeType) -> Position:
-    """Returns the position of a lambda's body: what its instructions cover together."""
-    known = [p for p in code.co_positions() if None not in p and p[3]]
-    if not known:
-        return code.co_firstlineno, code.co_firstlineno, 0, 0
-    first = min((p[0], p[2]) for p in known)
-    last = max((p[1], p[3]) for p in known)
-    return first[0], last[0], first[1], last[1]  # type: ignore[return-value]
-
-
-def position_of(code: CodeType, offset: int) -> Position:
-    """Returns (first line, last line, first column, last column) of an instruction, columns in UTF-8 bytes."""
-    line, end_line, column, end_column = raw_position(code, offset) or (None, None, None, None)
-    first = line or code.co_firstlineno
-    return first, end_line or first, column or 0, end_column or 0

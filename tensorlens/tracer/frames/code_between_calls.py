@@ -22,11 +22,11 @@ Span = tuple[CodeType, int, int]
 def place_of(sites: Sites, frame: FrameType | None) -> Place:
     """Returns the place of the user's frames from `frame` outwards."""
     place = []
-    codes = sites.by_id
+    codes, user_files = sites.by_id, sites.user_files
     while frame is not None:
         code = frame.f_code
         offsets = codes[id(code)] if id(code) in codes else sites.offsets(code)
-        if offsets is not None and sites.is_user(code.co_filename):
+        if offsets is not None and (user_files.get(code.co_filename) or sites.is_user(code.co_filename)):
             place.append((code, frame.f_lasti))
         frame = frame.f_back
     place.reverse()

@@ -8,7 +8,7 @@ from array import array
 import torch
 
 from tensorlens.journal.row_buffer import RowBuffer
-from tensorlens.records.observations import OtherThread, SharedSite, ThreadSwitch
+from tensorlens.records.threads import OtherThread, SharedSite, ThreadSwitch
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 

@@ -1,7 +1,8 @@
-"""Reads the source text of the program's modules."""
+"""Reads the source text of the program's code: of files, and of what a shell, a notebook or a doctest compiles."""
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
 import tokenize
@@ -9,14 +10,24 @@ from contextlib import suppress
 from importlib.util import decode_source
 from zipimport import zipimporter
 
+_TYPED = ("<stdin>", "<console>", "<python-input-", "<ipython-input-", "<doctest ")
+
+
+def is_typed(filename: str) -> bool:
+    """Returns whether a file name in `<>` is that of code that a person wrote at a prompt, in a cell or in a doctest.
+
+    Other such names are of code that a library generates: `<string>`, `<attrs generated init Point>`.
+    """
+    return filename.startswith(_TYPED)
+
 
 def source_text(filename: str) -> str:
-    """Returns the source text of a module's file, which may be in a zip file; "" if it can't be read."""
+    """Returns the source text of a file, which may be in a zip file or known only to `linecache`; "" if none is."""
     try:
         with tokenize.open(filename) as file:
             return file.read()
-    except (OSError, SyntaxError, UnicodeDecodeError):
-        return _archived(filename)
+    except (OSError, SyntaxError, UnicodeDecodeError, ValueError):  # ValueError: a NUL in the name
+        return _archived(filename) or _cached(filename)
 
 
 def _archived(filename: str) -> str:
@@ -25,4 +36,11 @@ def _archived(filename: str) -> str:
         if filename.startswith(f"{folder}{os.sep}") and isinstance(importer, zipimporter):
             with suppress(OSError, SyntaxError, UnicodeDecodeError):
                 return decode_source(importer.get_data(filename))
+    return ""
+
+
+def _cached(filename: str) -> str:
+    """Returns the text that a notebook or a shell has put into `linecache`, or that doctest gives through it."""
+    with suppress(Exception):  # doctest replaces `getlines`, and others may, too
+        return "".join(linecache.getlines(filename))
     return ""

@@ -9,6 +9,7 @@ from torch._C._autograd import _enable_record_function, _profiler_enabled
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 _DEFAULT_DISPATCH = torch.Tensor.__torch_dispatch__
+_stack_depth = torch._C._len_torch_dispatch_stack
 _muted = threading.local()  # `now` is set while the profiler of this thread records nothing
 
 
@@ -24,8 +25,8 @@ class MutedDispatch:
 
     def __enter__(self) -> None:
         self._modes: list[TorchDispatchMode] = []
-        for _ in range(torch._C._len_torch_dispatch_stack()):
-            self._modes.append(_pop_mode())
+        if depth := _stack_depth():
+            self._modes += [_pop_mode() for _ in range(depth)]
         self._mutes = _profiler_enabled() and not hasattr(_muted, "now")
         if self._mutes:
             _muted.now = True

@@ -28,6 +28,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import torch
 
 from tensorlens.tracer.isolation.guard import ErrorGuard, ErrorReporter, Function, OriginalCall
+from tensorlens.tracer.isolation.stack_room import ROOM
 
 CALLER = 1  # frames between a replacement and the code that calls the patched function
 _MISSING = object()
@@ -120,7 +121,43 @@ def _observing(wrap: Observing[R], while_paused: bool) -> Observing[R]:
 
 def _guarded(recorder: R, wrap: Observing[R], function: Function, while_paused: bool) -> Function:
     running = _RunningCalls()
+    observer = wrap(recorder, _remembered(running, function))
+    what = f"`{getattr(function, '__qualname__', '')}`"
 
+    def replacement(*args: object, **kwargs: object) -> object:
+        if torch.compiler.is_compiling() or (recorder.paused and not while_paused):
+            return function(*args, **kwargs)
+        calls = running.calls
+        depth = len(calls)
+        call = OriginalCall(function)
+        frame: FrameType | None = None
+        if depth:
+            ROOM.__enter__()
+        try:
+            calls.append(call)
+            try:
+                frame = sys._getframe(CALLER)
+            except ValueError:  # a thread of PyTorch's engine called: no frame here is the user's
+                frame = sys._getframe()
+            return observer(frame, *args, **kwargs)
+        except Exception as error:
+            if id(error) == call.raised:
+                raise
+            internal_error = error
+        finally:
+            del calls[depth:]
+            if depth:
+                ROOM.__exit__()
+            frame = None  # it may be this frame: then the cycle would keep the arguments and the result alive
+        try:
+            return call.outcome(recorder, what, internal_error, args, kwargs)
+        finally:
+            del internal_error  # its traceback refers to this frame
+
+    return replacement
+
+
+def _remembered(running: _RunningCalls, function: Function) -> Function:
     @functools.wraps(function)
     def original(*args: object, **kwargs: object) -> object:
         """Runs the patched function. The outcome is remembered in case the observer fails later."""
@@ -136,36 +173,7 @@ def _guarded(recorder: R, wrap: Observing[R], function: Function, while_paused: 
         call.returned = True
         return result
 
-    observer = wrap(recorder, original)
-    what = f"`{getattr(function, '__qualname__', '')}`"
-
-    def replacement(*args: object, **kwargs: object) -> object:
-        if torch.compiler.is_compiling() or (recorder.paused and not while_paused):
-            return function(*args, **kwargs)
-        calls = running.calls
-        depth = len(calls)
-        call = OriginalCall(function)
-        frame: FrameType | None = None
-        try:
-            calls.append(call)
-            try:
-                frame = sys._getframe(CALLER)
-            except ValueError:  # a thread of PyTorch's engine called: no frame here is the user's
-                frame = sys._getframe()
-            return observer(frame, *args, **kwargs)
-        except Exception as error:
-            if id(error) == call.raised:
-                raise
-            internal_error = error
-        finally:
-            del calls[depth:]
-            frame = None  # it may be this frame: then the cycle would keep the arguments and the result alive
-        try:
-            return call.outcome(recorder, what, internal_error, args, kwargs)
-        finally:
-            del internal_error  # its traceback refers to this frame
-
-    return replacement
+    return original
 
 
 class _RunningCalls(threading.local):

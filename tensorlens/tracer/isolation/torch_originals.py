@@ -25,6 +25,10 @@ untyped_storage: Callable[[Tensor], torch.UntypedStorage] = _methods.untyped_sto
 is_contiguous: Callable[[Tensor], bool] = _methods.is_contiguous
 is_complex: Callable[[Tensor], bool] = _methods.is_complex
 tolist: Callable[[Tensor], Any] = _methods.tolist
+item: Callable[[Tensor], Any] = _methods.item
+dtype_of: Callable[[Tensor], torch.dtype] = _methods.dtype.__get__
+device_of: Callable[[Tensor], torch.device] = _methods.device.__get__
+layout_of: Callable[[Tensor], torch.layout] = _methods.layout.__get__
 
 detach: Making = _methods.detach
 clone: Making = _methods.clone

@@ -7,7 +7,7 @@ that hooks, custom backward functions and recomputed checkpoints are seen. If it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count, islice
 from threading import get_ident
 from types import FrameType
@@ -20,8 +20,9 @@ from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.patch import Patch, observe
-from tensorlens.tracer.isolation.stack_room import StackRoom
+from tensorlens.tracer.isolation.stack_room import ROOM
 from tensorlens.tracer.recording.graph_nodes import MAX_READS, is_leaf, node_of
+from tensorlens.tracer.recording.reached_names import known_site
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, version_of
 from tensorlens.tracer.recording.tensor_text import short_values
 from tensorlens.tracer.saved_tensors.failed_backward import (
@@ -86,7 +87,7 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
 
 @observe
 def _passes(recorder: Recorder, engine: Function) -> Function:
-    ended, room = _EndedPasses(), StackRoom()
+    ended = _EndedPasses()
 
     def _engine_run_backward(frame: FrameType, /, t_outputs: object, *args: object, **kwargs: object) -> object:
         if recorder.sampling is not None:
@@ -96,7 +97,7 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
         failed, result = True, None
         recorder.passes.begin(begun.token, begun.reached)
         try:
-            with room, recorder:
+            with ROOM, recorder:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
             if begun.nonfinite:
@@ -134,7 +135,8 @@ def _begin(recorder: Recorder, frame: FrameType, t_outputs: object, args: tuple[
         before = _gradients(recorder, {}, reached)
         for root in roots:
             recorder.training.call_backward(root)
-        recorder.training.reached.look(frame)
+        site = known_site(recorder.sites, frame)
+        recorder.training.reached.look(frame, site)
         nonfinite: list[NonfiniteNode] = []
         if recorder.risky or recorder.saved_tensors.may_be_stale():
             with recorder.quiet():
@@ -143,7 +145,8 @@ def _begin(recorder: Recorder, frame: FrameType, t_outputs: object, args: tuple[
         end_sample = None if recorder.samples is None else recorder.samples.start(roots)
         end_search = None if recorder.statistics is None else recorder.statistics.pass_begins(roots)
     recorder.rows.write(BackwardStartRow, token)
-    site = recorder.sites.site_or_outside(frame)
+    if site == NONE:
+        site = recorder.sites.site_or_outside(frame)
     recorder.sites.shared.pass_begins(token, site)
     arguments = _EngineArguments.of(args)
     return _Pass(token, frame, site, roots, accesses, before, arguments, reached, nonfinite, end_sample, end_search)
@@ -153,12 +156,13 @@ def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Ten
     """Writes the BACKWARD row of a pass that has ended. Returns the tensors whose gradients were requested."""
     _, retain, create, inputs = begun.args
     with torch._C.DisableTorchFunction(), MutedDispatch():
-        changes = _changes(begun.before, _gradients(recorder, begun.before, begun.reached), recorder.leaves)
+        changes = _changes(recorder, begun.before, begun.reached)
         if recorder.statistics is not None and not failed:
             recorder.statistics.pass_ended([change[0] for change in changes if change[2] is not None])
         requested: list[torch.Tensor] = []
-        collect_tensors(inputs, requested)
-        numbers = tuple(recorder.tensor_ids.id_of(tensor) for tensor in requested)
+        if inputs:
+            collect_tensors(inputs, requested)
+        numbers = tuple(map(recorder.tensor_ids.id_of, requested))
         if not retain and not numbers:
             recorder.training.held.round_ends(by_step=False)
     called = begun.token, _op(begun.frame), begun.site, tuple(begun.accesses)
@@ -213,8 +217,9 @@ def _gradients(recorder: Recorder, before: _Gradients, reached: set[int] | None)
 
     Of the leaves that the pass does not reach, another thread may be changing the gradient: to read it could crash.
     """
-    if not recorder.sites.shared.has_several_threads and recorder.tensor_ids.in_c is not None:
-        return recorder.tensor_ids.in_c.gradients(recorder.leaves, before, short_values)
+    in_c = recorder.tensor_ids.in_c
+    if in_c is not None and not recorder.sites.shared.has_several_threads:
+        return in_c.gradients(recorder.leaves, before, short_values)
     leaves: list[tuple[int, torch.Tensor]] = []
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
@@ -249,12 +254,13 @@ def _reached(recorder: Recorder, roots: list[torch.Tensor]) -> set[int] | None:
     return reached
 
 
-def _changes(before: _Gradients, after: _Gradients, leaves: Container[int]) -> tuple[_Change, ...]:
-    """Returns the gradients that a pass made or changed.
-
-    Each is (leaf, values before, values after, (grad, version, version) or None, id of `.grad`).
-    """
-    gone = [number for number in before if number not in after and number in leaves]
+def _changes(recorder: Recorder, before: _Gradients, reached: set[int] | None) -> tuple[_Change, ...]:
+    """Returns the gradients that a pass made or changed."""
+    in_c = recorder.tensor_ids.in_c
+    if in_c is not None and not recorder.sites.shared.has_several_threads:
+        return in_c.changes(recorder.leaves, before, short_values)
+    after = _gradients(recorder, before, reached)
+    gone = [number for number in before if number not in after and number in recorder.leaves]
     changes: list[_Change] = [(number, before[number][0], None, None, None) for number in gone]
     for number, (values, grad, version) in after.items():
         old_values, old_grad, old_version = before.get(number, (None, NONE, NONE))

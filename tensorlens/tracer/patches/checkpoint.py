@@ -18,6 +18,7 @@ from tensorlens.tracer.frames.call_sites import NOWHERE
 from tensorlens.tracer.frames.captured_state import CapturedState, Reading
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch, observe
+from tensorlens.tracer.isolation.stack_room import ROOM
 from tensorlens.tracer.isolation.torch_features import CHECKPOINT_RUN
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -87,7 +88,7 @@ class _CheckpointedFunction:
         entered = ExitStack()
         with ErrorGuard(self.recorder, "a checkpoint"):
             self._note_run(sys._getframe(1), entered)
-        with entered:
+        with entered, ROOM:
             return self._function(*args, **kwargs)
 
     def _note_run(self, frame: FrameType, entered: ExitStack) -> None:

@@ -24,6 +24,7 @@ from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.patch import Patch, existing, observe
 from tensorlens.tracer.isolation.readable import may_read
+from tensorlens.tracer.isolation.stack_room import ROOM
 from tensorlens.tracer.isolation.torch_features import HASH
 from tensorlens.tracer.isolation.torch_originals import (
     clone,
@@ -128,7 +129,8 @@ def _checked(recorder: Recorder, unpack: Function, frame_ref: Callable[[], Frame
 
     @functools.wraps(unpack)
     def unpacking(holder: object) -> object:
-        result = unpack(holder)
+        with ROOM:
+            result = unpack(holder)
         with ErrorGuard(recorder, _WHAT), torch._C.DisableTorchFunction(), torch.no_grad(), MutedDispatch():
             saved = getattr(frame_ref(), _SAVED, {}).pop(id(result), None)
             if saved is not None and saved.kept() is result and version_of(result) != saved.version:

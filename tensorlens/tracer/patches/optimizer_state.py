@@ -41,7 +41,7 @@ class OptimizerState:
         self._named: dict[int, int] = {}  # tensor -> the site where its `backward` was named
         self._owners: dict[int, tuple[object, weakref.ref[torch.nn.Module]]] = {}
         """id of a parameter or module -> (its mark, the module that it is registered in)"""
-        self._searched: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+        self._searched: dict[int, weakref.ref[torch.optim.Optimizer]] = {}  # by `id`: a `WeakSet` runs Python
         self.held = RetainedGraphs(recorder)
         self.reached = ReachedNames(recorder)
 
@@ -83,6 +83,8 @@ class OptimizerState:
         frame: FrameType,
     ) -> None:
         """Notes the parameters of a step. A step with a closure computes its gradients later: see `after_step`."""
+        if self._recorder.replicas is not None:
+            self._recorder.replicas.before_step(optimizer, frame)
         for number, site in self._named.items():
             self._recorder.rows.write_fact(Uncalled, optional(site), number)
         self._named.clear()
@@ -101,8 +103,12 @@ class OptimizerState:
             return
         if not (self._recorder.off or self._recorder.paused):
             with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
+                if self._recorder.replicas is not None:
+                    self._recorder.replicas.after_step(optimizer)
                 if _has_closure(args, kwargs):
                     self._note_step(optimizer, sys._getframe(1))
+                elif self._recorder.statistics is not None:
+                    self._recorder.statistics.step_ended(optimizer)
         if self._recorder.sampling is not None:
             self._recorder.sampling.step_ended(optimizer)
 
@@ -111,13 +117,16 @@ class OptimizerState:
         find = self._found if in_c is None else in_c.found
         parameters: list[FoundParameter] = []
         with torch._C.DisableTorchFunction():
+            is_new = self._is_new(optimizer)
             for group in optimizer.param_groups:
+                if is_new:
+                    self._recorder.meet(group["params"])
                 parameters += find(group["params"])
             self._write_step(optimizer, parameters, frame)
             if self._recorder.samples is not None:
                 self._recorder.samples.step(optimizer)
             if self._recorder.statistics is not None:
-                self._recorder.statistics.step(optimizer)
+                self._recorder.statistics.step(optimizer, parameters)
         return parameters
 
     def _found(self, parameters: Sequence[torch.Tensor]) -> Iterator[FoundParameter]:
@@ -134,19 +143,26 @@ class OptimizerState:
         """Writes a `Step`. Once `MAX_NOTED` parameters are written, only if one of its parameters is new or has its
         first gradient."""
         tensors, numbers, _, _, gradients, versions = zip(*parameters, strict=True) if parameters else ((),) * 6
-        with_gradient = {number for number, gradient in zip(numbers, gradients, strict=True) if gradient is not None}
-        if self._left < len(parameters) and with_gradient <= self._had_gradient:
+        with_gradient = numbers
+        if None in gradients:
+            with_gradient = tuple(n for n, gradient in zip(numbers, gradients, strict=True) if gradient is not None)
+        if self._left < len(parameters) and self._had_gradient.issuperset(with_gradient):
             if self._stepped.issuperset(numbers):
                 return
         self._stepped.update(numbers)
-        self._had_gradient |= with_gradient
+        self._had_gradient.update(with_gradient)
         self._left -= len(parameters)
         name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.site_or_outside(frame)
         moved = _movable_without_gradient(optimizer, parameters)
         self._recorder.rows.write_fact(Step, site, name, numbers, gradients, versions, moved)
-        if optimizer not in self._searched:
-            self._searched.add(optimizer)
+        if self._is_new(optimizer):
+            self._searched[id(optimizer)] = weakref.ref(optimizer)
             self._note_unregistered(tensors)
+
+    def _is_new(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Returns whether no step of an optimizer is written yet."""
+        known = self._searched.get(id(optimizer))
+        return known is None or known() is not optimizer
 
     # --- modules --------------------------------------------------------------------------------------------------
 
@@ -189,10 +205,16 @@ class OptimizerState:
 
 def _movable_without_gradient(optimizer: torch.optim.Optimizer, parameters: list[FoundParameter]) -> tuple[int, ...]:
     """Finds the parameters that a step may change without a gradient: by weight decay or by tensors of its state."""
-    groups = optimizer.param_groups
-    states = [(p, state) for p, state in optimizer.state.items() if isinstance(state, dict)]  # one may keep anything
-    moved = {id(p) for group in groups if group.get("weight_decay") for p in group["params"]}
-    moved |= {id(p) for p, state in states if any(isinstance(value, torch.Tensor) for value in state.values())}
+    moved: set[int] = set()
+    for group in optimizer.param_groups:
+        if group.get("weight_decay"):
+            moved.update(map(id, group["params"]))
+    for parameter, state in optimizer.state.items():
+        if isinstance(state, dict):  # one may keep anything
+            for value in state.values():
+                if isinstance(value, torch.Tensor):
+                    moved.add(id(parameter))
+                    break
     return tuple(number for parameter, number, *_ in parameters if id(parameter) in moved) if moved else ()
 
 

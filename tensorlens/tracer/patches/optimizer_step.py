@@ -148,7 +148,9 @@ def _before(parameters: list[FoundParameter]) -> list[_Before] | None:
 
 def _is_observing(recorder: Recorder) -> bool:
     """Returns whether the recorder sees the next call and records it on its fast path."""
-    return not recorder.paused and not recorder.slow_path_reasons and recorder.is_on_top()
+    if recorder.is_paused or recorder.slow_path_reasons or (recorder.quiet_threads and recorder.paused):
+        return False
+    return recorder.is_on_top()
 
 
 def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
@@ -180,7 +182,7 @@ def _enter(recorder: Recorder, original: Function) -> Function:
     """
 
     def __enter__(self: record_function) -> object:
-        if torch.compiler.is_compiling() or recorder.paused:
+        if torch.compiler.is_compiling() or recorder.is_paused or (recorder.quiet_threads and recorder.paused):
             return original(self)
         result = _call_below_mode(recorder, original, self) if _is_observing(recorder) else original(self)
         if type(self.name) is str and self.name.startswith(_STEP):
@@ -234,9 +236,15 @@ def _zero_grad(parameters_of: Callable[..., Iterable[torch.Tensor]]) -> Observin
                 original(self, *args, **kwargs)
                 return
             with torch._C.DisableTorchFunction():
-                leaves = [p for p in parameters_of(self) if p.is_leaf and p.grad is not None]
+                in_c, every = recorder.tensor_ids.in_c, parameters_of(self)
+                leaves = (
+                    [p for p in every if p.is_leaf and p.grad is not None]
+                    if in_c is None
+                    else in_c.with_gradient(every)
+                )
             _call_below_mode(recorder, original, self, *args, **kwargs)
             with torch._C.DisableTorchFunction():
+                recorder.meet(leaves)
                 recorder.steps.dropped(leaves, frame)
 
         return zero_grad
@@ -245,7 +253,8 @@ def _zero_grad(parameters_of: Callable[..., Iterable[torch.Tensor]]) -> Observin
 
 
 def _parameters_of_optimizer(optimizer: torch.optim.Optimizer) -> Iterable[torch.Tensor]:
-    return (parameter for group in optimizer.param_groups for parameter in group["params"])
+    groups = optimizer.param_groups
+    return groups[0]["params"] if len(groups) == 1 else [parameter for group in groups for parameter in group["params"]]
 
 
 PATCHES = (

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
+
 from tensorlens.tracer.isolation.patch import Patch, patched
+from tensorlens.tracer.isolation.stack_room import ROOM
 from tensorlens.tracer.patches import (
     backward,
     checkpoint,
@@ -62,22 +66,24 @@ def installed(recorder: Recorder) -> Iterator[None]:
     """Installs every patch while a run is recorded, and leaves everything as it was."""
     patches = PATCHES
     sampled = recorder.sampling
+    if recorder.is_rank or ("RANK" in os.environ and "WORLD_SIZE" in os.environ):
+        patches = with_ranks(recorder, patches)
     if sampled is not None:
         from tensorlens.tracer.patches import sampling
 
         patches += sampling.PATCHES
         sampled.will_install(patches)
     if recorder.statistics is not None:
-        from tensorlens.tracer.patches import saved_files
+        from tensorlens.tracer.patches import module_modes, saved_files, schedulers, state_loading
 
-        patches += saved_files.PATCHES
+        patches += (*saved_files.PATCHES, *schedulers.PATCHES, *state_loading.PATCHES, *module_modes.PATCHES)
     _recorders.append(recorder)
     if len(_recorders) > 1:
         for each in _recorders:
             if each.sampling is not None:
                 each.sampling.keep_patches()
     try:
-        with patched(patches, recorder):
+        with ROOM.of_recording(), patched(patches, recorder):
             if sampled is not None:
                 sampled.has_installed()
             try:
@@ -85,5 +91,25 @@ def installed(recorder: Recorder) -> Iterator[None]:
                 yield
             finally:
                 recorder.callbacks.end()
+                if recorder.replicas is not None:
+                    recorder.replicas.end()
     finally:
         _recorders.remove(recorder)
+
+
+def with_ranks(recorder: Recorder, others: tuple[Patch[Recorder], ...]) -> tuple[Patch[Recorder], ...]:
+    """Adds the patches for a rank of a distributed run."""
+    recorder.is_rank = True
+    if not torch.distributed.is_available():
+        return others
+    from tensorlens.tracer.patches import collectives
+
+    others += collectives.patches()
+    if recorder.sampling is not None:
+        return others
+    from tensorlens.tracer.patches import data_parallel
+    from tensorlens.tracer.patches.wrapped_replicas import Replicas
+
+    recorder.replicas = replicas = Replicas(recorder)
+    first, last = data_parallel.patches(replicas)
+    return (*first, *others, *last)

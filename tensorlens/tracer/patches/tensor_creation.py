@@ -25,6 +25,9 @@ def _on_memory_of(name: str) -> Observing[Recorder]:
             if isinstance(result, torch.Tensor):
                 with torch._C.DisableTorchFunction():
                     recorder.saved_tensors.watch(result, name, frame, True, source)
+                    if recorder.statistics is not None:
+                        site = recorder.sites.site_or_outside(frame)
+                        recorder.statistics.arrays.given(source, recorder.tensor_ids.id_of(result), site)
             return result
 
         return call

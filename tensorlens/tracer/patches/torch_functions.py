@@ -98,6 +98,9 @@ def _from_array(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) 
         if shares and source.__array_interface__["data"][0] == data_ptr(result):
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             recorder.saved_tensors.watch(result, ops.name_of(func), frame, True, source)
+            if recorder.statistics is not None:
+                site = recorder.sites.site_or_outside(frame)
+                recorder.statistics.arrays.given(source, recorder.tensor_ids.id_of(result), site)
     return result
 
 
@@ -109,12 +112,11 @@ def _data(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> obj
     known = type(tensor) in PLAIN and not recorder.slow_path_reasons and tensor_ids.find(tensor) is not None
     if not known or tensor_ids.entry(tensor)[3] == NONE or not untyped_storage(tensor).data_ptr():
         result = recorder.call(func, args, kwargs, frame)
-    else:
-        result = func(*args, **kwargs)
-        with ErrorGuard(recorder, "an alias", frame):
-            recorder.note_alias(ops.name_of(func), tensor, result, frame)
-    with ErrorGuard(recorder, "shared memory", frame):
-        recorder.saved_tensors.watch(result, ops.name_of(func), frame, False, tensor)
+        with ErrorGuard(recorder, "shared memory", frame):
+            recorder.saved_tensors.watch(result, ops.name_of(func), frame, False, tensor)
+        return result
+    result = func(*args, **kwargs)
+    recorder.finish_alias(func, tensor, result, frame, False)
     return result
 
 
@@ -208,12 +210,21 @@ def _backward(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) ->
 
 
 def _user_reads(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
-    """Records a read of `.grad` or `.grad_fn` by the user's own line. Reads by PyTorch's code are not recorded."""
+    """Records a read of `.grad_fn` by the user's own line. Reads by PyTorch's code are not recorded."""
     frame = frame_at(2)
     read_by_user = False
     with ErrorGuard(recorder, "a read", frame):
         read_by_user = frame is not None and recorder.sites.is_user(frame.f_code.co_filename)
     return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
+
+
+def _gradient(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records a read of `.grad` by the user's own line. Reads by PyTorch's code are not recorded."""
+    frame = frame_at(2)
+    read_by_user = False
+    with ErrorGuard(recorder, "a read", frame):
+        read_by_user = frame is not None and recorder.sites.is_user(frame.f_code.co_filename)
+    return recorder.read_gradient(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 
 
 def _shown(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
@@ -235,10 +246,10 @@ HANDLERS: dict[Function, ops.Handler] = {
     torch.asarray: _from_array,
     torch.Tensor.untyped_storage: _storage,
     torch.Tensor.storage: _storage,
-    ops.getter("data"): _data,
+    ops.DATA: _data,
     ops.setter("data"): _assign_data,
     torch.nn.functional.batch_norm: _normalise,
-    ops.getter("grad"): _user_reads,
+    ops.GRAD: _gradient,
     ops.getter("grad_fn"): _user_reads,
     **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
 }

@@ -20,7 +20,7 @@
 #define SOURCE "" /* the SHA-256 of this file when it was built */
 #endif
 
-enum { SLOW = 1, ORDINARY, SIMPLE, VIEW };              /* the kinds of calls, as in ops.py */
+enum { ALIAS = 1, READ, SLOW, ORDINARY, SIMPLE, VIEW };             /* the kinds of calls, as in ops.py */
 enum { MAX_TENSORS = 16, MAX_KINDS = 2 * MAX_TENSORS }; /* of one call: tensor arguments, items for the others */
 enum { MAX_DIMENSIONS = 8 };                            /* of a result whose template is kept here */
 enum { MAX_TEMPLATES = 1 << 18 };                       /* kept here: more than Python makes */
@@ -32,9 +32,11 @@ enum { STORAGE_ROW = 10, TENSOR_ROW = 11 };             /* as in journal/row_buf
 #define NONE (-1)                                       /* as in journal/rows.py */
 
 static PyObject *s_shape, *s_dtype, *s_device, *s_sweep, *s_find_template, *s_entry, *s_finish,
-    *s_note_exception, *s_is_watched, *s_tensor, *s_parameter, *s_grad;
-static PyObject *data_ptr; /* the original `Tensor.data_ptr` */
+    *s_note_exception, *s_is_watched, *s_tensor, *s_parameter, *s_grad, *s_is_leaf, *s_may_be_saved, *s_finish_alias;
+static PyObject *data_ptr;    /* the original `Tensor.data_ptr` */
+static PyObject *data_getter, *gradient_getter; /* what reads `.data` and `.grad` */
 static PyObject *is_mode_enabled, *pop_mode, *push_mode; /* PyTorch's functions on the stack of modes */
+static PyObject *is_inference;                           /* `torch.is_inference_mode_enabled` */
 
 /* --- what PyTorch says of a tensor --------------------------------------------------------------------------------- */
 
@@ -177,17 +179,22 @@ read_kind(PyObject *tensor, Kind *kind)
     return -1;
 }
 
-/* --- a table of tensors by address: behaves like a dict of the tuples (reference, id, counter, storage) ---------------- */
+/* --- a hash table by address ------------------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct { /* of a tensor: behaves like the tuple (reference, id, counter, storage) */
     void *key;
     PyObject *ref; /* NULL: the place is free */
     int64_t id, counter, storage;
 } Entry;
 
+typedef struct { /* of the last storage seen at an address: takes 21 to 43 bytes with the free places */
+    void *key;
+    int64_t mark; /* the number of the storage, and 2 more; 0: the place is free */
+} Past;
+
 typedef struct {
     PyObject_HEAD
-    Entry *entries;
+    char *places; /* of entries of one kind. Each begins with the address and what is 0 in a free place */
     size_t used, size; /* `size` is a power of two, a third more than `used` at least */
 } Table;
 
@@ -197,45 +204,99 @@ slot_of(const Table *table, const void *key)
     return (size_t)(((uint64_t)(uintptr_t)key * 0x9E3779B97F4A7C15u) >> 32) & (table->size - 1);
 }
 
+static inline int
+is_free(const char *place)
+{
+    return ((void *const *)place)[1] == NULL;
+}
+
+/* Returns the place of an address, free or not. `width`: bytes of a place; a constant where it is called. */
+static inline char *
+find_place(const Table *table, size_t width, const void *key)
+{
+    size_t n = slot_of(table, key);
+    while (!is_free(table->places + n * width) && *(void *const *)(table->places + n * width) != key)
+        n = (n + 1) & (table->size - 1);
+    return table->places + n * width;
+}
+
 static Entry *
 find(const Table *table, const void *key)
 {
-    size_t n = slot_of(table, key);
-    while (table->entries[n].ref != NULL && table->entries[n].key != key)
-        n = (n + 1) & (table->size - 1);
-    return &table->entries[n];
+    return (Entry *)find_place(table, sizeof(Entry), key);
 }
 
 static int
-grow(Table *table)
+grow(Table *table, size_t width)
 {
-    Entry *before = table->entries, *entries = PyMem_Calloc(2 * table->size, sizeof *entries);
-    if (entries == NULL) {
+    char *before = table->places, *places = PyMem_Calloc(2 * table->size, width);
+    if (places == NULL) {
         PyErr_NoMemory();
         return -1;
     }
     size_t size = table->size;
-    table->entries = entries;
+    table->places = places;
     table->size = 2 * size;
-    for (size_t n = 0; n < size; n++)
-        if (before[n].ref != NULL)
-            *find(table, before[n].key) = before[n];
+    for (char *place = before; place < before + size * width; place += width)
+        if (!is_free(place))
+            memcpy(find_place(table, width, *(void **)place), place, width);
     PyMem_Free(before);
     return 0;
+}
+
+/* Returns the place of an address, which the caller fills if it is free. */
+static inline char *
+take_place(Table *table, size_t width, const void *key)
+{
+    char *place = find_place(table, width, key);
+    if (!is_free(place))
+        return place;
+    if (4 * (table->used + 1) > 3 * table->size) {
+        if (grow(table, width) < 0)
+            return NULL;
+        place = find_place(table, width, key);
+    }
+    table->used++;
+    return place;
+}
+
+static PyObject *
+make_table(PyTypeObject *type, size_t width)
+{
+    Table *self = (Table *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->size = 64;
+    self->places = PyMem_Calloc(self->size, width);
+    if (self->places == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)self;
+}
+
+static Py_ssize_t
+table_length(Table *self)
+{
+    return (Py_ssize_t)self->used;
+}
+
+/* --- entries of tensors ------------------------------------------------------------------------------------------------ */
+
+static Entry *
+entries_of(const Table *table)
+{
+    return (Entry *)table->places;
 }
 
 /* Sets the entry of an address. Freeing a weak reference runs no code: ours have no callback. */
 static int
 set_entry(Table *table, Entry entry)
 {
-    Entry *place = find(table, entry.key);
-    if (place->ref == NULL && 4 * (table->used + 1) > 3 * table->size) {
-        if (grow(table) < 0)
-            return -1;
-        place = find(table, entry.key);
-    }
+    Entry *place = (Entry *)take_place(table, sizeof(Entry), entry.key);
+    if (place == NULL)
+        return -1;
     PyObject *before = place->ref;
-    table->used += before == NULL;
     *place = entry;
     Py_INCREF(entry.ref);
     Py_XDECREF(before);
@@ -246,16 +307,17 @@ set_entry(Table *table, Entry entry)
 static void
 drop_entry(Table *table, Entry *place)
 {
-    size_t mask = table->size - 1, hole = place - table->entries;
+    Entry *entries = entries_of(table);
+    size_t mask = table->size - 1, hole = place - entries;
     PyObject *ref = place->ref;
-    for (size_t n = (hole + 1) & mask; table->entries[n].ref != NULL; n = (n + 1) & mask) {
-        size_t home = slot_of(table, table->entries[n].key);
+    for (size_t n = (hole + 1) & mask; entries[n].ref != NULL; n = (n + 1) & mask) {
+        size_t home = slot_of(table, entries[n].key);
         if (((n - home) & mask) >= ((n - hole) & mask)) {
-            table->entries[hole] = table->entries[n];
+            entries[hole] = entries[n];
             hole = n;
         }
     }
-    table->entries[hole] = (Entry){0};
+    entries[hole] = (Entry){0};
     table->used--;
     Py_DECREF(ref);
 }
@@ -342,22 +404,16 @@ table_assign(Table *self, PyObject *key, PyObject *value)
     return set_entry(self, entry);
 }
 
-static Py_ssize_t
-table_length(Table *self)
-{
-    return (Py_ssize_t)self->used;
-}
-
 /* Returns what the table holds, as a list: tuples, or pairs of the key and the tuple. */
 static PyObject *
 list_of(Table *self, int pairs)
 {
     PyObject *list = PyList_New(0);
     for (size_t n = 0; list != NULL && n < self->size; n++) {
-        if (self->entries[n].ref == NULL)
+        if (entries_of(self)[n].ref == NULL)
             continue;
-        void *key = self->entries[n].key;
-        PyObject *item = tuple_of(self->entries[n]);
+        void *key = entries_of(self)[n].key;
+        PyObject *item = tuple_of(entries_of(self)[n]);
         if (item != NULL && pairs)
             item = Py_BuildValue("(NN)", PyLong_FromVoidPtr(key), item);
         if (item == NULL || PyList_Append(list, item) < 0)
@@ -385,9 +441,9 @@ table_ids(Table *self, PyObject *Py_UNUSED(nothing))
 {
     PyObject *found = PyList_New(0);
     for (size_t n = 0; found != NULL && n < self->size; n++) {
-        if (self->entries[n].ref == NULL)
+        if (entries_of(self)[n].ref == NULL)
             continue;
-        PyObject *id = PyLong_FromLongLong(self->entries[n].id);
+        PyObject *id = PyLong_FromLongLong(entries_of(self)[n].id);
         if (id == NULL || PyList_Append(found, id) < 0)
             Py_CLEAR(found);
         Py_XDECREF(id);
@@ -399,8 +455,8 @@ static PyObject *
 table_drop_dead(Table *self, PyObject *Py_UNUSED(nothing))
 {
     for (size_t n = 0; n < self->size;)
-        if (self->entries[n].ref != NULL && tensor_of(&self->entries[n]) == NULL)
-            drop_entry(self, &self->entries[n]); /* another may be at `n` now */
+        if (entries_of(self)[n].ref != NULL && tensor_of(&entries_of(self)[n]) == NULL)
+            drop_entry(self, &entries_of(self)[n]); /* another may be at `n` now */
         else
             n++;
     Py_RETURN_NONE;
@@ -409,28 +465,123 @@ table_drop_dead(Table *self, PyObject *Py_UNUSED(nothing))
 static PyObject *
 table_create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    Table *self = (Table *)type->tp_alloc(type, 0);
-    if (self == NULL)
-        return NULL;
-    self->size = 64;
-    self->entries = PyMem_Calloc(self->size, sizeof *self->entries);
-    if (self->entries == NULL) {
-        Py_DECREF(self);
-        return PyErr_NoMemory();
-    }
-    return (PyObject *)self;
+    return make_table(type, sizeof(Entry));
 }
 
 static void
 table_deallocate(Table *self)
 {
-    for (size_t n = 0; self->entries != NULL && n < self->size; n++)
-        Py_XDECREF(self->entries[n].ref);
-    PyMem_Free(self->entries);
+    for (size_t n = 0; self->places != NULL && n < self->size; n++)
+        Py_XDECREF(entries_of(self)[n].ref);
+    PyMem_Free(self->places);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
+/* --- storages by address: behaves like a dict of ints -------------------------------------------------------------------- */
+
+static int
+set_past(Table *self, void *address, int64_t storage)
+{
+    Past *place = (Past *)take_place(self, sizeof(Past), address);
+    if (place == NULL)
+        return -1;
+    *place = (Past){address, storage + 2};
+    return 0;
+}
+
+static PyObject *
+storages_get(Table *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    void *address = count != 2 ? NULL : PyLong_AsVoidPtr(arguments[0]);
+    if (count != 2 || PyErr_Occurred())
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "get() takes an address and a default");
+    Past *found = (Past *)find_place(self, sizeof(Past), address);
+    return found->mark == 0 ? Py_NewRef(arguments[1]) : PyLong_FromLongLong(found->mark - 2);
+}
+
+static int
+storages_assign(Table *self, PyObject *key, PyObject *value)
+{
+    void *address = PyLong_AsVoidPtr(key);
+    int64_t storage = value == NULL ? NONE : PyLong_AsLongLong(value);
+    if (PyErr_Occurred())
+        return -1;
+    if (address == NULL || value == NULL || storage < NONE) {
+        PyErr_SetString(PyExc_TypeError, "an address is set to a storage");
+        return -1;
+    }
+    return set_past(self, address, storage);
+}
+
+static PyObject *
+storages_clear(Table *self, PyObject *Py_UNUSED(nothing))
+{
+    memset(self->places, 0, self->size * sizeof(Past));
+    self->used = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+storages_create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    return make_table(type, sizeof(Past));
+}
+
+static void
+storages_deallocate(Table *self)
+{
+    PyMem_Free(self->places);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMethodDef storages_methods[] = {
+    {"get", (PyCFunction)(void (*)(void))storages_get, METH_FASTCALL, "Returns the storage at an address, or a default."},
+    {"clear", (PyCFunction)storages_clear, METH_NOARGS, "Forgets all."},
+    {NULL}};
+
+static PyMappingMethods storages_mapping = {.mp_length = (lenfunc)table_length,
+                                            .mp_ass_subscript = (objobjargproc)storages_assign};
+
+static PyTypeObject StoragesType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorlens.tracer.recording._fast_path.Storages",
+    .tp_doc = "Ids of storages by address.",
+    .tp_basicsize = sizeof(Table),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = storages_create,
+    .tp_dealloc = (destructor)storages_deallocate,
+    .tp_methods = storages_methods,
+    .tp_as_mapping = &storages_mapping,
+};
+
+/* Moves the entries of dead tensors to `Storages`, but those whose storage is among the given ones. */
+static PyObject *
+table_retire(Table *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 2 || !Py_IS_TYPE(arguments[0], &StoragesType) || !PyDict_Check(arguments[1]))
+        return PyErr_Format(PyExc_TypeError, "retire() takes Storages and a dict");
+    for (size_t n = 0; n < self->size;) {
+        Entry *entry = &entries_of(self)[n];
+        int keep = entry->ref == NULL || tensor_of(entry) != NULL;
+        if (!keep && PyDict_GET_SIZE(arguments[1])) {
+            PyObject *storage = PyLong_FromLongLong(entry->storage);
+            keep = storage == NULL ? -1 : PyDict_Contains(arguments[1], storage);
+            Py_XDECREF(storage);
+        }
+        if (keep < 0)
+            return NULL;
+        if (keep) {
+            n++;
+            continue;
+        }
+        if (entry->key != NULL && set_past((Table *)arguments[0], entry->key, entry->storage) < 0)
+            return NULL;
+        drop_entry(self, entry); /* another may be at `n` now */
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef table_methods[] = {
+    {"retire", (PyCFunction)(void (*)(void))table_retire, METH_FASTCALL, "Moves the entries of dead tensors to Storages."},
     {"get", (PyCFunction)(void (*)(void))table_get, METH_FASTCALL, "Returns the entry of an address, or a default."},
     {"pop", (PyCFunction)(void (*)(void))table_pop, METH_FASTCALL, "Removes the entry of an address and returns it."},
     {"values", (PyCFunction)table_values, METH_NOARGS, "Returns a list of the entries."},
@@ -490,6 +641,7 @@ typedef struct Template { /* of calls that one instruction makes: what must be t
     uint32_t hash;
     int8_t graph, leaf, shared, risky; /* `shared`: -1 for a kernel */
     int8_t count, dimensions, first_dimensions;
+    int8_t used; /* since `make_room` was last at it */
     int64_t sizes[]; /* of the result, then of the first tensor argument */
 } Template;
 
@@ -503,14 +655,14 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *recorder, *fallback, *call_python, *tensor_ids; /* the recorder; see compiled.py */
-    PyObject *call_kinds, *codes, *rows, *slow_path_reasons, *watched, *guarded; /* its tables */
+    PyObject *call_kinds, *codes, *user_files, *leaves, *rows, *slow_path_reasons, *watched, *guarded; /* its tables */
     Table *known, *blocks;                                                       /* those of its tensor ids */
     Numbers *numbers;
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *only_cpu;
     PyObject *sharers, *texts; /* of `TensorIds` and tensor_ids.py */
     PyObject *handle;     /* PyTorch's `handle_torch_function` */
     Template **templates; /* `bucket_count` lists, a power of two */
-    Py_ssize_t template_count, bucket_count;
+    Py_ssize_t template_count, most_templates, bucket_count, next_bucket;
     int64_t *run; /* of MAX_RUN numbers: compact calls that are not in the rows yet, see `settle` */
     Py_ssize_t run_length;
     char paused; /* whether nothing is recorded */
@@ -698,7 +850,7 @@ settle_method(FastPath *self, PyObject *Py_UNUSED(nothing))
 
 /* Writes the row of a call: 1 if it is written. */
 static int
-write_row(FastPath *self, Call *call, int64_t id, int64_t version)
+write_row(FastPath *self, Call *call, int64_t id, int64_t base, int64_t version)
 {
     if (self->run_length + 2 * MAX_TENSORS + 5 > MAX_RUN && settle(self) < 0)
         return -1;
@@ -709,7 +861,7 @@ write_row(FastPath *self, Call *call, int64_t id, int64_t version)
         *end++ = call->inputs[n].version;
     }
     *end++ = id;
-    *end++ = call->owner.ref == NULL ? NONE : call->owner.id;
+    *end++ = base;
     *end++ = version;
     *end++ = call->first;
     self->run_length = end - self->run;
@@ -726,11 +878,21 @@ sweep(FastPath *self, int64_t id)
     return swept < 0 ? -1 : 1;
 }
 
+/* Makes a weak reference that the garbage collector need not walk: without a callback it refers to nothing. */
+static PyObject *
+weak_reference(PyObject *tensor)
+{
+    PyObject *ref = PyWeakref_NewRef(tensor, NULL);
+    if (ref != NULL && Py_REFCNT(ref) == 1) /* else it is the program's, too */
+        PyObject_GC_UnTrack(ref);
+    return ref;
+}
+
 /* Gives the new tensor its id and writes the row of the call. Forgets dead tensors now and then. */
 static int
 write_new(FastPath *self, Call *call, int64_t version)
 {
-    PyObject *ref = PyWeakref_NewRef(call->result, NULL);
+    PyObject *ref = weak_reference(call->result);
     if (ref == NULL)
         return -1;
     int64_t id = self->numbers->next;
@@ -740,8 +902,13 @@ write_new(FastPath *self, Call *call, int64_t version)
     entry.key = call->address;
     if (!failed && !is_view)
         failed = set_entry(self->blocks, entry);
+    if (!failed && call->leaf) { /* a backward pass may give it a gradient */
+        PyObject *number = PyLong_FromLongLong(id);
+        failed = number == NULL || PyDict_SetItem(self->leaves, number, ref) < 0;
+        Py_XDECREF(number);
+    }
     Py_DECREF(ref);
-    if (failed || write_row(self, call, id, version) < 0)
+    if (failed || write_row(self, call, id, is_view ? call->owner.id : NONE, version) < 0)
         return -1;
     self->numbers->next++;
     return id < self->numbers->due ? 1 : sweep(self, id);
@@ -856,7 +1023,7 @@ add_method(FastPath *self, PyObject *tensor)
 {
     void *address;
     int first = is_first_there(self, tensor, &address);
-    PyObject *ref = first == 1 ? PyWeakref_NewRef(tensor, NULL) : NULL;
+    PyObject *ref = first == 1 ? weak_reference(tensor) : NULL;
     int64_t id = self->numbers->next++; /* taken first: what follows may collect garbage and so run other code */
     PyObject *rows = ref == NULL ? NULL : rows_of(self, tensor, id);
     if (rows == NULL) {
@@ -897,6 +1064,45 @@ read_entry(FastPath *self, PyObject *tensor, int64_t *id, int64_t *counter)
     Py_XDECREF(made);
     *id = numbers[0], *counter = numbers[1];
     return read ? 0 : -1;
+}
+
+/* Adds the version counter of the tensor that a weak reference leads to, if it lives. */
+static int
+add_counter(FastPath *self, PyObject *ref, PyObject *counters)
+{
+    Entry entry = {.ref = ref};
+    PyObject *tensor = Py_XNewRef(tensor_of(&entry));
+    int64_t id, counter;
+    int failed = tensor == NULL ? 0 : read_entry(self, tensor, &id, &counter);
+    if (tensor != NULL && !failed) {
+        PyObject *number = PyLong_FromLongLong(counter);
+        failed = number == NULL ? -1 : PySet_Add(counters, number);
+        Py_XDECREF(number);
+    }
+    Py_XDECREF(tensor);
+    return failed;
+}
+
+/* Returns the version counters of the live tensors on the storage at an address, as `TensorIds.counters_at`. */
+static PyObject *
+counters_method(FastPath *self, PyObject *address)
+{
+    Entry *latest = find_number(self->blocks, address);
+    PyObject *counters = latest == NULL ? NULL : PySet_New(NULL);
+    if (counters == NULL || latest->ref == NULL)
+        return counters;
+    PyObject *last = Py_NewRef(latest->ref), *storage = PyLong_FromLongLong(latest->storage);
+    PyObject *others = storage == NULL ? NULL : PyDict_GetItemWithError(self->sharers, storage);
+    PyObject *refs = others == NULL ? NULL : PySequence_Tuple(others);
+    int failed = PyErr_Occurred() != NULL || add_counter(self, last, counters) < 0;
+    for (Py_ssize_t n = 0; !failed && refs != NULL && n < PyTuple_GET_SIZE(refs); n++)
+        failed = add_counter(self, PyTuple_GET_ITEM(refs, n), counters) < 0;
+    Py_DECREF(last);
+    Py_XDECREF(storage);
+    Py_XDECREF(refs);
+    if (failed)
+        Py_CLEAR(counters);
+    return counters;
 }
 
 /* Reads the version of a tensor, NONE of an inference tensor. */
@@ -955,25 +1161,45 @@ values_text(FastPath *self, PyObject *gradient, PyObject *values_of)
     return Py_NewRef(kept->text);
 }
 
-/* Notes the gradient of a leaf. `before` are those before the pass, `values_of` the function that reads values. */
+typedef struct { /* the gradients of leaves before a backward pass, or those and what the pass has changed */
+    PyObject *before, *values_of; /* a dict; the function that reads values */
+    PyObject *found;              /* a dict like `before`; or a list of the changes */
+    PyObject *seen;               /* the leaves in `before` that still have a gradient; NULL: `found` is a dict */
+} Gradients;
+
+/* Notes the gradient of a leaf. */
 static int
-note_gradient(FastPath *self, PyObject *number, PyObject *gradient, PyObject *const *arguments, PyObject *found)
+note_gradient(FastPath *self, PyObject *number, PyObject *gradient, Gradients *noted)
 {
-    PyObject *before = arguments[1], *values_of = arguments[2];
     int64_t id, counter, version;
     if (read_entry(self, gradient, &id, &counter) < 0 || read_version_or_none(gradient, &version) < 0)
         return -1;
-    PyObject *known = PyDict_GetItemWithError(before, number);
+    PyObject *known = PyDict_GetItemWithError(noted->before, number);
     if (known == NULL && PyErr_Occurred())
         return -1;
+    if (known != NULL && noted->seen != NULL && PySet_Add(noted->seen, number) < 0)
+        return -1;
     if (known != NULL && has_numbers(known, id, version))
-        return PyDict_SetItem(found, number, known);
-    PyObject *items[] = {values_text(self, gradient, values_of), NULL, NULL}, *made = NULL;
-    if (items[0] != NULL) {
-        items[1] = PyLong_FromLongLong(id), items[2] = PyLong_FromLongLong(version);
+        return noted->seen == NULL ? PyDict_SetItem(noted->found, number, known) : 0;
+    PyObject *text = values_text(self, gradient, noted->values_of), *made = NULL;
+    if (text == NULL)
+        return -1;
+    if (noted->seen == NULL) {
+        PyObject *items[] = {text, PyLong_FromLongLong(id), PyLong_FromLongLong(version)};
         made = tuple_with(3, items);
+    } else {
+        int64_t before = known == NULL ? NONE : PyLong_AsLongLong(PyTuple_GET_ITEM(known, 2));
+        int same = known != NULL && PyLong_AsLongLong(PyTuple_GET_ITEM(known, 1)) == id;
+        PyObject *write = same && version > before
+                              ? Py_BuildValue("(LLL)", (long long)id, (long long)before, (long long)version)
+                              : Py_NewRef(Py_None);
+        PyObject *items[] = {Py_NewRef(number), Py_NewRef(known == NULL ? Py_None : PyTuple_GET_ITEM(known, 0)), text,
+                             write, PyLong_FromLongLong(id)};
+        made = tuple_with(5, items);
     }
-    int failed = made == NULL ? -1 : PyDict_SetItem(found, number, made);
+    int failed = made == NULL              ? -1
+                 : noted->seen == NULL ? PyDict_SetItem(noted->found, number, made)
+                                           : PyList_Append(noted->found, made);
     Py_XDECREF(made);
     return failed;
 }
@@ -986,20 +1212,18 @@ may_have_gradient(PyObject *tensor)
     return leaf ? leaf : truth(ask(&retains_grad_of, tensor));
 }
 
-/* Reads the gradient of every leaf that is alive and has one, as `_gradients` in patches/backward.py. Its arguments:
-   the leaves, the gradients before, the function that reads values. */
-static PyObject *
-gradients_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count)
+/* Notes the gradient of every leaf that is alive and has one. */
+static int
+note_gradients(FastPath *self, PyObject *by_number, Gradients *noted)
 {
-    if (count != 3 || !PyDict_Check(arguments[0]) || !PyDict_Check(arguments[1]))
-        return PyErr_Format(PyExc_TypeError, "gradients() takes two dicts and a function");
-    PyObject *leaves = PyDict_Items(arguments[0]), *found = leaves == NULL ? NULL : PyDict_New();
-    for (Py_ssize_t n = 0; found != NULL && n < PyList_GET_SIZE(leaves); n++) {
+    PyObject *leaves = PyDict_Items(by_number);
+    int failed = leaves == NULL ? -1 : 0;
+    for (Py_ssize_t n = 0; !failed && n < PyList_GET_SIZE(leaves); n++) {
         PyObject *number = PyTuple_GET_ITEM(PyList_GET_ITEM(leaves, n), 0);
         PyObject *tensor = PyObject_CallNoArgs(PyTuple_GET_ITEM(PyList_GET_ITEM(leaves, n), 1));
-        int failed = tensor == NULL ? -1 : 0;
+        failed = tensor == NULL ? -1 : 0;
         if (tensor == Py_None) {
-            if (PyDict_DelItem(arguments[0], number) < 0) { /* another thread may have removed it */
+            if (PyDict_DelItem(by_number, number) < 0) { /* another thread may have removed it */
                 failed = !PyErr_ExceptionMatches(PyExc_KeyError);
                 if (!failed)
                     PyErr_Clear();
@@ -1009,15 +1233,73 @@ gradients_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count)
             PyObject *gradient = may == 1 ? gradient_of(self, tensor) : NULL;
             failed = may < 0 || (may && gradient == NULL) ? -1 : 0;
             if (gradient != NULL && gradient != Py_None)
-                failed = note_gradient(self, number, gradient, arguments, found);
+                failed = note_gradient(self, number, gradient, noted);
             Py_XDECREF(gradient);
         }
         Py_XDECREF(tensor);
-        if (failed)
-            Py_CLEAR(found);
     }
     Py_XDECREF(leaves);
-    return found;
+    return failed;
+}
+
+static int
+are_of_gradients(PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count == 3 && PyDict_Check(arguments[0]) && PyDict_Check(arguments[1]))
+        return 1;
+    PyErr_SetString(PyExc_TypeError, "two dicts and a function are missing");
+    return 0;
+}
+
+/* Reads the gradients of leaves, as `_gradients` in patches/backward.py. Its arguments: the leaves, the gradients before,
+   the function that reads values. */
+static PyObject *
+gradients_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (!are_of_gradients(arguments, count))
+        return NULL;
+    Gradients noted = {arguments[1], arguments[2], PyDict_New(), NULL};
+    if (noted.found != NULL && note_gradients(self, arguments[0], &noted))
+        Py_CLEAR(noted.found);
+    return noted.found;
+}
+
+/* Notes the gradients of leaves that are gone: of those in `before`, the leaves that still live and are not `seen`. */
+static int
+note_gone(PyObject *leaves, Gradients *noted)
+{
+    PyObject *number, *known, *gone = PyList_New(0);
+    Py_ssize_t position = 0;
+    int failed = gone == NULL;
+    while (!failed && PyDict_Next(noted->before, &position, &number, &known)) {
+        int seen = PySet_Contains(noted->seen, number), lives = seen == 0 ? PyDict_Contains(leaves, number) : 0;
+        failed = seen < 0 || lives < 0;
+        if (failed || !lives)
+            continue;
+        PyObject *change = PyTuple_Pack(5, number, PyTuple_GET_ITEM(known, 0), Py_None, Py_None, Py_None);
+        failed = change == NULL || PyList_Append(gone, change) < 0;
+        Py_XDECREF(change);
+    }
+    failed = failed || PyList_SetSlice(noted->found, 0, 0, gone) < 0; /* they come first */
+    Py_XDECREF(gone);
+    return failed ? -1 : 0;
+}
+
+/* Returns what a backward pass has changed of the gradients of leaves, as `_changes` in patches/backward.py. Takes the
+   same arguments as `gradients`. */
+static PyObject *
+changes_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (!are_of_gradients(arguments, count))
+        return NULL;
+    Gradients noted = {arguments[1], arguments[2], PyList_New(0), PySet_New(NULL)};
+    PyObject *changes = NULL;
+    if (noted.found != NULL && noted.seen != NULL && note_gradients(self, arguments[0], &noted) == 0
+        && (PySet_GET_SIZE(noted.seen) == PyDict_GET_SIZE(noted.before) || note_gone(arguments[0], &noted) == 0))
+        changes = PyList_AsTuple(noted.found);
+    Py_XDECREF(noted.found);
+    Py_XDECREF(noted.seen);
+    return changes;
 }
 
 /* Describes a parameter as a step finds it: see `FoundParameter` in patches/optimizer_state.py. */
@@ -1085,6 +1367,39 @@ before_method(FastPath *self, PyObject *found)
         Py_XDECREF(made);
     }
     return list == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : list;
+}
+
+/* Returns the leaves in a list that have a gradient, as `_zero_grad` in patches/optimizer_step.py. */
+static PyObject *
+with_gradient_method(FastPath *self, PyObject *tensors)
+{
+    PyObject *list = PySequence_List(tensors), *found = list == NULL ? NULL : PyList_New(0);
+    for (Py_ssize_t n = 0; found != NULL && n < PyList_GET_SIZE(list); n++) {
+        PyObject *tensor = PyList_GET_ITEM(list, n), *gradient;
+        int leaf = truth(is_tensor(self, tensor) ? ask(&is_leaf_of, tensor) : PyObject_GetAttr(tensor, s_is_leaf));
+        if (leaf == 0)
+            continue;
+        gradient = leaf < 0 ? NULL : gradient_of(self, tensor);
+        if (gradient == NULL || (gradient != Py_None && PyList_Append(found, tensor) < 0))
+            Py_CLEAR(found);
+        Py_XDECREF(gradient);
+    }
+    Py_XDECREF(list);
+    return found;
+}
+
+/* Returns the tensors in a list that have no id yet. */
+static PyObject *
+new_method(FastPath *self, PyObject *tensors)
+{
+    PyObject *list = PySequence_List(tensors), *found = list == NULL ? NULL : PyList_New(0);
+    for (Py_ssize_t n = 0; found != NULL && n < PyList_GET_SIZE(list); n++) {
+        PyObject *tensor = PyList_GET_ITEM(list, n);
+        if (entry_of(self, tensor) == NULL && PyList_Append(found, tensor) < 0)
+            Py_CLEAR(found);
+    }
+    Py_XDECREF(list);
+    return found;
 }
 
 typedef struct { /* finds the call templates of one step */
@@ -1281,23 +1596,44 @@ take_template(FastPath *self, Call *call, uintptr_t place, uintptr_t outer)
         template = template->next;
     if (template == NULL)
         return 0;
+    template->used = 1;
     call->template_id = template->id;
     call->risky = template->risky;
     return 1;
 }
 
 static void
+drop_template(FastPath *self, Template **link)
+{
+    Template *template = *link;
+    *link = template->next;
+    self->template_count--;
+    Py_DECREF(template->func);
+    Py_DECREF(template->kinds);
+    PyMem_Free(template);
+}
+
+static void
 drop_templates(FastPath *self)
 {
     for (Py_ssize_t n = 0; n < self->bucket_count; n++)
-        while (self->templates[n] != NULL) {
-            Template *template = self->templates[n];
-            self->templates[n] = template->next;
-            Py_DECREF(template->func);
-            Py_DECREF(template->kinds);
-            PyMem_Free(template);
-        }
-    self->template_count = 0;
+        while (self->templates[n] != NULL)
+            drop_template(self, &self->templates[n]);
+}
+
+/* Drops templates of the next buckets that were not used since the last time. A few for each new one: so no call waits. */
+static void
+make_room(FastPath *self)
+{
+    while (self->template_count > 0 && self->template_count >= self->most_templates) {
+        Template **link = &self->templates[self->next_bucket++ & (self->bucket_count - 1)];
+        while (*link != NULL)
+            if ((*link)->used) {
+                (*link)->used = 0;
+                link = &(*link)->next;
+            } else
+                drop_template(self, link);
+    }
 }
 
 /* Makes room for as many templates again. */
@@ -1324,8 +1660,7 @@ add_buckets(FastPath *self)
 static int
 keep_template(FastPath *self, Call *call, PyObject *kinds, uintptr_t place, uintptr_t outer)
 {
-    if (self->template_count >= MAX_TEMPLATES)
-        drop_templates(self);
+    make_room(self);
     int first_dimensions = call->shared >= 0 && call->count ? (int)call->first_shape.dimensions : -1;
     size_t sizes = sizeof(int64_t) * call->shape.dimensions,
            first_sizes = first_dimensions < 0 ? 0 : sizeof(int64_t) * first_dimensions;
@@ -1391,11 +1726,24 @@ key_of(FastPath *self, Call *call, PyObject *kinds)
     return key;
 }
 
+/* Returns the kinds in the key of a template, which many share, if they are the same objects as those of the call. */
+static PyObject *
+shared_kinds(PyObject *key, PyObject *kinds)
+{
+    PyObject *shared = PyTuple_GET_ITEM(key, 1);
+    for (Py_ssize_t n = 0; n < PyTuple_GET_SIZE(kinds); n++)
+        if (PyTuple_GET_ITEM(shared, n) != PyTuple_GET_ITEM(kinds, n))
+            return kinds;
+    Py_INCREF(shared);
+    Py_DECREF(kinds);
+    return shared;
+}
+
 /* Asks `FastPathMode.find_template`. */
 static int
-find_template(FastPath *self, Call *call, PyObject *kinds, int written)
+find_template(FastPath *self, Call *call, PyObject **kinds, int written)
 {
-    PyObject *key = key_of(self, call, kinds), *template = NULL;
+    PyObject *key = key_of(self, call, *kinds), *template = NULL;
     if (key != NULL) {
         PyObject *arguments[] = {self->recorder, (PyObject *)call->frame, key, call->result, written ? Py_True : Py_False};
         template = PyObject_VectorcallMethod(s_find_template, arguments, 5, NULL);
@@ -1405,6 +1753,7 @@ find_template(FastPath *self, Call *call, PyObject *kinds, int written)
         return -1;
     call->template_id = PyLong_AsLongLong(PyTuple_GET_ITEM(template, 1));
     call->risky = PyTuple_GET_ITEM(template, 2) == Py_True;
+    *kinds = shared_kinds(PyTuple_GET_ITEM(template, 0), *kinds);
     Py_DECREF(template);
     return 0;
 }
@@ -1425,7 +1774,7 @@ set_template(FastPath *self, Call *call, int written)
     if (PyErr_Occurred())
         return -1;
     PyObject *kinds = kinds_of(call);
-    int failed = kinds == NULL || find_template(self, call, kinds, written) < 0;
+    int failed = kinds == NULL || find_template(self, call, &kinds, written) < 0;
     if (!failed && (users == 1 || outer) && call->shape.dimensions >= 0)
         failed = keep_template(self, call, kinds, place, outer) < 0;
     Py_XDECREF(kinds);
@@ -1508,8 +1857,10 @@ read_graph(Call *call, int written)
     if (leaf < 0)
         return -1;
     call->leaf = leaf;
-    if (leaf || !call->drawn)
-        return leaf && written;
+    if (leaf)
+        return written || !call->drawn;
+    if (!call->drawn)
+        return 0;
     if (!written)
         return 1;
     int retains_grad = truth(ask(&retains_grad_of, call->result));
@@ -1555,7 +1906,9 @@ record_ordinary(FastPath *self, Call *call)
     if (usual != 1)
         return usual;
     PyObject *base = ask(&base_of, call->result);
-    int owned = base == NULL ? -1 : written ? base == Py_None : read_owner(self, call, base);
+    int owned = base == NULL ? -1 : written || call->leaf ? base == Py_None : 1;
+    if (owned == 1 && !written)
+        owned = read_owner(self, call, base);
     Py_XDECREF(base);
     if (owned != 1)
         return owned;
@@ -1564,7 +1917,42 @@ record_ordinary(FastPath *self, Call *call)
         || read_shape(call->result, &call->shape) < 0 || read_kind(call->result, &call->kind) < 0
         || set_template(self, call, written) < 0)
         return -1;
-    return written ? write_row(self, call, call->inputs[0].id, call->version) : write_new(self, call, call->version);
+    return written ? write_row(self, call, call->inputs[0].id, NONE, call->version) : write_new(self, call, call->version);
+}
+
+/* Returns whether the inference mode is on. */
+static int
+is_inferring(void)
+{
+    return torch.grad_enabled() ? 0 : truth(PyObject_CallNoArgs(is_inference));
+}
+
+/* Returns whether the user's own line made a call. */
+static int
+is_by_user(FastPath *self, Call *call)
+{
+    PyCodeObject *code = PyFrame_GetCode(call->frame);
+    int by_user = PyDict_GetItemWithError(self->user_files, code->co_filename) == Py_True;
+    Py_DECREF(code);
+    return by_user;
+}
+
+/* Records a read of `.grad` that returned a tensor, as `PropertyReads._record_read`. */
+static int
+record_read(FastPath *self, Call *call)
+{
+    int64_t id, counter;
+    int requires_grad = truth(ask(&requires_grad_of, call->result)), inferring = is_inferring();
+    if (requires_grad < 0 || inferring < 0)
+        return -1;
+    if (requires_grad || inferring || !is_plain(call->result))
+        return 0;
+    call->drawn = 0, call->shared = 1, call->graph = !torch.grad_enabled();
+    if (read_entry(self, call->result, &id, &counter) < 0 || read_version(call->result, &call->version) < 0
+        || read_shape(call->inputs[0].tensor, &call->first_shape) < 0 || read_shape(call->result, &call->shape) < 0
+        || read_kind(call->result, &call->kind) < 0 || set_template(self, call, 0) < 0)
+        return -1;
+    return write_row(self, call, id, NONE, call->version);
 }
 
 /* --- the slow path --------------------------------------------------------------------------------------------------- */
@@ -1593,17 +1981,18 @@ accesses_of(Call *call)
     return accesses;
 }
 
-/* Returns whether an argument is in watched memory. */
+/* Returns whether an argument is in watched memory that a node may have saved: before the call, or in it. */
 static int
-touches_watched(FastPath *self, Call *call)
+touches_saved(FastPath *self, Call *call)
 {
-    int found = 0;
+    int found = 0, recorded = (int64_t)torch.next_sequence() != call->first;
     for (Py_ssize_t n = 0; n < call->count && found == 0; n++) {
         Entry *entry = entry_of(self, call->inputs[n].tensor);
         PyObject *storage = entry == NULL ? NULL : PyLong_FromLongLong(entry->storage);
-        if (storage != NULL)
-            found = PySet_Contains(self->watched, storage);
+        PyObject *memory = storage == NULL ? NULL : PyDict_GetItemWithError(self->watched, storage);
         Py_XDECREF(storage);
+        if (memory != NULL)
+            found = recorded ? 1 : truth(PyObject_GetAttr(memory, s_may_be_saved));
     }
     return PyErr_Occurred() ? -1 : found;
 }
@@ -1612,10 +2001,10 @@ touches_watched(FastPath *self, Call *call)
 static int
 is_watched(FastPath *self, Call *call)
 {
-    if (PySet_GET_SIZE(self->watched) == 0)
+    if (PyDict_GET_SIZE(self->watched) == 0)
         return 0;
     if (PyList_GET_SIZE(self->guarded) == 0) {
-        int touches = touches_watched(self, call);
+        int touches = touches_saved(self, call);
         if (touches != 1)
             return touches;
     }
@@ -1700,8 +2089,9 @@ record(FastPath *self, Call *call, int call_kind)
     int outcome = 0;
     if ((PyObject *)Py_TYPE(call->result) == self->tensor && PySet_GET_SIZE(self->slow_path_reasons) == 0
         && is_watched(self, call) == 0)
-        outcome = call_kind == ORDINARY || call->mixed ? record_ordinary(self, call)
-                                                      : record_kernel(self, call, call_kind);
+        outcome = call_kind == READ                       ? record_read(self, call)
+                  : call_kind == ORDINARY || call->mixed ? record_ordinary(self, call)
+                                                         : record_kernel(self, call, call_kind);
     if (PyErr_Occurred()) { /* the result has no version or memory, or the call no template */
         if (is_user_error())
             return -1;
@@ -1719,6 +2109,16 @@ make_call(FastPath *self, Call *call)
     return PyObject_CallFunctionObjArgs(self->call_python, call->func, call->args, call->kwargs, NULL);
 }
 
+/* Returns whether a read of `.grad` is one of a plain tensor by the user's own line, while nothing else must be written.
+   PyTorch warns of other tensors, and the patches of warnings expect a frame of the recorder then. */
+static int
+is_plain_read(FastPath *self, Call *call)
+{
+    PyObject *source = PyTuple_GET_SIZE(call->args) == 1 ? PyTuple_GET_ITEM(call->args, 0) : Py_None;
+    return is_tensor(self, source) && (call->kwargs == NULL || PyDict_GET_SIZE(call->kwargs) == 0)
+           && PySet_GET_SIZE(self->slow_path_reasons) == 0 && is_by_user(self, call) && may_have_gradient(source) == 1;
+}
+
 /* Makes a call and records it. Sets `made` to 0 if the call is for Python. */
 static PyObject *
 call_and_record(FastPath *self, PyObject *const *arguments, Py_ssize_t count, int call_kind, int *made)
@@ -1731,13 +2131,129 @@ call_and_record(FastPath *self, PyObject *const *arguments, Py_ssize_t count, in
     call.leaf = 0;
     call.owner.ref = NULL;
     PyObject *result = NULL;
-    *made = call.frame != NULL && (call.kwargs == NULL || PyDict_CheckExact(call.kwargs)) && note_arguments(self, &call);
+    if (call_kind == READ)
+        call.func = gradient_getter; /* PyTorch passes a new object each time */
+    *made = call.frame != NULL && (call.kwargs == NULL || PyDict_CheckExact(call.kwargs))
+            && (call_kind != READ || is_plain_read(self, &call)) && note_arguments(self, &call);
     if (*made) {
         call.first = (int64_t)torch.next_sequence();
         result = call.result = make_call(self, &call);
         if (result == NULL)
             note_exception(self, &call);
         else if (record(self, &call, call_kind) < 0)
+            Py_CLEAR(result);
+    }
+    release(&call);
+    return result;
+}
+
+/* --- a read of `.data` ------------------------------------------------------------------------------------------------ */
+
+/* Returns whether a weak reference to a live tensor is in an entry or a list. */
+static int
+is_alive(PyObject *ref)
+{
+    Entry entry = {.ref = ref};
+    return tensor_of(&entry) != NULL;
+}
+
+/* Notes the tensor of an entry as the last one seen on its storage, as `TensorIds._note_at_address`. */
+static int
+note_at_address(FastPath *self, Entry entry)
+{
+    Entry *before = find(self->blocks, entry.key);
+    if (before->ref == NULL || before->storage != entry.storage)
+        return set_entry(self->blocks, entry);
+    PyObject *last = Py_NewRef(before->ref), *storage = PyLong_FromLongLong(entry.storage), *live = PyList_New(0);
+    PyObject *known = storage == NULL ? NULL : PyDict_GetItemWithError(self->sharers, storage);
+    int failed = storage == NULL || live == NULL || PyErr_Occurred() || (known != NULL && !PyList_CheckExact(known));
+    for (Py_ssize_t n = 0; !failed && known != NULL && n < PyList_GET_SIZE(known); n++)
+        if (is_alive(PyList_GET_ITEM(known, n)))
+            failed = PyList_Append(live, PyList_GET_ITEM(known, n)) < 0;
+    if (!failed && is_alive(last))
+        failed = PyList_Append(live, last) < 0;
+    failed = failed || PyDict_SetItem(self->sharers, storage, live) < 0 || set_entry(self->blocks, entry) < 0;
+    Py_DECREF(last);
+    Py_XDECREF(storage);
+    Py_XDECREF(live);
+    return failed ? -1 : 0;
+}
+
+/* Returns whether a read of `.data` can be recorded here: of a known plain tensor at the beginning of its storage. Sets
+   `call` for it. */
+static int
+begin_alias(FastPath *self, Call *call)
+{
+    if (PyTuple_GET_SIZE(call->args) != 1 || call->kwargs != NULL || PySet_GET_SIZE(self->slow_path_reasons))
+        return 0;
+    PyObject *source = PyTuple_GET_ITEM(call->args, 0);
+    Entry *entry = is_tensor(self, source) && is_plain(source) ? entry_of(self, source) : NULL;
+    if (entry == NULL || entry->storage == NONE || read_address(source, &call->address) < 0 || call->address == NULL)
+        return 0;
+    Entry *there = find(self->blocks, call->address);
+    if (there->ref == NULL || there->storage != entry->storage)
+        return 0;
+    call->owner = *entry;
+    call->owner.ref = NULL; /* only its storage is asked for */
+    call->graph = !torch.grad_enabled();
+    if (is_inferring() != 0)
+        return 0;
+    return note_tensor(self, call, source);
+}
+
+/* Records a read of `.data` that returned, as `PropertyReads._record_alias`: 1 if its row is written. */
+static int
+record_alias(FastPath *self, Call *call)
+{
+    PyObject *result = call->result;
+    if ((PyObject *)Py_TYPE(result) != self->tensor || !is_plain(result))
+        return 0;
+    call->first = (int64_t)torch.next_sequence();
+    call->drawn = 0, call->shared = 1;
+    if (read_version(call->inputs[0].tensor, &call->inputs[0].version) < 0 || read_version(result, &call->version) < 0
+        || read_shape(call->inputs[0].tensor, &call->first_shape) < 0 || read_shape(result, &call->shape) < 0
+        || read_kind(result, &call->kind) < 0 || set_template(self, call, 0) < 0)
+        return -1;
+    PyObject *ref = weak_reference(result);
+    int64_t id = self->numbers->next, storage = call->owner.storage;
+    if (ref == NULL)
+        return -1;
+    Entry entry = {result, ref, id, id, storage};
+    int failed = set_entry(self->known, entry);
+    self->numbers->next++;
+    entry.key = call->address;
+    failed = failed || note_at_address(self, entry) < 0;
+    Py_DECREF(ref);
+    if (failed || write_row(self, call, id, -2 - storage, call->version) < 0)
+        return -1;
+    return id < self->numbers->due ? 1 : sweep(self, id);
+}
+
+/* Makes a read of `.data` and records it. Sets `made` to 0 if the read is for Python. */
+static PyObject *
+read_alias(FastPath *self, PyObject *const *arguments, Py_ssize_t count, int *made)
+{
+    Call call;
+    call.func = data_getter, call.args = arguments[2]; /* PyTorch passes a new object each time */
+    call.kwargs = count == 4 && arguments[3] != Py_None && PyDict_GET_SIZE(arguments[3]) ? arguments[3] : NULL;
+    call.frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
+    call.count = call.kind_count = 0;
+    call.leaf = 0;
+    call.owner.ref = NULL;
+    PyObject *result = NULL;
+    *made = call.frame != NULL && begin_alias(self, &call);
+    if (*made)
+        result = call.result = PyObject_Call(call.func, call.args, call.kwargs);
+    if (result != NULL) {
+        int recorded = record_alias(self, &call);
+        if (PyErr_Occurred() && !is_user_error())
+            PyErr_Clear(); /* the alias has no version, or the call no template */
+        if (!PyErr_Occurred()) {
+            PyObject *values[] = {self->recorder, call.func, call.inputs[0].tensor, result, (PyObject *)call.frame,
+                                  recorded == 1 ? Py_True : Py_False};
+            Py_XDECREF(PyObject_VectorcallMethod(s_finish_alias, values, 6, NULL));
+        }
+        if (PyErr_Occurred())
             Py_CLEAR(result);
     }
     release(&call);
@@ -1755,7 +2271,8 @@ fast_path_call(PyObject *callable, PyObject *const *arguments, size_t flags, PyO
     long call_kind = found == NULL ? SLOW : PyLong_AsLong(found);
     if (call_kind != SLOW && !self->paused) {
         int made = 0;
-        PyObject *result = call_and_record(self, arguments, count, (int)call_kind, &made);
+        PyObject *result = call_kind == ALIAS ? read_alias(self, arguments, count, &made)
+                                              : call_and_record(self, arguments, count, (int)call_kind, &made);
         if (made)
             return result;
     }
@@ -1897,15 +2414,16 @@ deallocate(PyObject *object)
 static PyObject *
 create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"recorder", "fallback", "call_python", "tensor_ids", "call_kinds", "codes", "rows",
+    static char *names[] = {"recorder", "fallback", "call_python", "tensor_ids", "call_kinds", "codes", "user_files", "leaves", "rows",
                             "slow_path_reasons", "watched", "guarded", "known", "blocks", "numbers", "atoms", "risks",
                             "note_risk", "tensor", "parameter", "only_cpu", "sharers", "texts", "handle", NULL};
-    PyObject *m[22];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!OOOOO!O!O", names, &m[0], &m[1], &m[2], &m[3],
-                                     &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyList_Type, &m[6], &PySet_Type, &m[7],
-                                     &PySet_Type, &m[8], &PyList_Type, &m[9], &TableType, &m[10], &TableType, &m[11],
-                                     &NumbersType, &m[12], &PySet_Type, &m[13], &PyDict_Type, &m[14], &m[15], &m[16],
-                                     &m[17], &m[18], &PyDict_Type, &m[19], &PyDict_Type, &m[20], &m[21]))
+    PyObject *m[24];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!O!O!OOOOO!O!O", names, &m[0], &m[1], &m[2],
+                                     &m[3], &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyDict_Type, &m[6], &PyDict_Type,
+                                     &m[7], &PyList_Type, &m[8], &PySet_Type, &m[9], &PyDict_Type, &m[10], &PyList_Type,
+                                     &m[11], &TableType, &m[12], &TableType, &m[13], &NumbersType, &m[14], &PySet_Type,
+                                     &m[15], &PyDict_Type, &m[16], &m[17], &m[18], &m[19], &m[20], &PyDict_Type, &m[21],
+                                     &PyDict_Type, &m[22], &m[23]))
         return NULL;
     if (torch.version_counter == NULL)
         return PyErr_Format(PyExc_RuntimeError, "bind() was not called");
@@ -1918,6 +2436,7 @@ create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         members[n] = Py_NewRef(m[n]);
     self->vectorcall = fast_path_call;
     self->bucket_count = BUCKETS;
+    self->most_templates = MAX_TEMPLATES;
     self->templates = PyMem_Calloc(BUCKETS, sizeof *self->templates);
     self->run = PyMem_Malloc(MAX_RUN * sizeof *self->run);
     if (self->templates == NULL || self->run == NULL) {
@@ -1926,6 +2445,11 @@ create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     return (PyObject *)self;
 }
+
+static PyMemberDef members[] = {
+    {"most_templates", T_PYSSIZET, offsetof(FastPath, most_templates), 0, "how many call templates are kept, at most"},
+    {"template_count", T_PYSSIZET, offsetof(FastPath, template_count), READONLY, "how many call templates are kept"},
+    {NULL}};
 
 static PyObject *
 pause_method(FastPath *self, PyObject *paused)
@@ -1940,6 +2464,10 @@ static PyMethodDef methods[] = {
     {"entry", (PyCFunction)entry_method, METH_O, "Returns the entry of a known tensor, or None."},
     {"add", (PyCFunction)add_method, METH_O, "Gives an id to a new tensor on new memory, or returns None."},
     {"gradients", (PyCFunction)(void (*)(void))gradients_method, METH_FASTCALL, "Reads the gradients of leaves."},
+    {"changes", (PyCFunction)(void (*)(void))changes_method, METH_FASTCALL, "Returns what a pass has changed."},
+    {"counters_at", (PyCFunction)counters_method, METH_O, "Returns the version counters of the tensors at an address."},
+    {"with_gradient", (PyCFunction)with_gradient_method, METH_O, "Returns the leaves that have a gradient."},
+    {"new", (PyCFunction)new_method, METH_O, "Returns the tensors that have no id yet."},
     {"found", (PyCFunction)found_method, METH_O, "Describes parameters as a step finds them."},
     {"before", (PyCFunction)before_method, METH_O, "Returns what `stepped` takes, or None."},
     {"stepped", (PyCFunction)(void (*)(void))stepped_method, METH_FASTCALL, "Writes what a step has changed."},
@@ -1948,8 +2476,17 @@ static PyMethodDef methods[] = {
     {"pause", (PyCFunction)pause_method, METH_O, "Stops recording, or resumes it."},
     {NULL}};
 
+static PyObject *
+itself(PyObject *self, void *Py_UNUSED(nothing))
+{
+    return Py_NewRef(self);
+}
 
-/* Answers PyTorch, which asks for these two names before each call: the object is a mode, and the mode's method. */
+static PyGetSetDef properties[] = {{"__torch_function__", itself, NULL, "the mode's method: the mode itself"},
+                                   {"__self__", itself, NULL, "the mode of the method: the same object"},
+                                   {NULL}};
+
+/* Answers PyTorch, which asks for these two names before each call. Python asks with an object: `tp_getattro`. */
 static PyObject *
 get_attribute(PyObject *self, char *name)
 {
@@ -1968,8 +2505,11 @@ static PyTypeObject FastPathType = {
     .tp_vectorcall_offset = offsetof(FastPath, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_getattr = get_attribute,
+    .tp_getattro = PyObject_GenericGetAttr,
     .tp_setattro = PyObject_GenericSetAttr,
     .tp_methods = methods,
+    .tp_members = members,
+    .tp_getset = properties,
     .tp_new = create,
     .tp_dealloc = deallocate,
     .tp_traverse = traverse, /* no tp_clear: the recorder's dict breaks the cycle */
@@ -2051,18 +2591,31 @@ find_getters(PyObject *base)
     return 0;
 }
 
+/* Returns the function by which a mode sees a read of a property. */
+static PyObject *
+getter_of(PyObject *base, const char *name)
+{
+    PyObject *property = PyObject_GetAttrString(base, name);
+    PyObject *get = property == NULL ? NULL : PyObject_GetAttrString(property, "__get__");
+    Py_XDECREF(property);
+    return get;
+}
+
 static int
 find_originals(void)
 {
     PyObject *module = PyImport_ImportModule("torch._C");
     PyObject *base = module == NULL ? NULL : PyObject_GetAttrString(module, "TensorBase");
     data_ptr = base == NULL ? NULL : PyObject_GetAttrString(base, "data_ptr"); /* the program may have replaced it */
-    int found = data_ptr == NULL ? -1 : find_getters(base);
+    data_getter = data_ptr == NULL ? NULL : getter_of(base, "data");
+    gradient_getter = data_getter == NULL ? NULL : getter_of(base, "grad");
+    int found = gradient_getter == NULL ? -1 : find_getters(base);
     if (found == 0) {
         is_mode_enabled = PyObject_GetAttrString(module, "_is_torch_function_mode_enabled");
         pop_mode = PyObject_GetAttrString(module, "_pop_torch_function_stack");
         push_mode = PyObject_GetAttrString(module, "_push_on_torch_function_stack");
-        found = is_mode_enabled == NULL || pop_mode == NULL || push_mode == NULL ? -1 : 0;
+        is_inference = PyObject_GetAttrString(module, "is_inference_mode_enabled");
+        found = is_inference == NULL || is_mode_enabled == NULL || pop_mode == NULL || push_mode == NULL ? -1 : 0;
     }
     Py_XDECREF(base);
     Py_XDECREF(module);
@@ -2079,11 +2632,13 @@ PyInit__fast_path(void)
                  {&s_sweep, "sweep"},   {&s_find_template, "find_template"},
                  {&s_entry, "entry"},     {&s_finish, "finish_on_slow_path"},
                  {&s_note_exception, "note_exception"},          {&s_is_watched, "is_watched"},
-                 {&s_tensor, "Tensor"},   {&s_parameter, "Parameter"},    {&s_grad, "grad"}};
+                 {&s_tensor, "Tensor"},   {&s_parameter, "Parameter"},    {&s_grad, "grad"},
+                 {&s_is_leaf, "is_leaf"}, {&s_may_be_saved, "may_be_saved"},
+                 {&s_finish_alias, "finish_alias"}};
     for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
         if ((*texts[n].place = PyUnicode_InternFromString(texts[n].text)) == NULL)
             return NULL;
-    PyTypeObject *types[] = {&FastPathType, &TableType, &NumbersType};
+    PyTypeObject *types[] = {&FastPathType, &TableType, &StoragesType, &NumbersType};
     PyObject *made = find_originals() < 0 ? NULL : PyModule_Create(&module);
     for (size_t n = 0; made != NULL && n < sizeof types / sizeof *types; n++)
         if (PyModule_AddType(made, types[n]) < 0)

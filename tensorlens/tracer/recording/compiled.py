@@ -49,6 +49,11 @@ def table() -> dict[int, Any] | _fast_path.Table:
     return {} if FastPath is None else _fast_path.Table()
 
 
+def storages() -> dict[int, int] | _fast_path.Storages:
+    """Makes a table of storages by address."""
+    return {} if FastPath is None else _fast_path.Storages()
+
+
 def ids_in(table: dict[int, Any] | _fast_path.Table) -> list[int]:
     """Returns the ids of the tensors in a table."""
     return [entry[1] for entry in list(table.values())] if isinstance(table, dict) else table.ids()
@@ -63,6 +68,22 @@ def drop_dead(table: dict[int, Any] | _fast_path.Table) -> None:
     for address in dead:
         entry = table.get(address)
         if entry is not None and entry[0]() is None:
+            del table[address]
+
+
+def retire_dead(
+    table: dict[int, Any] | _fast_path.Table, past: dict[int, int] | _fast_path.Storages, kept: dict[int, Any]
+) -> None:
+    """Moves the entries of dead tensors, but those of the `kept` storages, to a smaller table."""
+    if not isinstance(table, dict):
+        assert not isinstance(past, dict)
+        table.retire(past, kept)
+        return
+    dead = [address for address, entry in list(table.items()) if entry[0]() is None and entry[3] not in kept]
+    for address in dead:
+        entry = table.get(address)
+        if entry is not None and entry[0]() is None:
+            past[address] = entry[3]
             del table[address]
 
 
@@ -93,6 +114,8 @@ def compiled_fast_path(
         tensor_ids=tensor_ids,
         call_kinds=recorder.call_kinds,
         codes=recorder.sites.by_id,
+        user_files=recorder.sites.user_files,
+        leaves=recorder.leaves,
         rows=recorder.rows,
         slow_path_reasons=recorder.slow_path_reasons,
         watched=recorder.watched,

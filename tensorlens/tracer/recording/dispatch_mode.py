@@ -2,8 +2,9 @@
 
 What is the same each time a line runs (site, operation, shape, dtype, name of the grad_fn, ...) is written once, as a
 call template. The call itself is then a few ints in `rows` (`tensorlens.journal.rows`). Nothing else is kept of a call,
-so the garbage collector has nothing to walk. Two kinds of calls take the fast path:
+so the garbage collector has nothing to walk. These calls take the fast path:
 
+- ALIAS and READ: a read of `.data`, and one of `.grad` by the user's own line (`property_reads`).
 - SIMPLE and VIEW: a C++ kernel with a derivative of its own that returns one new tensor, always on memory of its own
   or always a view of its first argument (`ops.call_kind`). The types of its arguments determine its overload and its
   grad_fn, so little has to be read from the result.
@@ -16,7 +17,6 @@ Every other call takes the slow path, `SlowPath.call` and `SlowPath.finish`, whi
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tensorlens.journal.row_buffer import nothing_waits
-from tensorlens.journal.rows import NEW, NONE, WRITTEN, CallTemplateRow
+from tensorlens.journal.rows import ALIAS, FOUND, NEW, NONE, WRITTEN, CallTemplateRow
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording import compiled, ops
@@ -37,6 +37,7 @@ from tensorlens.tracer.recording.graph_nodes import UNREAD
 from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, VIEW, Args, Kwargs
 from tensorlens.tracer.recording.slow_path import SlowPath
 from tensorlens.tracer.recording.tensor_ids import Entry, text_of, texts
+from tensorlens.tracer.recording.thread_state import ModeOfThread
 
 Key = tuple[Any, ...]
 """What the calls of a template have in common: (function, kinds of its arguments, graph, length of `inputs`, is leaf,
@@ -47,6 +48,7 @@ Template = tuple[Key, int, bool]  # key, id, whether its function is one of `ops
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _ref = weakref.ref
+_RESULTS = {ops.ALIAS: ALIAS, ops.READ: FOUND}  # what a call of each kind returns; others return NEW
 KERNEL = 9  # length of a kernel's key; the keys of other functions are longer
 MAX_TEMPLATES = 150_000  # the calls of a loop with other shapes in each round then take the slow path
 
@@ -60,15 +62,15 @@ class FastPathMode(SlowPath, TorchFunctionMode):
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__(own_files)
-        self.templates: dict[Any, Template] = {}  # address of an instruction -> the last template there
+        self.templates: dict[Any, Template] = {}  # address of an instruction -> the last template there; empty in C
         self._keys: dict[Key, tuple[Key, int]] = {}  # many lines have equal keys: one object for these, and its number
         self._key_numbers = count()
-        self._all_templates: dict[int, Template | None] = {}  # None: such calls take the slow path
+        self._all_templates: dict[int, int] = {}  # their ids; `NONE`: such calls take the slow path
         self.template_ids = count(1)
         self.call_kinds: dict[Any, int] = {}
         path: Callable[..., Any] = MethodType(fast_path(self), self)
         self._mode: object = self
-        self._thread = threading.local()  # `mode`: that of one of the program's threads
+        self._thread = ModeOfThread()
         if compiled.FastPath is not None:
             self._mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS, texts)
             self.tensor_ids.in_c = in_c
@@ -78,7 +80,8 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     @property
     def mode(self) -> object:
         """The mode on the stack of this thread."""
-        return getattr(self._thread, "mode", self._mode)
+        own = self._thread.mode
+        return self._mode if own is None else own
 
     def begin_quiet(self, thread: int) -> None:
         """Records nothing of this thread, whose identifier is `thread`."""
@@ -154,25 +157,27 @@ class FastPathMode(SlowPath, TorchFunctionMode):
             known = self._keys.setdefault(key, (key, next(self._key_numbers)))
         key, number = known
         place = site << 32 | number
-        template = self._all_templates.get(place)
-        if template is None and place not in self._all_templates:
+        found = self._all_templates.get(place)
+        if found is None:
             if is_full or torch._is_functional_tensor(result):  # see `tensor_ids._memory`
                 raise SlowPathError
-            template = self._all_templates[place] = self._new_template(site, key, result, written)
-        if template is None:
+            found = self._all_templates[place] = self._new_template(site, key, result, written)
+        if found == NONE:
             raise SlowPathError
-        if id(code) in by_id and self.mode is self._mode:  # else the main thread has to come here, too, to be noted
-            self.templates[id(code) + frame.f_lasti] = template
+        template = key, found, key[0] in ops.RISKS
+        if self.tensor_ids.in_c is None and id(code) in by_id and self.mode is self._mode:
+            self.templates[id(code) + frame.f_lasti] = template  # in other threads, the main thread is yet to be noted
         return template
 
-    def _new_template(self, site: int, key: Key, result: torch.Tensor, written: bool) -> Template | None:
+    def _new_template(self, site: int, key: Key, result: torch.Tensor, written: bool) -> int:
+        """Writes the row of a new template; returns its id, or `NONE` if such calls can have none."""
         func, _, graph, inputs, leaf, drawn = key[:6]
         name, offset = None, 0
         if graph >= 2 and not leaf:
             first = _next_sequence() - drawn
             place = self.graph_nodes.place(_graph_kind(site, key), result, (first, first + drawn))
             if place is None or place is UNREAD:
-                return None
+                return NONE
             name, offset = place
         call_kind, base = self.call_kinds[func], result._base
         strange = graph == 0 and result.requires_grad  # a node without a derivative takes no sequence number
@@ -196,9 +201,9 @@ class FastPathMode(SlowPath, TorchFunctionMode):
             drawn=drawn,
             mode=graph % 2,
             inputs=(inputs - 1) // 2,
-            result=WRITTEN if written else NEW,
+            result=WRITTEN if written else _RESULTS.get(call_kind, NEW),
         )
-        return key, number, func in ops.RISKS
+        return number
 
     def _shares_memory(self, result: torch.Tensor) -> bool:
         """Returns whether a live tensor is known at the address of this one: they may share memory."""
@@ -224,7 +229,8 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         graph, leaf = 0, False
         if result.requires_grad:
             graph, leaf = 2 if _grad_enabled() else 3, result.is_leaf
-            if not (written if leaf else drawn) or (written and not leaf and result.retains_grad):
+            usual = (written or (not drawn and base is None)) if leaf else drawn
+            if not usual or (written and not leaf and result.retains_grad):
                 raise SlowPathError
         elif not _grad_enabled():
             graph = 1
@@ -249,7 +255,10 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         if written and entry is not None:
             inputs += (entry[1], NONE, version, first)
         else:
-            inputs += (self._add(result, owner), NONE if owner is None else owner[1], version, first)
+            number = self._add(result, owner)
+            if leaf:
+                self.leaves[number] = self.tensor_ids.known[id(result)][0]
+            inputs += (number, NONE if owner is None else owner[1], version, first)
         self.rows.write_call(inputs)
 
     def _add(self, result: torch.Tensor, owner: Entry | None) -> int:

@@ -32,10 +32,16 @@ class JournalWriter:
     """
 
     def __init__(
-        self, rows: RowBuffer, descriptor: int, live: bool = False, spare: Sequence[int] | None = None
+        self,
+        rows: RowBuffer,
+        descriptor: int,
+        live: bool = False,
+        spare: Sequence[int] | None = None,
+        reader: int | None = None,
     ) -> None:
         self._rows = rows
-        self._reader_pid = os.getppid()
+        self._reader_pid = os.getppid() if reader is None else reader  # of the process that reads the journal
+        self._is_readers_child = reader is None
         self._live = live  # whether the reader shows its progress line on our standard error
         self._descriptor: int | None = descriptor
         self._file = _file_behind(descriptor)
@@ -69,16 +75,28 @@ class JournalWriter:
     def _run(self, stop: _thread.LockType, ended: _thread.LockType) -> None:
         self._number = _thread.get_native_id()
         while not stop.acquire(timeout=INTERVAL):
-            if os.getppid() != self._reader_pid:
+            if self._reader_is_gone():
                 self._go_on_alone()
             self.flush()
             self._wait_for_reader()
         stop.release()
         ended.release()
 
+    def _reader_is_gone(self) -> bool:
+        if self._is_readers_child:
+            return os.getppid() != self._reader_pid
+        try:
+            os.kill(self._reader_pid, 0)
+        except ProcessLookupError:
+            return self._descriptor is not None
+        except OSError:  # another user's
+            pass
+        return False
+
     def _go_on_alone(self) -> None:
         """Stops writing: the reader was killed. Repairs the terminal, at which the program goes on."""
-        self._reader_pid = os.getppid()
+        if self._is_readers_child:
+            self._reader_pid = os.getppid()
         with self._writing:
             self._descriptor = None
             if self._live:

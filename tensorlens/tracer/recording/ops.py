@@ -120,7 +120,8 @@ def register(handlers: dict[Function, Handler], risks: dict[Function, Risk]) -> 
     RISKS.update(risks)
 
 
-ELSEWHERE = {getter("data"), torch.as_tensor, torch.asarray, torch.frombuffer, torch.from_file}
+DATA, GRAD = getter("data"), getter("grad")
+ELSEWHERE = {DATA, torch.as_tensor, torch.asarray, torch.frombuffer, torch.from_file}
 """Functions whose result may share memory with an object that is not its base."""
 
 
@@ -136,11 +137,14 @@ _NOT_DIFFERENTIABLE = {
 }
 """Functions whose results may require grad by a node that only raises. Such a node takes no sequence number."""
 
-UNKNOWN, SLOW, ORDINARY, SIMPLE, VIEW = range(5)
+UNKNOWN, ALIAS, READ, SLOW, ORDINARY, SIMPLE, VIEW = range(7)
 """The kinds of calls, which decide their path through the recorder: see `dispatch_mode`."""
 
 
 _METHODS = {name: getattr(torch.Tensor, name) for name in dir(torch.Tensor)}  # the originals
+
+
+_READS = {DATA: ALIAS, GRAD: READ}
 
 
 def original_of(function: Function) -> Function | None:
@@ -169,9 +173,11 @@ def _run_original(recorder: CallRecorder, func: Function, args: Args, kwargs: Kw
 
 
 def call_kind(func: Function) -> int:
-    """Returns SLOW, ORDINARY, SIMPLE or VIEW."""
+    """Returns ALIAS, READ, SLOW, ORDINARY, SIMPLE or VIEW."""
     if original_of(func) is not None:
         SPECIAL[func] = _run_original
+    if func in _READS:
+        return _READS[func]
     if func in QUIET or func in SPECIAL or func in STATEFUL or func in SHARES_COUNTER or func in ELSEWHERE:
         return SLOW
     if isinstance(func, FunctionType):

@@ -11,7 +11,9 @@ from types import CodeType, FrameType
 
 import torch
 
+from tensorlens.journal.rows import NONE
 from tensorlens.records.observations import Reached
+from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.frames.local_tensors import names_of
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.module_tree import Limit, module_tensors, own_attributes
@@ -22,19 +24,38 @@ MAX_NAMED = 5_000  # tensors
 _DEPTH = 2  # attributes and items before a module
 
 
+def known_site(sites: Sites, frame: FrameType | None) -> int:
+    """Returns the site of the innermost user frame from `frame` outwards; `NONE` if it has none yet."""
+    codes = sites.by_id
+    while frame is not None and id(frame.f_code) in codes:
+        offsets = codes[id(frame.f_code)]
+        if offsets is not None:
+            return offsets.get(frame.f_lasti, NONE)
+        frame = frame.f_back
+    return NONE
+
+
 class ReachedNames:
     """The names that are already written, and the places where they were read."""
 
     def __init__(self, recorder: TensorStates) -> None:
         self._recorder = recorder
         self._places: set[tuple[CodeType, int]] = set()
+        self._looked: set[int] = set()  # the sites of places that need no look any more
         self._named: set[tuple[str, int, str]] = set()  # function, tensor, and its path if each one is wanted
         self._limit = Limit()
         self.every_path = False  # False: one name for each tensor in a function
 
-    def look(self, frame: FrameType | None) -> None:
-        """Reads the names of the running functions from `frame` outwards, once for each place."""
+    def look(self, frame: FrameType | None, site: int = NONE) -> None:
+        """Reads the names of the running functions from `frame` outwards, once for each place.
+
+        `site`: that of the place, if it is known.
+        """
         sites = self._recorder.sites
+        if site in self._looked:  # the hash of a code object is slow
+            return
+        if site != NONE:
+            self._looked.add(site)
         frame = sites.user_frame(frame)
         if frame is None or len(self._places) >= MAX_LOOKS or (frame.f_code, frame.f_lasti) in self._places:
             return

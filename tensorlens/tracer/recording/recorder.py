@@ -1,12 +1,11 @@
 """Records a program: a `TorchFunctionMode` turns every torch call into a row.
 
 It is built in layers, each of which uses only those before it: `TensorStates`, `ExceptionRows`, `SlowPath`,
-`FastPathMode`. What the mode does not see is reported by the patches.
+`FastPathMode`, `PropertyReads`. What the mode does not see is reported by the patches.
 """
 
 from __future__ import annotations
 
-import threading
 from _thread import RLock, get_ident
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,9 +16,18 @@ from tensorlens.journal.child_config import ComparedRun
 from tensorlens.journal.row_buffer import plain
 from tensorlens.journal.rows import WithinRow
 from tensorlens.tracer.isolation.module_tree import collect_tensors
-from tensorlens.tracer.recording.dispatch_mode import FastPathMode
-from tensorlens.tracer.recording.services import GradientSamples, Sampling, Services, TrainingStatistics
+from tensorlens.tracer.isolation.stack_room import ROOM
+from tensorlens.tracer.recording.property_reads import PropertyReads
+from tensorlens.tracer.recording.services import (
+    Children,
+    GradientSamples,
+    Replicas,
+    Sampling,
+    Services,
+    TrainingStatistics,
+)
 from tensorlens.tracer.recording.tensor_states import current_mode, version_of
+from tensorlens.tracer.recording.thread_state import StepOfThread
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks
 
 __all__ = ["Recorder", "collect_tensors", "current_mode", "version_of"]
@@ -45,17 +53,13 @@ class Quiet:
             self._recorder.end_quiet(self._thread)
 
 
-class _StepOfThread(threading.local):
-    step = ""
-
-
-class Recorder(FastPathMode):
+class Recorder(PropertyReads):
     """Records every torch call made while it is active. `rows` is the only thing that it produces."""
 
     def __init__(self, own_files: tuple[str, ...], services: Callable[[Recorder], Services]) -> None:
         super().__init__(own_files)
         self._within = ""  # the step that rows are within, as the journal knows it: one of the first thread
-        self._stepping = _StepOfThread()
+        self._stepping = StepOfThread()
         self._changing = RLock()
         self.samples: GradientSamples | None = None  # in a run with `--reference`
         self.statistics: TrainingStatistics | None = None  # in a run with `--training`
@@ -63,10 +67,13 @@ class Recorder(FastPathMode):
         self.compiled_functions = 0  # calls of `torch.compile`
         self.has_compiled = False  # compiled code has been called
         self.sampling: Sampling | None = None  # in a run that records some of its training steps
+        self.replicas: Replicas | None = None  # in a rank of a distributed run
         self.off = False  # the running step is not recorded
         self.last_warning = ""
         self.valued: set[int] = set()  # sites whose plain values a warning has reported
         self.callbacks = UserCallbacks(self)
+        self.children: Children | None = None  # None: only this process is traced
+        self.is_rank = False  # this process is, or is about to be, a rank of a distributed run
         self.leaving: Callable[[int], None] = lambda status: None  # called before `os._exit`
         made = services(self)
         self.saved_tensors = made.saved_tensors
@@ -110,6 +117,7 @@ class Recorder(FastPathMode):
         """Makes new locks in a forked child: a thread that is not there may have held the old ones."""
         self._changing, self.sites.adding, self.tensor_ids.adding = RLock(), RLock(), RLock()
         self.passes.renew_lock()
+        ROOM.after_fork()
 
     def is_on_top(self) -> bool:
         """Returns whether the recorder is the innermost mode, so that it sees the next call of torch."""

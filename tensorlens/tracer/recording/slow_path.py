@@ -34,7 +34,7 @@ class SlowPath(ExceptionRows):
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__(own_files)
-        self.watched: set[int] = set()  # storages that can be written past a version counter
+        self.watched: dict[int, Any] = {}  # number -> watched storage: it can be written past a version counter
         self.guarded: list[Any] = []  # (number, watched storage) of those that are compared after every call
         self.risky = False  # an operation whose derivative may be infinite or NaN was recorded since the last backward
 
@@ -125,9 +125,11 @@ class SlowPath(ExceptionRows):
         self.rows.write(CallRow, op, site, tuple(inputs), outputs, writes, tuple(states), first, end, current_mode())
 
     def note_alias(self, op: str, source: torch.Tensor, result: torch.Tensor, frame: FrameType | None) -> None:
-        """Writes the CALL row of a read of `.data`: `result` has the memory of `source` and a version of its own."""
+        """Writes the CALL row of a read of `.data` that has no template: see `PropertyReads.finish_alias`."""
         _, number, _, storage = self.tensor_ids.entry(source)
-        access = self.tensor_ids.add_alias(result, storage)[1], version_of(result)
+        entry = self.tensor_ids.add_alias(result, storage)
+        self.tensor_ids.write_row(result, entry)
+        access = entry[1], version_of(result)
         node = _next_sequence()
         state = (access[0], optional(access[1]), False, True, None, None, False, optional(storage))
         inputs = (number, version_of(source))

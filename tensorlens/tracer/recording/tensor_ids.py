@@ -43,6 +43,7 @@ class TensorIds:
         self.after_census: Callable[[], object] | None = None  # called when it is a good time to read the rows
         self.known: Table = compiled.table()  # by `id(tensor)`
         self.blocks: Table = compiled.table()  # by the address of a storage: the last tensor seen there
+        self._past = compiled.storages()  # by address, too: the storage of the last tensor seen there, which is dead
         self.sharers: dict[int, list[weakref.ref[torch.Tensor]]] = {}  # storage -> its other tensors that are not views
         self.in_c: _fast_path.FastPath | None = None  # the compiled fast path does the same for plain tensors
         self.adding = RLock()  # two threads must not give two ids to one tensor
@@ -70,11 +71,10 @@ class TensorIds:
         return self.add(tensor, source)[1] if number is None else number
 
     def add_alias(self, tensor: torch.Tensor, storage: int) -> Entry:
-        """Gives an id to a new tensor on a known storage that has a version counter of its own."""
+        """Gives an id to a new tensor on a known storage that has a version counter of its own. Writes no row."""
         number = next(self.numbers)
         entry = self.known[id(tensor)] = (weakref.ref(tensor), number, number, storage)
         self._note_at_address(untyped_storage(tensor).data_ptr(), entry)
-        self._write(tensor, entry, None)
         return entry
 
     def add(self, tensor: torch.Tensor, source: Entry | None = None) -> Entry:
@@ -97,10 +97,10 @@ class TensorIds:
         entry = self.known[id(tensor)] = (weakref.ref(tensor), number, counter, storage)
         if address:
             self._note_at_address(address, entry)
-        self._write(tensor, entry, None if base is None or shared is None else shared[1])
+        self.write_row(tensor, entry, None if base is None or shared is None else shared[1])
         return entry
 
-    def _write(self, tensor: torch.Tensor, entry: Entry, base: int | None) -> None:
+    def write_row(self, tensor: torch.Tensor, entry: Entry, base: int | None = None) -> None:
         """Writes the TENSOR row of a new tensor."""
         _, number, counter, storage = entry
         dtype, device = text_of(tensor.dtype), text_of(tensor.device)
@@ -130,8 +130,9 @@ class TensorIds:
 
         The graph has kept that storage alive, so the last tensor seen at its address was on it, even if it is dead now.
         """
-        entry = self.blocks.get(_memory(tensor)[0])
-        return NONE if entry is None else entry[3]
+        address = _memory(tensor)[0]
+        entry = self.blocks.get(address)
+        return self._past.get(address, NONE) if entry is None else entry[3]
 
     def _storage(self, address: int, block: int, nbytes: int, number: int) -> int:
         """Returns the id of a storage, `NONE` without one. A new one gets `number`, or a new id if that is `NONE`."""
@@ -158,6 +159,8 @@ class TensorIds:
 
     def counters_at(self, address: int) -> set[int]:
         """Returns the version counters of the live tensors on the storage at an address."""
+        if self.in_c is not None:
+            return self.in_c.counters_at(address)
         latest = self.blocks.get(address)
         refs = () if latest is None else (latest[0], *self.sharers.get(latest[3], ()))
         holders = [tensor for ref in refs if (tensor := ref()) is not None]
@@ -182,6 +185,7 @@ class TensorIds:
         for storage, refs in list(self.sharers.items()):
             if not any(ref() is not None for ref in refs):
                 self.sharers.pop(storage, None)
+        compiled.retire_dead(self.blocks, self._past, self.sharers)
         self._rows.write(AliveRow, tuple(sorted(compiled.ids_in(self.known))))
         if self.after_census is not None:
             self.after_census()
@@ -208,6 +212,7 @@ class TensorIds:
             elif (of_base := kept.get(id(base))) is None or of_base[3] != entry[3]:
                 continue
             kept[id(tensor)] = entry
+        self._past.clear()
         for table, entries in ((self.known, kept), (self.blocks, blocks)):
             for key, _ in list(table.items()):
                 if key not in entries:
@@ -221,6 +226,7 @@ class TensorIds:
         refs = {id(entry[0]) for entry in entries if entry is not None}
         for address in [address for address, entry in self.blocks.items() if id(entry[0]) in refs]:
             del self.blocks[address]
+            self._past[address] = NONE
         for sharers in self.sharers.values():
             sharers[:] = [ref for ref in sharers if id(ref) not in refs]
         return [entry and (None, *entry[1:]) for entry in entries]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from _thread import get_ident
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
 
@@ -81,6 +81,13 @@ class TensorStates:
                 entry = self.add_input(tensor)
             flat += (entry[1], version_of(tensor))
         return flat
+
+    def meet(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Gives ids to tensors that were made before the recording; their states go into the next CALL row."""
+        find, in_c = self.tensor_ids.find, self.tensor_ids.in_c
+        for tensor in tensors if in_c is None else in_c.new(tensors):
+            if find(tensor) is None:
+                self.add_input(tensor)
 
     def add_input(self, tensor: torch.Tensor) -> Entry:
         """Adds a tensor that is first seen as an input; its state goes into the next CALL row."""

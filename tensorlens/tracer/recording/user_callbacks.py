@@ -7,7 +7,6 @@ on the stack of saved-tensor hooks. Nothing here keeps a tensor, module or class
 
 from __future__ import annotations
 
-import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -18,8 +17,8 @@ import torch
 
 from tensorlens.journal.rows import NONE, CallbackRunRow, RegistrationRow, optional
 from tensorlens.tracer.frames.call_sites import Sites
-from tensorlens.tracer.isolation.guard import call_guarded
-from tensorlens.tracer.recording.ops import Args, Kwargs
+from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.stack_room import ROOM
 from tensorlens.tracer.recording.tensor_ids import TensorIds
 from tensorlens.tracer.recording.tensor_states import TensorStates
 from tensorlens.tracer.recording.user_functions import Function, ReturnWatch, UserFunctions
@@ -43,7 +42,7 @@ class UserCallbacks:
     """Writes the rows of the functions registered with autograd, of their registrations and their runs."""
 
     def __init__(self, recorder: TensorStates) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._rows = recorder.rows
         self.sites: Sites = recorder.sites
         self._tensor_ids: TensorIds = recorder.tensor_ids
@@ -61,7 +60,7 @@ class UserCallbacks:
     @property
     def asleep(self) -> bool:
         """True if nothing is recorded now, or ever again."""
-        return self._over or self._recorder.paused
+        return self._over or self.recorder.paused
 
     def end(self) -> None:
         """Ends the recording: watched functions are only called from here on."""
@@ -113,6 +112,10 @@ class UserCallbacks:
             known = self._modules[id(module)] = (weakref.ref(module), len(self._modules))
         return known[1]
 
+    def live_modules(self) -> list[object]:
+        """Returns the modules with a number that are alive."""
+        return [module for ref, _ in list(self._modules.values()) if (module := ref()) is not None]
+
     def made(self, module: object, frame: FrameType | None) -> None:
         """Notes that the code of `frame` made a module."""
         self._made[id(module)] = (weakref.ref(module), self.sites.site_of(frame))
@@ -152,21 +155,11 @@ class UserCallbacks:
 
     # --- running ------------------------------------------------------------------------------------------------
 
-    def call(self, kind: str, added: tuple[int, Function], hook: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-        """Calls a user's function and records it, as `run` does. An internal error does not change its result."""
-
-        def recording(hook: Callable[..., object]) -> object:
-            return self.run(kind, added, functools.partial(hook, *args, **kwargs), args)
-
-        return call_guarded(self._recorder, "a callback", recording, hook, args, kwargs)
-
-    def run(
-        self, kind: str, added: tuple[int, Function], run: Callable[[], object], arguments: Iterable[object]
-    ) -> object:
-        """Runs a callback and writes how it ended."""
-        with Run(self, kind, added, arguments) as ran:
-            ran.result = run()
-        return ran.result
+    def run(self, kind: str, added: tuple[int, Function], arguments: Iterable[object]) -> Run | None:
+        """Returns what records a run of a user's function, as a context; None if it can't be recorded."""
+        with ErrorGuard(self.recorder, "a callback"):
+            return Run(self, kind, added, arguments)
+        return None
 
     def write(
         self, registration: int, place: int, result: tuple[object] | None, before: Versions, ending: Ending
@@ -179,7 +172,7 @@ class UserCallbacks:
             run = (registration, optional(place), values, arguments, optional(self.running.node), ending)
             self._rows.write(CallbackRunRow, *run)
         except Exception as error:  # ours, never the user's
-            self._recorder.internal_error("a callback", error)
+            self.recorder.internal_error("a callback", error)
 
     def _values(self, result: object) -> tuple[tuple[int | None, str], ...]:
         """Returns the tensor id, if it has one, and the type's name of each returned value."""
@@ -192,7 +185,8 @@ class UserCallbacks:
 class Run:
     """A context manager around a call of a callback that writes how the call ended.
 
-    It adds no frame to the stack during the call, since backward passes may nest deeply.
+    It adds no frame to the stack during the call, since backward passes may nest deeply. An internal error does not
+    change the result of the call.
     """
 
     __slots__ = ("_added", "_before", "_callbacks", "_kind", "_watch", "result")
@@ -206,10 +200,17 @@ class Run:
         self.result: object = None
 
     def __enter__(self) -> Run:
-        self._watch.begin()
+        ROOM.__enter__()
+        with ErrorGuard(self._callbacks.recorder, "a callback"):
+            self._watch.begin()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        with ErrorGuard(self._callbacks.recorder, "a callback"):
+            self._end(error)
+        ROOM.__exit__()
+
+    def _end(self, error: BaseException | None) -> None:
         self._watch.end()
         callbacks, (registration, function), result = self._callbacks, self._added, self.result
         if error is not None:
@@ -234,12 +235,20 @@ class Watched:
         self._added = added
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._callbacks.asleep:
+        run = None if self._callbacks.asleep else self._callbacks.run(self._kind, self._added, args)
+        if run is None:
             return self.hook(*args, **kwargs)
-        return self._callbacks.call(self._kind, self._added, self.hook, args, kwargs)
+        with run:
+            run.result = self.hook(*args, **kwargs)
+        return run.result
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.hook, name)
+
+
+def registration_of(watched: Watched) -> int:
+    """Returns the number of the registration of a watched function."""
+    return watched._added[0]
 
 
 def _versions(arguments: Iterable[object]) -> Versions:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from tensorlens.records.observations import WrongBackward
+from tensorlens.records.further_runs import WrongBackward
 from tensorlens.records.reference import FORMULAS
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.fast_path import ATOMS

@@ -7,7 +7,8 @@ from types import CodeType, FrameType
 
 from tensorlens.journal.child_config import Intervention
 from tensorlens.records.source import lines_of
-from tensorlens.tracer.frames.call_sites import Position, Sites, position_of
+from tensorlens.tracer.frames.call_sites import Sites
+from tensorlens.tracer.frames.positions import Position, position_of
 
 Numbers = tuple[int, ...]
 """Positions in the run's interventions."""

@@ -28,7 +28,7 @@ from torch.optim.optimizer import (
 from torch.overrides import TorchFunctionMode
 
 from tensorlens.journal.child_config import Intervention
-from tensorlens.records.observations import Intervened
+from tensorlens.records.further_runs import Intervened
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch, observe, patched
 from tensorlens.tracer.isolation.torch_features import without_checkpoint_options

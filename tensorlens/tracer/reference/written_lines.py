@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from tensorlens.journal.rows import optional
-from tensorlens.records.observations import WrittenLine
+from tensorlens.records.further_runs import WrittenLine
 from tensorlens.tracer.frames.code_between_calls import site_of_write
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.recorder import Recorder

@@ -69,7 +69,7 @@ def failed_backward_nodes(
         if is_cut(roots):  # the nodes that were read are then not the first in the order of execution, either
             found = read_in_copy(lambda: _failing_of_all(recorder, roots, inputs, freed_below))
             rows = rows if found is None else found
-            if not any(row[-1] == message for row in rows):
+            if found is None and not any(row[-1] == message for row in rows):
                 recorder.gap(f"the failed graph has more than {MAX_NODES} nodes: not all could be read")
     except Exception as error:  # ours: it must not replace the user's exception
         reraise_user_error(error)
@@ -96,9 +96,14 @@ def last_executed_node(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]
 
     It is the first in execution order that still holds its saved tensors, if the pass ran without `retain_graph`.
     """
+    last = read_in_copy(lambda: _last_executed(roots, math.inf)) if is_cut(roots) else _last_executed(roots, MAX_NODES)
+    return () if last is None else last
+
+
+def _last_executed(roots: list[torch.Tensor], limit: float) -> tuple[tuple[str, int], ...]:
     waiting = [
         (node._sequence_nr(), node.name())
-        for node in nodes_of(roots)
+        for node in nodes_of(roots, limit)
         if node._sequence_nr() < LEAF_SEQUENCE and any(_is_whole(raw) for _, raw in raw_saved_of(node))
     ]
     return tuple((name, sequence) for sequence, name in sorted(waiting)[-1:])
@@ -128,6 +133,9 @@ def _nan_rows(recorder: Recorder, roots: list[torch.Tensor], nan: re.Match[str],
     """Returns a row for the node whose gradient was NaN, and one for each of its tensors with suspicious values."""
     named = [node for node in nodes_of(roots) if node.name() == nan.group(1) and node._sequence_nr() < LEAF_SEQUENCE]
     shown = [node for node in named if _was_shown(node, recorder.last_warning)]
+    if not shown and is_cut(roots):  # another node of this name may be the one
+        recorder.gap(f"the failed graph has more than {MAX_NODES} nodes: not all could be read")
+        return ()
     rows: list[SavedRow] = []
     for node in sorted(shown or named, key=lambda node: -node._sequence_nr()):
         slot = f"output {nan.group(2)}"

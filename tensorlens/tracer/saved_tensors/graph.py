@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from torch.utils.hooks import RemovableHandle
 from tensorlens.tracer.saved_tensors.unchecked import READS_DATA, Unchecked
 
 MAX_NODES = 20_000  # freeing a chain of more whose nodes Python has read can overflow the stack
+_known_names: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: its sequence number is 2**64 - 1
 
 
@@ -32,8 +34,10 @@ class Node(Protocol):
     def __call__(self, *gradients: torch.Tensor) -> object: ...
 
 
-def nodes_of(roots: Sequence[torch.Tensor], limit: float = MAX_NODES) -> Iterator[Node]:
-    """Finds the nodes below `roots`, breadth first, each once."""
+def nodes_of(
+    roots: Sequence[torch.Tensor], limit: float = MAX_NODES, on_cut: Callable[[], None] | None = None
+) -> Iterator[Node]:
+    """Finds the nodes below `roots`, breadth first, each once. Calls `on_cut` if there are more than the limit."""
     queue: deque[Node] = deque()
     for root in roots:
         try:
@@ -49,6 +53,42 @@ def nodes_of(roots: Sequence[torch.Tensor], limit: float = MAX_NODES) -> Iterato
             if following is not None and following not in seen:
                 seen.add(following)
                 queue.append(following)
+    if queue and on_cut is not None:
+        on_cut()
+
+
+def whole_graph(roots: Sequence[torch.Tensor]) -> list[Node] | None:
+    """Returns the nodes below `roots`; None if they are more than `MAX_NODES`."""
+    cut: list[bool] = []
+    nodes = list(nodes_of(roots, on_cut=lambda: cut.append(True)))
+    return None if cut else nodes
+
+
+def leaves_below(
+    starts: Iterable[Node], next_nodes: Callable[[Node], Iterable[Node | None]], visits: Counter[Node], most: int
+) -> Iterator[torch.Tensor]:
+    """Finds the leaves that nodes lead to, each once.
+
+    `visits` counts in how many searches a node was met: one that was met in `most` of them is not searched again, nor
+    what is only below it.
+    """
+    queue: deque[Node] = deque()
+    seen: set[Node] = set()
+
+    def visit(nodes: Iterable[Node | None]) -> None:
+        for node in nodes:
+            if node is not None and node not in seen and visits[node] < most:
+                seen.add(node)
+                visits[node] += 1
+                queue.append(node)
+
+    visit(starts)
+    while queue:
+        node = queue.popleft()
+        leaf = getattr(node, "variable", None)
+        if isinstance(leaf, torch.Tensor):
+            yield leaf
+        visit(next_nodes(node))
 
 
 def is_cut(roots: Sequence[torch.Tensor]) -> bool:
@@ -100,13 +140,8 @@ def raw_saved_of(node: Node) -> Iterator[tuple[str, object]]:
 
     A RuntimeError in place of the SavedTensor says that the node is freed.
     """
-    for name in dir(node):
-        if name == "_raw_saved_tensors":
-            slot = "saved_tensors"
-        elif name.startswith("_raw_saved_"):
-            slot = name.removeprefix("_raw_saved_")
-        else:
-            continue
+    for name in _raw_names(type(node)):
+        slot = "saved_tensors" if name == "_raw_saved_tensors" else name.removeprefix("_raw_saved_")
         try:
             raw = getattr(node, name)
         except RuntimeError as error:
@@ -117,6 +152,24 @@ def raw_saved_of(node: Node) -> Iterator[tuple[str, object]]:
                 yield f"{slot}[{position}]", item if READS_DATA else Unchecked(node, name, item, position)
         else:
             yield slot, raw if READS_DATA or raw is None else Unchecked(node, name, raw)
+
+
+def _raw_names(kind: type) -> tuple[str, ...]:
+    """Returns the attributes of a type of node that hold what it saves. To list them takes long for a large graph."""
+    names = _known_names.get(kind)
+    if names is None:
+        names = _known_names[kind] = tuple([name for name in dir(kind) if name.startswith("_raw_saved_")])
+    return names
+
+
+def raw_saved_in(node: Node, slot: str) -> object:
+    """Returns the SavedTensor of one slot that holds a single tensor; None if there is none or it is freed."""
+    name = f"_raw_saved_{slot}"
+    try:
+        raw = getattr(node, name, None)
+    except RuntimeError:
+        return None
+    return raw if READS_DATA or raw is None else Unchecked(node, name, raw)
 
 
 def packed_or_tensor(raw: object) -> object:

@@ -40,6 +40,7 @@ from tensorlens.tracer.saved_tensors.watched_storage import (
 SWEEP_CREDIT = 32  # what each backward pass adds to the credit of a sweep: see `WatchedStorages`
 _TENSORS_WITH_ALIAS = {"from_numpy": 1, "as_tensor": 1, "asarray": 1, "numpy": 2, "__array__": 2, "__get__": 2}
 """The tensors on a storage that only an alias and its source use, by the last part of the op that made the alias."""
+_sharing: dict[str, int] = {}  # the same by the whole op, for those that were asked for
 _next_sequence = torch._C._autograd._get_sequence_nr
 
 
@@ -71,7 +72,7 @@ class MemoryWatcher:
         """
         entry = self._recorder.tensor_ids.entry(tensor)
         number, known, site = entry[3], self._storages.get(entry[3]), self._recorder.sites.site_of(frame)
-        original = source if op.endswith(".data.__get__") and isinstance(source, torch.Tensor) else tensor
+        original = source if not external and isinstance(source, torch.Tensor) else tensor  # that of `.data`
         if known is not None and not external:
             if not known.external:  # memory that others can write stays watched for that
                 known.op, known.site = op, site
@@ -88,9 +89,11 @@ class MemoryWatcher:
             self._keep_contents(storage, original, frame)
         self._storages.sweep_if_due(self._recorder.tensor_ids.counters_at)
         self._storages.put(number, storage)
-        self._drop_guards(of_unsaved=True)
-        self._guards.add(number, storage)
-        if self._guards:
+        if self._guards.pairs:
+            self._drop_guards(of_unsaved=True)
+        if external:
+            self._guards.add(number, storage)
+        if self._guards.pairs:
             self._guards.place = place_of(self._recorder.sites, frame)
 
     def _keep_contents(self, storage: WatchedStorage, original: torch.Tensor, frame: FrameType | None) -> None:
@@ -231,8 +234,10 @@ class MemoryWatcher:
 
     def _is_unsaved(self, storage: WatchedStorage, tensor: torch.Tensor) -> bool:
         """Returns whether no node can have saved the memory of a tensor, nor a custom Function kept it on `ctx`."""
-        sharing = _TENSORS_WITH_ALIAS.get(storage.op.rpartition(".")[2], 0)
-        return self._counts_are_complete() and is_surely_unsaved(tensor, sharing)
+        sharing = _sharing.get(storage.op)
+        if sharing is None:
+            sharing = _sharing[storage.op] = _TENSORS_WITH_ALIAS.get(storage.op.rpartition(".")[2], 0)
+        return is_surely_unsaved(tensor, sharing) and self._counts_are_complete()
 
     def compare_all(self, frame: FrameType) -> None:
         """Compares all watched memory with its copies."""

@@ -13,6 +13,7 @@ from types import FrameType
 
 import torch
 
+from tensorlens.journal.rows import NONE
 from tensorlens.records.observations import NonfiniteDerivative
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.readable import is_in_main_memory, may_read
@@ -40,6 +41,8 @@ _NODES = (
 _SELECTIONS = ("Where", "MaskedFill", "MaskedScatter", "Index", "Select", "Slice", "Mul")
 NonfiniteNode = tuple[str, int, int, int, tuple[int, ...]]
 """(node, its sequence number, elements that are not finite, elements, selections on the way to the root)"""
+_OTHERS_UNSEEN: NonfiniteNode = ("", NONE, 0, 0, ())  # in the place of the nodes that are not examined
+NOT_EXAMINED = "of a large graph, not every node was examined for a derivative that is infinite or NaN"
 
 
 def nonfinite_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: FrameType) -> list[NonfiniteNode]:
@@ -74,7 +77,10 @@ def note_nonfinite(
     nonfinite = [(number, _text(detach(gradient))) for number, gradient in gradients if _is_nonfinite(gradient)]
     if nonfinite:
         for node in nodes:
-            recorder.rows.write_fact(NonfiniteDerivative, *node, *nonfinite[0])
+            if node is _OTHERS_UNSEEN:
+                recorder.gap(NOT_EXAMINED)
+            else:
+                recorder.rows.write_fact(NonfiniteDerivative, *node, *nonfinite[0])
 
 
 def _text(gradient: torch.Tensor) -> str:
@@ -90,16 +96,18 @@ def _is_nonfinite(gradient: torch.Tensor) -> bool:
 
 def _examine(roots: list[torch.Tensor]) -> Iterator[NonfiniteNode]:
     users: dict[Node, list[Node]] = {}
-    examined = 0
-    for node in nodes_of(roots):
+    candidates, cut = 0, list[NonfiniteNode]()
+    for node in nodes_of(roots, on_cut=lambda: cut.append(_OTHERS_UNSEEN)):
         for following, _ in node.next_functions:
             if following is not None:
                 users.setdefault(following, []).append(node)
-        if node._sequence_nr() < LEAF_SEQUENCE and node.name().startswith(_NODES) and examined < MAX_NODES:
-            examined += 1
-            nonfinite, elements = _derivative(node)
+        if node._sequence_nr() < LEAF_SEQUENCE and node.name().startswith(_NODES):
+            candidates += 1
+            nonfinite, elements = _derivative(node) if candidates <= MAX_NODES else (0, 0)
             if nonfinite:
                 yield node.name(), node._sequence_nr(), nonfinite, elements, tuple(_selections(node, users))
+    if candidates > MAX_NODES or cut:
+        yield _OTHERS_UNSEEN
 
 
 def _derivative(node: Node) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from tensorlens.tracer.saved_tensors.memory_watch import MemoryWatcher
 from tensorlens.tracer.saved_tensors.overwrites import Overwrites
 from tensorlens.tracer.saved_tensors.packed import Pack, Unpack, with_version_check
 from tensorlens.tracer.saved_tensors.stale import stale_saved_tensors
-from tensorlens.tracer.saved_tensors.watched_storage import Memory
+from tensorlens.tracer.saved_tensors.watched_storage import Memory, is_surely_unsaved
 
 
 class SavedTensors:
@@ -76,6 +76,11 @@ class SavedTensors:
     def note_kernel_write(self, tensor: torch.Tensor, op: str, frame: FrameType | None) -> None:
         """Notes that a kernel wrote `tensor` and moved no version."""
         self._overwrites.add_kernel_write(tensor, op, frame)
+
+    def note_unversioned_write(self, tensor: torch.Tensor, op: str, frame: FrameType | None) -> None:
+        """Notes that a tensor has other values and the same version, unless no node can have saved it."""
+        if not self._counts_are_complete() or not is_surely_unsaved(tensor, 0):
+            self.note_kernel_write(tensor, op, frame)
 
     def note_statistics_used(self, result: torch.Tensor, *running: torch.Tensor) -> None:
         """Notes that a layer normalised with its running statistics: if `result` has a history, a node saved them."""

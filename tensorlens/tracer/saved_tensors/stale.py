@@ -26,11 +26,20 @@ from tensorlens.tracer.isolation.torch_originals import (
 from tensorlens.tracer.recording.recorder import Recorder, version_of
 from tensorlens.tracer.recording.tensor_text import SHOWN_VALUES, short_text
 from tensorlens.tracer.saved_tensors.context_attributes import Attribute, ContextAttributes, stored_at
-from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, Node, check_of, data_of, nodes_of, raw_saved_of
+from tensorlens.tracer.saved_tensors.graph import (
+    LEAF_SEQUENCE,
+    MAX_NODES,
+    Node,
+    check_of,
+    data_of,
+    nodes_of,
+    raw_saved_of,
+)
 from tensorlens.tracer.saved_tensors.overwrites import Overwrite, Overwrites
 from tensorlens.tracer.saved_tensors.watched_storage import address_of, extent_of
 
 MAX_STALE = 50
+NOT_COMPARED = f"a graph has more than {MAX_NODES:,} nodes: what the others saved was not checked for unnoticed changes"
 CLOSE = 1e-4  # relative: memory that was changed and restored, up to rounding, does no harm
 StaleRow = tuple[int | None, str, int, str, int | None, tuple[int, int], str, str, int | None]
 """(change, node, its sequence number, slot, tensor, (version saved, version now), values then, values now, site)"""
@@ -44,7 +53,7 @@ def stale_saved_tensors(
     if not overwrites and not changed:
         return
     latest, count = overwrites.latest_sequence(), 0
-    for node in nodes_of(roots):
+    for node in nodes_of(roots, on_cut=lambda: recorder.gap(NOT_COMPARED)):
         sequence = node._sequence_nr()
         if sequence < LEAF_SEQUENCE:
             rows = [*_changed_attributes(recorder, node, changed.get(sequence, ()))]

@@ -15,7 +15,7 @@ from tensorlens.tracer.frames.code_between_calls import Place
 from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_features import USES_OF_STORAGE, USES_OF_TENSOR, StorageReference, refer_to
 from tensorlens.tracer.isolation.torch_originals import data_ptr, element_size, numel, stride, untyped_storage
-from tensorlens.tracer.recording.tensor_ids import is_fake
+from tensorlens.tracer.recording.tensor_ids import PLAIN, is_fake
 
 LARGE = 1024 * 1024  # bytes: larger memory is not copied, and only changes that PyTorch makes itself are seen there
 _ARRAY_ALONE = 2  # the tensor that the array keeps, and the storage's own Python object
@@ -50,7 +50,7 @@ class Memory:
 def memory_of(tensor: torch.Tensor) -> Memory | None:
     """Returns the memory of a tensor; None if it is not in this process's main memory."""
     try:
-        if is_fake(tensor) or not is_in_main_memory(tensor):
+        if not is_in_main_memory(tensor) or (type(tensor) not in PLAIN and is_fake(tensor)):
             return None
         storage = untyped_storage(tensor)
         start, size = storage.data_ptr(), storage.nbytes()
@@ -92,11 +92,10 @@ class WatchedStorage:
 
 
 class WatchedStorages:
-    """The watched storages of a run, by their number and by address. `numbers` is what the fast path looks at."""
+    """The watched storages of a run, by their number and by address. The fast path looks at `by_number`, too."""
 
-    def __init__(self, numbers: set[int]) -> None:
-        self._numbers = numbers
-        self._by_number: dict[int, WatchedStorage] = {}
+    def __init__(self, by_number: dict[int, WatchedStorage]) -> None:
+        self._by_number = by_number
         self._starts: dict[int, list[tuple[int, int]]] = {}  # bit length of the size -> sorted (address, number)
         self._sweep_at = 64
         self._credit = 0  # visits that a sweep may make: it visits every storage
@@ -117,15 +116,14 @@ class WatchedStorages:
 
     def put(self, number: int, storage: WatchedStorage) -> None:
         """Adds a storage, in place of an earlier one with its number."""
-        self.drop(number)
+        if number in self._by_number:
+            self.drop(number)
         self._by_number[number] = storage
-        self._numbers.add(number)
         insort(self._starts.setdefault(storage.memory.size.bit_length(), []), (storage.memory.start, number))
 
     def drop(self, number: int) -> None:
         """Stops watching a storage."""
         storage = self._by_number.pop(number, None)
-        self._numbers.discard(number)
         if storage is not None:
             starts = self._starts[storage.memory.size.bit_length()]
             del starts[bisect_left(starts, (storage.memory.start, number))]
@@ -133,7 +131,7 @@ class WatchedStorages:
     def sweep_if_due(self, is_used: Callable[[int], object], credit: int = 0) -> None:
         """Sweeps when there are many storages, or when the `credit` of all calls together exceeds their number."""
         self._credit += credit
-        if len(self) >= self._sweep_at or self._credit > len(self):
+        if len(self._by_number) >= self._sweep_at or self._credit > len(self._by_number):
             self.sweep(is_used)
 
     def sweep(self, is_used: Callable[[int], object] = bool) -> None:
@@ -172,11 +170,9 @@ def is_surely_unsaved(tensor: torch.Tensor, sharing: int) -> bool:
     storage, base = untyped_storage(tensor), tensor._base
     if USES_OF_STORAGE(storage._cdata) > sharing + 1 + (base is not None):
         return False
-    return _is_used_by_python_alone(tensor, 1) and (base is None or _is_used_by_python_alone(base, 2))
-
-
-def _is_used_by_python_alone(tensor: torch.Tensor, uses: int) -> bool:
-    return USES_OF_TENSOR is not None and USES_OF_TENSOR(tensor) <= uses + (tensor.requires_grad and tensor.is_leaf)
+    if USES_OF_TENSOR(tensor) > 1 + (tensor.requires_grad and tensor.is_leaf):
+        return False
+    return base is None or USES_OF_TENSOR(base) <= 2 + (base.requires_grad and base.is_leaf)
 
 
 def address_of(tensor: torch.Tensor) -> int:

@@ -49,9 +49,14 @@ class Origin:
     fact: FirstNonfinite
 
 
+def rank(origin: Origin) -> tuple[bool, int]:
+    """Orders origins by time. Values that the script gives itself are after all others."""
+    return origin.fact.kind == "constant", origin.order
+
+
 def earliest(origins: Sequence[Origin]) -> Origin:
     """Returns the earliest of some origins, of the values that the script gives only if there is no other."""
-    first = min(origins, key=lambda each: (each.fact.kind == "constant", each.order))
+    first = min(origins, key=rank)
     if len({each.order for each in origins}) == 1:
         return first
     return replace(first, fact=replace(first.fact, mixed=True))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -14,11 +14,11 @@ from tensorlens.records.training import FirstNonfinite
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.torch_originals import detach
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, Node, nodes_of
-from tensorlens.tracer.training.nonfinite_origin import Origin, Origins, earliest, place_in, saved_operands
+from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, MAX_NODES, Node, leaves_below, whole_graph
+from tensorlens.tracer.training.nonfinite_origin import Origin, Origins, earliest, place_in, rank, saved_operands
 from tensorlens.tracer.training.nonfinite_seen import is_finite, is_float
 
-MAX_NODES = 20_000
+TOO_LARGE = f"a graph of more than {MAX_NODES:,} nodes is not searched"
 MAX_FOUND = 32  # nodes of one pass
 
 
@@ -44,6 +44,7 @@ class SearchedPasses:
         self._make, self._place_of_node = make, place_of_node
         self._leaves: dict[int, Origin] = {}
         self._found: list[_Found] = []
+        self._unsearched: Origin | None = None  # of all that is not finite after a pass whose nodes have no hooks
         self._odd: dict[Node, list[Node]] = {}  # a node -> those that it passed something on to that is not finite
 
     def of_leaf(self, number: int) -> Origin | None:
@@ -57,22 +58,30 @@ class SearchedPasses:
             gradient = self._gradient(number)
             if gradient is None or is_finite(gradient):
                 del self._leaves[number]
-        nodes = islice(nodes_of(roots), MAX_NODES)
+        nodes = whole_graph(roots)
+        self._unsearched = None if nodes is not None else self._make(FirstNonfinite(0, "", TOO_LARGE))
+        if nodes is None:
+            return self._note_unsearched
         handles = [node.register_hook(self._hook(node)) for node in nodes if node._sequence_nr() < LEAF_SEQUENCE]
 
         def end() -> None:
             for handle in handles:
                 handle.remove()
-            with torch.no_grad():
-                self._note()
+            self._note()
 
         return end
 
     def note_returned(self, gradients: Iterable[torch.Tensor]) -> None:
         """Gives the gradients that a pass returned an origin, if they are not finite."""
         for gradient in gradients:
-            if self._found and not is_finite(gradient):
-                self._origins.put(gradient, earliest([found.origin for found in self._found]))
+            if (self._found or self._unsearched) and not is_finite(gradient):
+                found = self._unsearched or earliest([found.origin for found in self._found])
+                self._origins.put(gradient, found)
+
+    def _note_unsearched(self) -> None:
+        """Notes the leaves with a gradient that is not finite after a pass whose nodes have no hooks."""
+        if self._unsearched is not None:
+            self._put(dict.fromkeys(self._recorder.leaves, self._unsearched))
 
     def _gradient(self, number: int) -> torch.Tensor | None:
         ref = self._recorder.leaves.get(number)
@@ -120,26 +129,35 @@ class SearchedPasses:
     def _note(self) -> None:
         """Notes the leaves that the pass has given a gradient that is not finite."""
         origins: dict[int, list[Origin]] = {}
-        for found in self._found:
-            for number in self._leaves_below(found.following):
-                origins.setdefault(number, []).append(found.origin)
-        for number, made in origins.items():
-            gradient = None if number in self._leaves else self._gradient(number)
-            if gradient is not None and not is_finite(gradient):
-                self._leaves[number] = earliest(made)
-                self._origins.put(gradient, self._leaves[number])
+        found = sorted(self._found, key=_rank)
+        for number, origin in (*self._reached(found, _origin, 1), *self._reached(found, _rank, 2)):
+            origins.setdefault(number, []).append(origin)
+        self._put({number: earliest(made) for number, made in origins.items()})
 
-    def _leaves_below(self, node: Node) -> Iterator[int]:
-        """Yields the leaves that a node has passed something on to, directly or not, that is not finite."""
-        queue, seen = deque([node]), {node}
-        while queue:
-            each = queue.popleft()
-            leaf = getattr(each, "variable", None)
-            if isinstance(leaf, torch.Tensor):
+    def _put(self, origins: dict[int, Origin]) -> None:
+        """Gives leaves an origin: those whose gradients are not finite, and have none yet."""
+        with torch.no_grad():
+            for number, origin in origins.items():
+                gradient = None if number in self._leaves else self._gradient(number)
+                if gradient is not None and not is_finite(gradient):
+                    self._leaves[number] = origin
+                    self._origins.put(gradient, origin)
+
+    def _reached(self, found: list[_Found], key: Callable[[_Found], object], most: int) -> Iterator[tuple[int, Origin]]:
+        """Yields the leaves below what was found, each with the first `most` origins, one for each `key`."""
+        visits: Counter[Node] = Counter()
+        for _, group in groupby(found, key=key):
+            same = list(group)
+            starts = [each.following for each in same]
+            for leaf in leaves_below(starts, lambda node: self._odd.get(node, ()), visits, most):
                 number = self._recorder.tensor_ids.find(leaf)
                 if number is not None:
-                    yield number
-            for following in self._odd.get(each, ()):
-                if following not in seen:
-                    seen.add(following)
-                    queue.append(following)
+                    yield number, same[0].origin
+
+
+def _origin(found: _Found) -> Origin:
+    return found.origin
+
+
+def _rank(found: _Found) -> tuple[bool, int]:
+    return rank(found.origin)

@@ -11,12 +11,25 @@ import torch
 
 from tensorlens.records.training import NonfiniteSeen
 from tensorlens.tracer.isolation.readable import is_measurable
-from tensorlens.tracer.isolation.torch_originals import detach, every, is_complex, isnan, reshape, some, tolist, total
+from tensorlens.tracer.isolation.torch_originals import (
+    detach,
+    dtype_of,
+    every,
+    is_complex,
+    isnan,
+    item,
+    numel,
+    reshape,
+    some,
+    tolist,
+    total,
+)
 from tensorlens.tracer.isolation.torch_originals import isfinite as finite
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.parameter_statistics import as_real
 
 _KEPT = 4  # losses
+_PLAIN = (torch.float32, torch.float64)
 
 
 class Search(Protocol):
@@ -42,17 +55,22 @@ class NonfiniteValues:
         if self.found:
             return None
         self.passes += 1
-        with torch.no_grad():
-            for root in roots:
-                value = _sum(root)
-                if value is not None and isfinite(value):
-                    self._losses.append(value)
-                elif value is not None and not is_finite(root):
-                    self._see("loss", root, None, steps)
-                    if self.search is not None:
-                        self.search.explain_loss(root, (self.passes - 1, steps))
-                    return None
+        for root in roots:
+            value = _sum(root)
+            if value is not None and isfinite(value):
+                self._losses.append(value)
+            elif value is not None and self._is_bad_loss(root, steps):
+                return None
         return None if self.search is None else self.search.pass_begins(roots)
+
+    def _is_bad_loss(self, root: torch.Tensor, steps: int) -> bool:
+        with torch.no_grad():
+            if is_finite(root):  # only the sum is not
+                return False
+            self._see("loss", root, None, steps)
+            if self.search is not None:
+                self.search.explain_loss(root, (self.passes - 1, steps))
+            return True
 
     def look_at(self, gradients: Iterable[tuple[int, torch.Tensor]], steps: int) -> None:
         """Looks at gradients, with their leaves, whose norms are not finite."""
@@ -70,6 +88,9 @@ class NonfiniteValues:
 
 def _sum(root: torch.Tensor) -> float | None:
     """Returns the sum of a tensor's elements; None if they can't be read or are always finite."""
+    if type(root) is torch.Tensor and dtype_of(root) in _PLAIN and numel(root) == 1 and _is_readable(root):
+        number: float = item(root)
+        return number
     if not is_float(root):
         return None
     value: float = tolist(total(as_real(detach(root))))
@@ -78,12 +99,11 @@ def _sum(root: torch.Tensor) -> float | None:
 
 def is_float(value: object) -> bool:
     """Returns whether a value is a tensor that may hold an infinity, and that can be read."""
-    return (
-        isinstance(value, torch.Tensor)
-        and (value.is_floating_point() or is_complex(value))
-        and is_measurable(value)
-        and not torch._C._functorch.is_functorch_wrapped_tensor(value)
-    )
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or is_complex(value)) and _is_readable(value)
+
+
+def _is_readable(tensor: torch.Tensor) -> bool:
+    return is_measurable(tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def is_finite(tensor: torch.Tensor) -> bool:

@@ -15,17 +15,21 @@ from tensorlens.tracer.isolation.torch_originals import (
     clone,
     count_nonzero,
     detach,
+    every,
     is_complex,
     norms,
     not_equal,
     numel,
     stack,
+    to,
     tolist,
     view_as_real,
 )
 
 _HALF = (torch.float16, torch.bfloat16)
-_ALWAYS_COUNTED, _COUNTED_EACH = 8, 8  # rounds whose zeros are counted: the first ones, then every so many
+_ALWAYS_COUNTED = 8  # rounds whose zeros are counted: the first ones
+_COUNTED_EACH, _OFTEN, _LATER_EACH = 8, 128, 64  # then every so many, up to this one; and every so many after it
+_SMALL = 512  # elements: below, one operation takes less time than two
 
 
 @dataclass(slots=True)
@@ -54,8 +58,9 @@ class Series:
 class MeasuredParameter:
     """One parameter. A round is a step of an optimizer that holds it or, if none does, a backward pass."""
 
-    __slots__ = ("_counted", "_elements", "_norms", "_reached", "_start", "_zeros",
-                 "filled", "first_nonfinite", "nonfinite", "number", "ref", "rounds", "stepped", "zero")  # fmt: skip
+    __slots__ = ("_counted", "_elements", "_half", "_kept", "_norms", "_reached", "_start", "_zeros",
+                 "filled", "first_nonfinite", "half_steps", "nonfinite", "number", "ref", "rounds", "stepped",
+                 "zero")  # fmt: skip
 
     def __init__(self, number: int, ref: weakref.ref[torch.Tensor]) -> None:
         self.number, self.ref = number, ref
@@ -68,6 +73,8 @@ class MeasuredParameter:
         self._zeros, self._counted = 0, 0  # elements
         self._elements = 0
         self._start: torch.Tensor | None = None  # a copy of the values before the first round
+        self._half: torch.Tensor | None = None  # a copy of the first values in half precision
+        self.half_steps, self._kept = 0, (0, 0)
         self._reached: torch.Tensor | bool = False  # the elements that had a gradient; True: all; False: none
 
     def begin_round(self, parameter: torch.Tensor, stepped: bool) -> None:
@@ -75,6 +82,12 @@ class MeasuredParameter:
         too."""
         self.expect_round(parameter, stepped)
         self.rounds += 1
+        if parameter.dtype in _HALF and stepped:
+            if self._half is None or self._half.dtype != parameter.dtype:
+                is_first = self._start is not None and self._start.dtype == parameter.dtype
+                self._half = self._start if is_first else _copy(parameter)
+                self.half_steps = 0
+            self.half_steps += 1
 
     def expect_round(self, parameter: torch.Tensor, stepped: bool) -> None:
         """Keeps a copy of the values before the first round, which may be measured only when it has ended."""
@@ -85,10 +98,10 @@ class MeasuredParameter:
             self._start = clone(detach(parameter))
             self._elements = numel(parameter)
 
-    def note(self, gradient: torch.Tensor, norm: float) -> None:
-        """Adds the gradient of this round, with its L2 norm."""
+    def note(self, gradient: torch.Tensor, norm: float) -> bool:
+        """Adds the gradient of this round, with its L2 norm. Returns whether it consists of zeros."""
         self.filled += 1
-        counted = self.filled <= _ALWAYS_COUNTED or self.filled % _COUNTED_EACH == 0
+        counted = self.filled <= _ALWAYS_COUNTED or self.filled % _distance(self.filled - 1) == 0
         nonzero = int(count_nonzero(gradient)) if counted or norm == 0 else 1  # the norm of tiny values may be zero
         if counted:
             self._counted += numel(gradient)
@@ -100,21 +113,48 @@ class MeasuredParameter:
             self.nonfinite += 1
             self.first_nonfinite = self.first_nonfinite or self.rounds
         if nonzero and self._reached is not True:
-            self._reach(gradient, counted and nonzero == numel(gradient))
+            if counted and nonzero == numel(gradient):
+                self._reached = True
+            else:
+                self.reach(gradient)
+                if counted and isinstance(self._reached, torch.Tensor) and every(self._reached):
+                    self._reached = True
+        return nonzero == 0
 
-    def _reach(self, gradient: torch.Tensor, everything: bool) -> None:
-        if everything:
-            self._reached = True
-        elif self._reached is False:
+    @property
+    def rounds_before_count(self) -> int:
+        """Returns how many rounds with a gradient come before the next one whose zeros are counted."""
+        each = _distance(self.filled)
+        return 0 if self.filled < _ALWAYS_COUNTED else each - 1 - self.filled % each
+
+    @property
+    def has_unreached(self) -> bool:
+        """Returns whether some elements had no gradient yet, so far as it is known."""
+        return self._reached is not True
+
+    def note_steady(self, values: Sequence[float]) -> None:
+        """Adds rounds with a gradient of these norms, none of them zero or infinite. `reach` has got the gradients."""
+        self.rounds += len(values)
+        self.filled += len(values)
+        for norm in values:
+            self._norms.add(norm)
+
+    def reach(self, gradient: torch.Tensor) -> None:
+        """Notes the elements of a gradient that are not zero."""
+        if self._reached is False:
             self._reached = not_equal(gradient, 0)
         elif isinstance(self._reached, torch.Tensor):
-            self._reached.logical_or_(gradient)
+            self._reached.logical_or_(gradient if numel(gradient) < _SMALL else to(gradient, torch.bool))
 
     def statistics(self, number: int) -> ParameterStatistics:
         """Returns what was measured, as a fact without an index."""
         share = self._zeros / self._counted if self._counted else 0.0
         counts = (self.rounds, self.filled, self.zero, self.nonfinite)
-        return ParameterStatistics(0, number, self.number, *counts, share, self._norms.all(), self.first_nonfinite)
+        if self._half is not None and (parameter := self.ref()) is not None:
+            self._kept = self._keeping(parameter)
+        half = self._kept if self._half is not None else (0, 0)
+        values = share, self._norms.all(), self.first_nonfinite
+        return ParameterStatistics(0, number, self.number, *counts, *values, *half)
 
     def movement(self, number: int) -> ParameterMovement | None:
         """Compares the values with those before the first round; None if they can't be read any more."""
@@ -131,6 +171,21 @@ class MeasuredParameter:
             rest = ~to_like(self._reached, changed)
             unreached, unreached_moved = int(count_nonzero(rest)), int(count_nonzero(changed & rest))
         return ParameterMovement(0, number, self.number, size, distance, self._elements, unreached, unreached_moved)
+
+    def _keeping(self, parameter: torch.Tensor) -> tuple[int, int]:
+        """Counts the rounds in half precision, and the elements that had a gradient and still have their first
+        value."""
+        first = self._half
+        if first is None or self._reached is False or first.shape != parameter.shape or first.dtype != parameter.dtype:
+            return self.half_steps, 0
+        same = ~not_equal(detach(parameter), to_like(first, parameter))
+        kept = same if self._reached is True else same & to_like(self._reached, same)
+        return self.half_steps, int(count_nonzero(kept))
+
+
+def _distance(filled: int) -> int:
+    """Returns how far apart the rounds are whose zeros are counted, after so many with a gradient."""
+    return _COUNTED_EACH if filled < _OFTEN else _LATER_EACH
 
 
 def to_like(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
@@ -155,3 +210,7 @@ def gradient_norms(gradients: Sequence[torch.Tensor]) -> Iterable[float]:
         for place, value in zip(places, values, strict=True):
             found[place] = value
     return found
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor | None:
+    return clone(detach(tensor)) if is_measurable(tensor) else None

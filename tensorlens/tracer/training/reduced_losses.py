@@ -12,7 +12,7 @@ from tensorlens.records.training import ReducedLoss
 from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_originals import numel, tolist
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.saved_tensors.graph import Node, data_of, raw_saved_of
+from tensorlens.tracer.saved_tensors.graph import Node, data_of, raw_saved_in
 
 MOST = 1_000  # passes of a run that are noted
 _MAX_NODES = 16  # between the root and the reduction
@@ -77,14 +77,13 @@ def _elements(node: Node, name: str) -> tuple[bool, float] | None:
     if name not in _LOSSES and name not in _COUNTED:
         return None
     reduction = attributes._saved_reduction
-    tensors = {slot: data_of(raw) for slot, raw in raw_saved_of(node) if raw is not None}
-    saved = tensors.get("total_weight" if name in _COUNTED else "self")
+    saved = data_of(raw_saved_in(node, "total_weight" if name in _COUNTED else "self"))
     if saved is None or reduction not in (_MEAN, _SUM):
         return None
     if name not in _COUNTED:
         return reduction == _MEAN, float(numel(saved))
     if (
-        tensors.get("weight") is not None or reduction == _SUM or not is_in_main_memory(saved)
+        data_of(raw_saved_in(node, "weight")) is not None or reduction == _SUM or not is_in_main_memory(saved)
     ):  # it would have to wait for a device
         return None
     return True, float(tolist(saved))
@@ -92,8 +91,8 @@ def _elements(node: Node, name: str) -> tuple[bool, float] | None:
 
 def _constant(node: Node) -> float | None:
     """Returns the single number that a product or a quotient keeps."""
-    for slot, raw in raw_saved_of(node):
-        data = data_of(raw) if slot in ("other", "self") else None
+    for slot in ("other", "self"):
+        data = data_of(raw_saved_in(node, slot))
         if data is not None:
             is_number = numel(data) == 1 and is_in_main_memory(data) and not data.is_complex()
             return float(tolist(data.detach().reshape(()))) if is_number else None

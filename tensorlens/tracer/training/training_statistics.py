@@ -8,51 +8,51 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, field
-from math import isfinite, nan
+from dataclasses import astuple
+from functools import partial
+from math import isfinite
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
+from tensorlens.journal.child_config import LossTerms
 from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics, TrainingMeasured
+from tensorlens.records.training_values import UnreadOption
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.equal_values import EqualValues, Moved
+from tensorlens.tracer.training.given_arrays import GivenArrays
+from tensorlens.tracer.training.layer_modes import LayerModes
 from tensorlens.tracer.training.live_memory import LiveMemory
+from tensorlens.tracer.training.loaded_states import LoadedStates
+from tensorlens.tracer.training.made_options import MadeOptions
 from tensorlens.tracer.training.nonfinite_seen import NonfiniteValues, Search
+from tensorlens.tracer.training.optimizer_groups import (
+    Group,
+    SeenOptimizer,
+    momentum_of,
+    number_of,
+    rate_of,
+    skips_step,
+)
 from tensorlens.tracer.training.parameter_statistics import (
     MeasuredParameter,
-    Series,
     gradient_norms,
 )
 from tensorlens.tracer.training.reduced_losses import ReducedLosses
+from tensorlens.tracer.training.registered_hooks import RegisteredHooks
+from tensorlens.tracer.training.schedules import Schedules
+from tensorlens.tracer.training.steady_steps import FoundParameter, SteadySteps
+from tensorlens.tracer.training.zero_steps import ZeroSteps
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 
+if TYPE_CHECKING:
+    from tensorlens.tracer.training.term_gradients import TermGradients
+
 MOST = 20_000  # parameters of a run that are measured
-
-
-@dataclass(slots=True)
-class _Group:
-    """A parameter group, as it was last seen."""
-
-    site: int | None
-    parameters: tuple[int, ...]
-    rates: tuple[float, float]
-    weight_decay: float
-    momentum: float
-    is_shared: bool
-    course: Series = field(default_factory=Series)  # of its learning rates
-
-
-@dataclass(slots=True)
-class _Optimizer:
-    number: int
-    name: str
-    groups: list[_Group]
-    steps: int = 0
-    turns: tuple[int, int] = (0, 0)  # the first and the last of these, among the steps of all optimizers
 
 
 class TrainingStatistics:
@@ -62,11 +62,20 @@ class TrainingStatistics:
         self._recorder = recorder
         self._guard = ErrorGuard(recorder, "the training")
         self._parameters: dict[int, MeasuredParameter] = {}
-        self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, _Optimizer] = weakref.WeakKeyDictionary()
-        self._all: list[_Optimizer] = []
+        self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, SeenOptimizer] = weakref.WeakKeyDictionary()
+        self._all: list[SeenOptimizer] = []
+        self._stepped: set[int] = set()  # parameters
         self._zeroed = ZeroedGradients(recorder)
         self._reduced = ReducedLosses(recorder)
         self._memory = LiveMemory(recorder)
+        self._zero_steps = ZeroSteps(recorder)
+        self._hooks = RegisteredHooks(recorder)
+        self._equal = EqualValues(recorder)
+        self.schedules = Schedules(recorder, self._count_of)
+        self.layers = LayerModes(recorder)
+        self.loads = LoadedStates(recorder)
+        self.arrays = GivenArrays(recorder)
+        self._terms: TermGradients | None = None
         self.nonfinite = NonfiniteValues(recorder)
         self._steps = self._passes = self._written = 0
 
@@ -75,6 +84,12 @@ class TrainingStatistics:
         steps."""
         self.nonfinite.search = search
         return lambda: (self.nonfinite.passes, self._steps)
+
+    def measure_terms(self, losses: Sequence[LossTerms]) -> None:
+        """Measures the gradient of each term of these losses, in a second run."""
+        from tensorlens.tracer.training.term_gradients import TermGradients  # not above: few runs do
+
+        self._terms = TermGradients(self._recorder, losses)
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -91,76 +106,112 @@ class TrainingStatistics:
                     measured = self._measured(parameter)
                     if measured is not None:
                         measured.expect_round(parameter, stepped=True)
+                        self._stepped.add(measured.number)
 
-    def step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Measures the gradients that a step uses."""
+    def step(self, optimizer: torch.optim.Optimizer, parameters: Sequence[FoundParameter]) -> None:
+        """Measures the gradients that a step uses. `parameters` are those of the groups, in their order."""
         with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
-            known = self._known(optimizer, None)
+            known = self._optimizers.get(optimizer)
+            sizes = tuple([len(options["params"]) for options in optimizer.param_groups])
+            is_steady = known is not None and known.sizes == sizes and known.steady is not None and (
+                known.steady.note(parameters))  # fmt: skip
+            if known is None or not is_steady:
+                known = self._known(optimizer, None)
             known.steps += 1
             self._steps += 1
             known.turns = known.turns[0] or self._steps, self._steps
             self._memory.step(self._steps)
-            found: list[tuple[MeasuredParameter, torch.Tensor]] = []
+            self.layers.step(optimizer, known.number, self._steps)
             for group, options in zip(known.groups, optimizer.param_groups, strict=False):
-                rate, (low, high) = _rate(options), group.rates
-                group.rates = (rate, rate) if known.steps == 1 else (min(low, rate), max(high, rate))
-                group.course.add(rate)
-                group.weight_decay = _number(options.get("weight_decay"))
-                found += self._round(options["params"], stepped=True)
-            self._note(found, uses_all=not _skips(optimizer))
+                group.note_rate(options, known.steps == 1)
+            zero: list[MeasuredParameter] = []
+            if is_steady:
+                for group in known.groups:
+                    group.steady += 1
+            else:
+                self._settle()
+                for group, options in zip(known.groups, optimizer.param_groups, strict=False):
+                    pairs = zip(group.parameters, options["params"], strict=False)
+                    group.found.update(number for number, parameter in pairs if parameter.grad is not None)
+                found = self._round((each for each, *_ in parameters), stepped=True)
+                zero = self._note(found, lambda: not skips_step(optimizer))
+                known.sizes, known.steady = sizes, self._steady(known, found, len(parameters))
+            self._zero_steps.step_begins(optimizer, known.number, [(each.number, each.ref) for each in zero])
             if self._steps & (self._steps - 1) == 0:
                 self._write()
+
+    def step_ended(self, optimizer: torch.optim.Optimizer) -> None:
+        """Measures what a step has moved although it found a gradient of zeros."""
+        if not self._zero_steps.is_waiting:
+            return
+        with self._guard, torch._C.DisableTorchFunction(), MutedDispatch(), self._recorder.quiet(), torch.no_grad():
+            self._zero_steps.step_ended(optimizer)
 
     def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
         """Notes how the loss was reduced and what is not finite, and looks for the node behind a gradient of zeros.
 
         Returns a function to call when the pass has ended.
         """
-        ends: list[Callable[[], None] | None] = []
+        ends: list[Callable[[], None]] = []
         with self._guard, self._recorder.quiet():
-            ends += [self.nonfinite.pass_begins(roots, self._steps), self._zeroed.begin_pass(roots)]
-        with self._guard, self._recorder.quiet():
+            for end in (self.nonfinite.pass_begins(roots, self._steps), self._zeroed.begin_pass(roots)):
+                if end is not None:
+                    ends.append(end)
+            self._memory.pass_begins(roots, self._steps + 1)
             self._reduced.begin_pass(roots)
+            if self._terms is not None:
+                self._terms.begin_pass(roots)
+        return partial(self._end_pass, ends) if ends else None
 
-        def guarded() -> None:
-            for end in filter(None, ends):
-                with self._guard, torch._C.DisableTorchFunction():
-                    end()
-
-        return guarded if any(ends) else None
+    def _end_pass(self, ends: Sequence[Callable[[], None]]) -> None:
+        for end in ends:
+            with self._guard, torch._C.DisableTorchFunction():
+                end()
 
     def pass_ended(self, leaves: Iterable[int]) -> None:
         """Measures the gradients of the leaves that a backward pass has reached, unless an optimizer steps them."""
+        self._passes += 1
+        looks_at_hooks = self._passes & (self._passes - 1) == 0
+        waiting = [number for number in leaves if number not in self._stepped]
+        if not waiting and not looks_at_hooks:
+            return
         with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
-            self._passes += 1
+            if looks_at_hooks:
+                self._hooks.look(self._passes)
             known = self._recorder.leaves
-            waiting = [n for n in leaves if (seen := self._parameters.get(n)) is None or not seen.stepped]
             tensors = [tensor for n in waiting if n in known and (tensor := known[n]()) is not None]
             found = self._round([tensor for tensor in tensors if tensor.is_leaf], stepped=False)
-            self._note(found, uses_all=False)
+            self._note(found, lambda: False)
 
     def end(self) -> None:
         """Writes the facts of the whole run."""
         with self._guard, torch._C.DisableTorchFunction(), MutedDispatch(), self._recorder.quiet(), torch.no_grad():
+            self._hooks.look(self._passes)
             self._write()
 
     # --- measuring ----------------------------------------------------------------------------------------------------
 
-    def _known(self, optimizer: torch.optim.Optimizer, site: int | None) -> _Optimizer:
+    def _known(self, optimizer: torch.optim.Optimizer, site: int | None) -> SeenOptimizer:
         known = self._optimizers.get(optimizer)
         if known is None:
-            known = _Optimizer(len(self._all), type(optimizer).__name__, [])
+            known = SeenOptimizer(len(self._all), type(optimizer).__name__, [], made=MadeOptions.of(optimizer))
             self._optimizers[optimizer] = known
             self._all.append(known)
         for place, options in enumerate(optimizer.param_groups):
             numbers = tuple(map(self._recorder.tensor_ids.id_of, options["params"]))
             if place == len(known.groups):
-                rate, decay = _rate(options), _number(options.get("weight_decay"))
+                rate, decay = rate_of(options), number_of(options.get("weight_decay"))
                 shared = any(each is options for other in self._optimizers if other is not optimizer
                              for each in other.param_groups)  # fmt: skip
-                known.groups.append(_Group(site, numbers, (rate, rate), decay, _momentum(options), shared))
+                known.groups.append(Group(site, numbers, (rate, rate), decay, momentum_of(options), shared))
+            known.groups[place].settle()
             known.groups[place].parameters = numbers
         return known
+
+    def _count_of(self, optimizer: torch.optim.Optimizer) -> tuple[int, int, int]:
+        """Returns (number of an optimizer, its steps, steps of all optimizers)."""
+        known = self._known(optimizer, None)
+        return known.number, known.steps, self._steps
 
     def _measured(self, parameter: torch.Tensor) -> MeasuredParameter | None:
         """Returns what measures a parameter; None if too many are measured already."""
@@ -178,6 +229,8 @@ class TrainingStatistics:
             if measured is None:
                 continue
             measured.begin_round(parameter, stepped)
+            if stepped:
+                self._stepped.add(measured.number)
             gradient = parameter.grad
             if gradient is not None:
                 dense = gradient.to_dense() if gradient.layout is not torch.strided else gradient
@@ -185,57 +238,74 @@ class TrainingStatistics:
                     found.append((measured, dense.detach()))
         return found
 
-    def _note(self, found: list[tuple[MeasuredParameter, torch.Tensor]], uses_all: bool) -> None:
-        """Adds gradients. Of those that no step uses (`uses_all`), the ones of leaves without an optimizer count as
-        the script's result."""
+    def _steady(
+        self, known: SeenOptimizer, found: list[tuple[MeasuredParameter, torch.Tensor]], total: int
+    ) -> SteadySteps | None:
+        """Returns what measures the next steps of an optimizer. Of optimizers with the same parameters, none does."""
+        numbers = {measured.number for measured, _ in found}
+        shared = [o for o in self._all if o is not known and o.steady is not None and o.steady.measures(numbers)]
+        for other in shared:
+            other.steady = None
+        return None if shared else SteadySteps.after(found, total)
+
+    def _settle(self) -> None:
+        for each in self._all:
+            if each.steady is not None:
+                each.steady.settle()
+
+    def _note(
+        self, found: list[tuple[MeasuredParameter, torch.Tensor]], does_use: Callable[[], bool]
+    ) -> list[MeasuredParameter]:
+        """Adds gradients. Returns the parameters whose gradient consists of zeros.
+
+        Of the gradients that no step uses (`does_use`), those of leaves without an optimizer count as the script's
+        result.
+        """
         norms = gradient_norms([gradient for _, gradient in found])
         if not self.nonfinite.found and not all(map(isfinite, norms)):
+            uses_all = does_use()
             odd = [pair for pair, norm in zip(found, norms, strict=True) if not isfinite(norm)]
             held = set() if uses_all else {n for each in self._all for group in each.groups for n in group.parameters}
             self.nonfinite.look_at([(m.number, g) for m, g in odd if m.number not in held], self._steps - uses_all)
+        zero: list[MeasuredParameter] = []
         for (measured, gradient), norm in zip(found, norms, strict=True):
-            measured.note(gradient, norm)
+            if measured.note(gradient, norm):
+                zero.append(measured)
             if measured.filled == measured.zero:
                 self._zeroed.want(measured.number, measured.ref)
             elif measured.zero:
                 self._zeroed.unwant(measured.number)
+        return zero
 
     def _write(self) -> None:
+        self._settle()
         number, rows = self._written, self._recorder.rows
         self._written += 1
-        for optimizer in self._all:
-            for place, group in enumerate(optimizer.groups):
-                what = (optimizer.number, place, optimizer.name, group.site, group.parameters, optimizer.steps)
-                more = (group.course.all(), optimizer.turns, group.is_shared)
+        for seen in self._all:
+            for place, group in enumerate(seen.groups):
+                group.settle()
+                what = (seen.number, place, seen.name, group.site, group.parameters, seen.steps)
+                counts = tuple(map(group.found.__getitem__, group.parameters))
+                more = (group.course.all(), seen.turns, group.is_shared, counts)
                 rows.write_fact(OptimizerGroup, number, *what, group.rates, group.weight_decay, group.momentum, *more)
+        moved: list[Moved] = []
         for parameter in self._parameters.values():
             rows.write_fact(ParameterStatistics, *astuple(parameter.statistics(number))[1:])
             movement = parameter.movement(number)
             if movement is not None:
                 rows.write_fact(ParameterMovement, *astuple(movement)[1:])
+                tensor = parameter.ref()
+                if tensor is not None and parameter.stepped:
+                    moved.append((tensor, parameter.filled - parameter.zero, movement))
+        self._equal.write(number, moved)
+        for optimizer, known in list(self._optimizers.items()):
+            known.unread = () if known.made is None else tuple(known.made.unread(optimizer))
+        for known in self._all:
+            for unread in known.unread:
+                rows.write_fact(UnreadOption, number, known.number, *unread)
+        self._zero_steps.write(number)
+        self.schedules.write(number)
+        self.layers.write(number)
+        self.loads.write(number)
+        self.arrays.write(number)
         rows.write_fact(TrainingMeasured, number, self._steps, self._passes)
-
-
-def _rate(options: dict[str, Any]) -> float:
-    """Returns the learning rate of a group; NaN if it has none, or none that can be read."""
-    rate = options.get("lr")
-    is_known = is_measurable(rate) if isinstance(rate, torch.Tensor) else isinstance(rate, int | float)
-    return _number(rate) if is_known else nan
-
-
-def _skips(optimizer: torch.optim.Optimizer) -> bool:
-    """Returns whether a `GradScaler` has made a fused optimizer skip this step, because it found an infinity."""
-    found = getattr(optimizer, "found_inf", None)
-    return isinstance(found, torch.Tensor) and found.numel() == 1 and bool(found)
-
-
-def _number(value: object) -> float:
-    """Returns an option of an optimizer as a number; a learning rate may be a tensor."""
-    if isinstance(value, torch.Tensor):
-        return float(value) if value.numel() == 1 and is_measurable(value) else 0.0
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _momentum(options: dict[str, Any]) -> float:
-    betas = options.get("betas")
-    return _number(betas[0] if isinstance(betas, tuple | list) and betas else options.get("momentum"))

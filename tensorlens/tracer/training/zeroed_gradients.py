@@ -7,9 +7,10 @@ looks at what the engine computes.
 from __future__ import annotations
 
 import weakref
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from itertools import groupby
+from operator import itemgetter
 
 import torch
 
@@ -18,9 +19,9 @@ from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import some
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, Node, nodes_of
+from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, MAX_NODES, Node, leaves_below, whole_graph
 
-MAX_NODES = 5_000  # of a pass that is searched
+NOT_SEARCHED = f"a graph has more than {MAX_NODES:,} nodes: which of them makes a gradient zero was not searched"
 MAX_PASSES = 3  # that are searched for one leaf
 MAX_FOUND = 3  # nodes of one leaf
 _Edge = tuple[Node, Node]  # the node that passed zeros on, and the next one
@@ -48,8 +49,10 @@ class ZeroedGradients:
         """Adds the hooks. Returns a function that removes them when the pass has ended, and writes what they found."""
         if not self._wanted:
             return None
-        nodes = list(islice(nodes_of(roots), MAX_NODES + 1))
-        if len(nodes) > MAX_NODES:
+        nodes = whole_graph(roots)
+        if nodes is None:
+            self._recorder.gap(NOT_SEARCHED)
+            self._count_pass()
             return None
         edges: list[_Edge] = []
         handles = [node.register_hook(self._hook(node, edges)) for node in nodes if node._sequence_nr() < LEAF_SEQUENCE]
@@ -65,7 +68,7 @@ class ZeroedGradients:
         def look(passed_on: object, received: object) -> None:
             try:
                 with torch._C.DisableTorchFunction(), MutedDispatch(), self._recorder.quiet(), torch.no_grad():
-                    edges.extend(_zeroed(node, passed_on, received))
+                    edges.extend(list(_zeroed(node, passed_on, received)))  # at once: other threads add theirs
             except Exception as error:  # ours: the pass of the program goes on
                 self._recorder.internal_error("a gradient of zeros", error)
 
@@ -74,32 +77,26 @@ class ZeroedGradients:
     def _note(self, edges: list[_Edge]) -> None:
         """Writes the nodes from which a wanted leaf is reached along the edge that carries zeros."""
         left = {leaf: MAX_FOUND for leaf, ref in self._wanted.items() if _has_zeros(ref())}
-        for leaf in self._wanted:
-            self._searched[leaf] = self._searched.get(leaf, 0) + 1
-        written: set[tuple[int, int]] = set()
-        for node, following in edges:
-            for leaf in self._leaves_below(following):
-                if left.get(leaf, 0) and (leaf, node._sequence_nr()) not in written:
-                    written.add((leaf, node._sequence_nr()))
+        find, visits = self._recorder.tensor_ids.find, Counter[Node]()
+        for node, following in groupby(edges, key=itemgetter(0)):  # no leaf needs more nodes than `MAX_FOUND`
+            for variable in leaves_below(map(itemgetter(1), following), _next_nodes, visits, MAX_FOUND):
+                leaf = find(variable)
+                if leaf is not None and left.get(leaf, 0):
                     left[leaf] -= 1
                     self._found.add(leaf)
                     self._recorder.rows.write_fact(ZeroedGradient, leaf, node.name(), node._sequence_nr())
+        self._count_pass()
+
+    def _count_pass(self) -> None:
+        """Counts a pass for the wanted leaves, and wants no more those that are found or had enough passes."""
+        for leaf in self._wanted:
+            self._searched[leaf] = self._searched.get(leaf, 0) + 1
         waiting = [n for n in self._wanted if n not in self._found and self._searched[n] < MAX_PASSES]
         self._wanted = {leaf: self._wanted[leaf] for leaf in waiting}
 
-    def _leaves_below(self, node: Node) -> Iterable[int]:
-        queue, seen = deque([node]), {node}
-        while queue:
-            each = queue.popleft()
-            leaf = getattr(each, "variable", None)
-            if isinstance(leaf, torch.Tensor):
-                number = self._recorder.tensor_ids.find(leaf)
-                if number is not None:
-                    yield number
-            for following, _ in each.next_functions:
-                if following is not None and following not in seen and len(seen) < MAX_NODES:
-                    seen.add(following)
-                    queue.append(following)
+
+def _next_nodes(node: Node) -> Iterable[Node | None]:
+    return map(itemgetter(0), node.next_functions)
 
 
 def _has_zeros(leaf: torch.Tensor | None) -> bool:

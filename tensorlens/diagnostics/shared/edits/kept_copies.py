@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
@@ -118,17 +119,19 @@ def _is_value(facts: TraceIndex, call: Call, number: int) -> bool:
         return False
     if facts.names.syntax.is_direct(site, call.op):
         return True
-    at = facts.trace.position(call.index)
-    after = next((e for e in facts.events[at + 1 :] if isinstance(e, Call)), None)
+    after = next(facts.calls_between(call.index + 1), None)
     if after is None or after.site == call.site or call.site in callers(facts.trace, after.site):
         return False
-    later = (each for each in facts.calls if each.index > call.index and each.site != call.site)
+    later = (each for each in facts.calls_between(call.index + 1) if each.site != call.site)
     return any(shares_memory(facts, a.tensor, number) for each in later for a in each.inputs)
 
 
 def _is_in_text(facts: TraceIndex, node: ast.expr, file: str) -> bool:
     """Returns whether an expression is part of an f-string, whose positions are not those of the source."""
-    return any(
-        isinstance(each, ast.JoinedStr) and any(part is node for part in ast.walk(each))
-        for each in ast.walk(facts.tree(file))
-    )
+    return node in _parts_of_texts(facts.tree(file))
+
+
+@lru_cache(maxsize=8)
+def _parts_of_texts(tree: ast.Module) -> frozenset[ast.AST]:
+    texts = (each for each in ast.walk(tree) if isinstance(each, ast.JoinedStr))
+    return frozenset(part for text in texts for part in ast.walk(text))

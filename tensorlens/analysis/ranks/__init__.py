@@ -1,0 +1,1 @@
+"""Compares the ranks of one distributed run: how each ended, where their lines part, which gradients differ."""

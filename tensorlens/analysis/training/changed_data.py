@@ -1,0 +1,158 @@
+"""Finds data that a line changes in place again and again, and that losses are computed from each time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.lineage import MAX_CALLS
+from tensorlens.analysis.plain_values import takes_shape_only
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.analysis.training.one_memory import elements, item_size
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.records.model import Call, Tensor
+
+_ADDING = frozenset("add sub mul div iadd isub imul itruediv idiv true_divide addcmul addcdiv dropout".split())
+_RANDOM = frozenset("rand randn rand_like randn_like randint randint_like normal bernoulli poisson uniform".split())
+_MIN_ROUNDS = 2  # in which each element is changed, on average
+_MAX_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedData:
+    """Memory from before the first step, whose parts are changed by equal operations, and never written otherwise."""
+
+    storage: int
+    calls: tuple[Call, ...]  # that change it, in order
+    rounds: float  # elements that they change, in proportion to all
+    data: int  # the first tensor with this memory
+
+
+def changed_data(training: Training) -> Iterator[ChangedData]:
+    """Yields this memory. What is added or multiplied are plain numbers, fixed values and new random values.
+
+    So a running average, which is made from other values, is left out, as is memory that a line writes anew.
+    """
+    facts = training.facts
+    if not training.steps:
+        return
+    written: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        for storage in {facts.storage_of(write.tensor, call.index) for write in call.writes} if not call.within else ():
+            if storage is not None:
+                written[storage].append(call)
+    unseen = {
+        facts.storage_of(each.tensor, each.index)
+        for each in facts.trace.inspection.overwrites
+        if each.tensor is not None
+    }
+    unseen |= {storage for number in training.leaves for storage in facts.storages_of(number)}
+    tensors = _by_storage(facts, written)
+    first = training.steps[0].index
+    for storage, calls in written.items():
+        data = _data(tensors[storage])
+        later = [call for call in calls if call.index > first]
+        if data is None or not later or not _is_older(facts, data, first) or storage in unseen:
+            continue
+        sites = {each.site for each in later}
+        changes = [call for call in calls if call.site in sites]
+        size = facts.trace.storages[storage].nbytes
+        parts = [facts.tensor(call.writes[0].tensor) for call in changes]
+        changed = sum(elements(part.shape) * item_size(part.dtype) for part in parts)
+        if changed < _MIN_ROUNDS * size * len({call.site for call in changes}):
+            continue
+        if _are_parts(facts, changes) and add_up(facts, changes) and is_used(training, changes):
+            yield ChangedData(storage, tuple(changes), changed / size, data)
+
+
+def _by_storage(facts: TraceIndex, storages: Iterable[int]) -> dict[int, list[Tensor]]:
+    """Returns the tensors with each memory."""
+    found: dict[int, list[Tensor]] = {storage: [] for storage in storages}
+    for tensor in facts.trace.tensors:
+        if tensor.storage in found:
+            found[tensor.storage].append(tensor)
+    return found
+
+
+def _data(tensors: list[Tensor]) -> int | None:
+    """Returns the first of the tensors with one memory, if all are plain tensors of floating point numbers."""
+    plain = all(each.type == "Tensor" and each.dtype.startswith(("float", "bfloat")) for each in tensors)
+    return tensors[0].id if tensors and plain else None
+
+
+def _is_older(facts: TraceIndex, number: int, index: int) -> bool:
+    made = facts.first_use(number)
+    return made is not None and made.index < index
+
+
+def _are_parts(facts: TraceIndex, changes: list[Call]) -> bool:
+    """Returns whether calls change parts of a larger tensor each."""
+    parts = (facts.tensor(call.writes[0].tensor) for call in changes)
+    return all(part.base is not None and facts.tensor(part.base).shape != part.shape for part in parts)
+
+
+def add_up(facts: TraceIndex, changes: list[Call]) -> bool:
+    """Returns whether calls change values by plain numbers, by values that are drawn for each call, or by the same few
+    values each time, such as the means of some features."""
+    drawn = set[int]()
+    fixed: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for call in changes:
+        part = facts.tensor(call.writes[0].tensor)
+        if op_name(call) not in _ADDING:
+            return False
+        for place, access in enumerate(call.inputs):
+            draws = set() if access.tensor == part.id else _draws(facts, access.tensor, call.index)
+            if draws is None or draws & drawn:
+                fixed[call.site, place].add(access.tensor)
+                if elements(facts.tensor(access.tensor).shape) >= elements(part.shape):
+                    return False
+            else:
+                drawn |= draws
+    since = changes[0].index
+    return all(len(numbers) == 1 and not _is_written(facts, min(numbers), since) for numbers in fixed.values())
+
+
+def _is_written(facts: TraceIndex, number: int, since: int) -> bool:
+    """Returns whether a tensor is made or changed after an event."""
+    made = facts.first_use(number)
+    later = made is None or made.index > since
+    return later or any(event.index > since for event, _ in facts.writes(facts.tensor(number).counter))
+
+
+def _draws(facts: TraceIndex, number: int, before: int) -> set[int] | None:
+    """Returns the calls whose random values a tensor is computed from, with plain numbers; None if from others too."""
+    waiting, draws, seen = [(number, before)], set[int](), set[int]()
+    for each, limit in waiting:
+        call = next(iter(facts.producers(each, limit)), None)
+        if call is None or len(seen) > _MAX_DEPTH:
+            return None
+        if call.index in seen:
+            continue
+        seen.add(call.index)
+        if op_name(call) in _RANDOM:
+            draws.add(call.index)
+        elif call.inputs and not takes_shape_only(call):
+            waiting += [(access.tensor, call.index) for access in call.inputs]
+    return draws or None
+
+
+def is_used(training: Training, changes: list[Call]) -> bool:
+    """Returns whether losses were computed from the changed parts, right after two of the changes."""
+    facts = training.facts
+    parts = {call.writes[0].tensor: call.index for call in changes}
+    used = set[int]()
+    for backward in examined_passes(facts):
+        waiting, seen = [(root.tensor, backward.index) for root in backward.roots], set[int]()
+        for number, before in waiting:
+            if parts.get(number, before) < before:
+                used.add(number)
+            for call in facts.producers(number, before)[:1]:
+                if call.index not in seen and len(seen) < MAX_CALLS:
+                    seen.add(call.index)
+                    waiting += [(access.tensor, call.index) for access in call.inputs]
+        if len(used) >= _MIN_ROUNDS:
+            return True
+    return False

@@ -1,0 +1,72 @@
+"""Finds losses that are given another kind of value than they take: probabilities for scores or for logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.records.model import Call
+
+_UNFIT = {
+    "cross_entropy": ("softmax", "sigmoid"),
+    "binary_cross_entropy_with_logits": ("sigmoid", "softmax", "relu"),
+    "nll_loss": ("softmax", "sigmoid", "linear"),
+    "kl_div": ("softmax", "sigmoid", "linear"),
+}
+"""The functions whose results are no scores, or no logarithms of probabilities, by the loss that takes these."""
+_SAME_VALUES = frozenset("view reshape squeeze unsqueeze flatten transpose permute getitem contiguous float t".split())
+_MAX_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class UnfitInput:
+    """A loss, and the call that made what it is given each time."""
+
+    loss: Call
+    made: Call
+
+
+def unfit_inputs(training: Training) -> Iterator[UnfitInput]:
+    """Yields these losses, one for each line."""
+    facts = training.facts
+    met: dict[tuple[int, str], list[Call | None]] = {}
+    first: dict[tuple[int, str], Call] = {}
+    for backward in examined_passes(facts):
+        for call in loss_calls(facts, backward):
+            if op_name(call) in _UNFIT:
+                first.setdefault((call.site, call.op), call)
+                met.setdefault((call.site, call.op), []).append(_made(facts, call))
+    for place, found in met.items():
+        made = found[0]
+        if made is not None and all(each is not None and each.op == made.op for each in found):
+            if op_name(made) == "linear" and _is_normalised(facts, first[place], made):
+                continue
+            yield UnfitInput(first[place], made)
+
+
+def _is_normalised(facts: TraceIndex, loss: Call, made: Call) -> bool:
+    """Returns whether a recorded call other than the loss reads a layer's result, as `logsumexp()` does."""
+    results = {access.tensor for access in made.outputs}
+    later = (call for call in facts.calls if call.index > made.index and call.op != loss.op)
+    return any(call.nodes[1] > call.nodes[0] and results & {access.tensor for access in call.inputs} for call in later)
+
+
+def _made(facts: TraceIndex, loss: Call) -> Call | None:
+    """Returns the call that made the input of a loss, if its results are unfit for it.
+
+    A target may be a probability. So the input counts only if it alone requires grad.
+    """
+    trained = [access.tensor for access in loss.inputs if facts.requires_grad(access.tensor, loss.index - 1)]
+    number, before = trained[0] if len(set(trained)) == 1 else -1, loss.index
+    for _ in range(_MAX_DEPTH if number >= 0 else 0):
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or op_name(call) in _UNFIT[op_name(loss)]:
+            return call
+        if op_name(call) not in _SAME_VALUES or not call.inputs:
+            return None
+        number, before = call.inputs[0].tensor, call.index
+    return None

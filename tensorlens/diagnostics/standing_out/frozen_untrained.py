@@ -1,0 +1,53 @@
+"""Names new parameters that a line freezes with trained ones, before any step has trained them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.frozen import frozen_at
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.diagnostics.shared.optimizers import born
+from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds parameters that are made after a training, stay as they are, and are frozen by a line that freezes what
+    that training has trained: they keep the values that they were made with."""
+    facts, steps = training.facts, training.training.steps
+    if training.training.is_hidden or facts.trace.inspection.switches or not steps:
+        return
+    frozen: dict[int, list[tuple[ParameterRow, Call]]] = defaultdict(list)
+    for row in training.rows:
+        call = None if row.requires_grad else frozen_at(facts, row.tensor)
+        if call is not None:
+            frozen[call.site].append((row, call))
+    for found in frozen.values():
+        trained = [row for row, _ in found if row.is_stepped and row.statistics is not None and row.statistics.filled]
+        new = [(row, call) for row, call in found if _is_new(training, row, call)]
+        later = [step for step in steps if step.index > found[0][1].index]
+        if trained and new and later:
+            rows = [row for row, _ in new]
+            them = "it" if len(rows) == 1 else "them"
+            text = f"{listed(rows)} {'is' if len(rows) == 1 else 'are'} new, and frozen before a step trains {them}, "
+            text += f"by the line that freezes {listed(trained)}, which the run has trained"
+            yield stands_out(
+                f"{text}: {len(later):,} later steps leave {'it as it was' if len(rows) == 1 else 'them as they were'}",
+                facts.label("flag_changed_here", new[0][1].site, "frozen here", new[0][1].index),
+                facts.label("leaf_made_here", born(facts, rows[0].tensor), "made here"),
+            )
+
+
+def _is_new(training: MeasuredTraining, row: ParameterRow, frozen: Call) -> bool:
+    """Returns whether a parameter was made after a step, and never trained, written or loaded."""
+    facts = training.facts
+    made = facts.first_use(row.tensor)
+    first = training.training.steps[0].index
+    if made is None or made.index <= first or row.statistics is not None or row.is_stepped:
+        return False
+    used = any(
+        row.tensor in {access.tensor for access in call.inputs} for call in facts.calls if call.index > frozen.index
+    )
+    return used and not training.writes(row.tensor, made.index) and facts.tensor(row.tensor).type.endswith("Parameter")

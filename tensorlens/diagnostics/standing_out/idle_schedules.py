@@ -1,0 +1,98 @@
+"""Names learning-rate schedulers that never step, or that change rates which no step uses; optimizers made anew."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.report import StandingOut
+from tensorlens.records.training import LearningRateSchedule, OptimizerGroup
+
+_MIN_STEPS = 2
+_MIN_MADE = 3
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    if facts.trace.inspection.switches or facts.trace.script.outcome not in ("ok", "exit"):
+        return
+    groups: dict[int, list[OptimizerGroup]] = defaultdict(list)
+    for group in training.groups:
+        groups[group.optimizer].append(group)
+    lines: dict[tuple[int | None, int | None], list[LearningRateSchedule]] = defaultdict(list)
+    for each in facts.trace.inspection.schedules:
+        if each.number == training.measured.number and not each.is_held and each.optimizer in groups:
+            lines[each.site, each.optimizer].append(each)
+    for (_, optimizer), schedules in lines.items():
+        own = groups[optimizer or 0]
+        if len(schedules) >= _MIN_MADE and all(each.is_known and each.steps <= 1 for each in schedules):
+            yield from _made_again(training, schedules, own)
+            continue
+        for schedule in schedules[-1:]:
+            if not schedule.steps:
+                yield from _never(training, schedule, own)
+            else:
+                yield from _idle(training, schedule, own)
+    yield from _new_optimizers(training, groups)
+
+
+def _never(
+    training: MeasuredTraining, schedule: LearningRateSchedule, own: list[OptimizerGroup]
+) -> Iterator[StandingOut]:
+    steps = own[0].steps - schedule.before
+    if schedule.is_known and steps >= _MIN_STEPS:
+        label = training.facts.label("optimizer_made_here", schedule.site, "the scheduler is made here")
+        text = f"`{schedule.name}` makes no step, and `{own[0].name}`, which it is made for, makes {steps:,} after that"
+        yield stands_out(text, label)
+
+
+def _idle(
+    training: MeasuredTraining, schedule: LearningRateSchedule, own: list[OptimizerGroup]
+) -> Iterator[StandingOut]:
+    """Says that the optimizer of a scheduler steps no more, and that another one steps its parameters."""
+    facts, numbers = training.facts, {number for group in own for number in group.parameters}
+    others = [g for g in training.groups if g.steps and g.optimizer != own[0].optimizer and numbers & set(g.parameters)]
+    if schedule.idle < _MIN_STEPS or not others or any(group.is_shared for group in (*own, *others)):
+        return
+    other = max(others, key=lambda group: group.turns[1])
+    if other.turns[1] < own[0].turns[1]:
+        return
+    which = "all" if schedule.idle == schedule.steps else f"the last {schedule.idle:,} of"
+    when = "makes no step" if not own[0].steps else "makes no step any more"
+    whose = f"another `{other.name}` steps" if other.name == own[0].name else f"`{other.name}` steps"
+    text = f"{which} {schedule.steps:,} steps of `{schedule.name}` change the learning rate of an `{own[0].name}` that"
+    yield stands_out(
+        f"{text} {when}: {whose} its parameters",
+        facts.label("called_here", schedule.last, "the scheduler steps here"),
+        facts.label("optimizer_made_here", other.site, f"the `{other.name}` that steps is made here"),
+        facts.label("optimizer_made_here", schedule.site, "the scheduler is made here"),
+    )
+
+
+def _made_again(
+    training: MeasuredTraining, schedules: list[LearningRateSchedule], own: list[OptimizerGroup]
+) -> Iterator[StandingOut]:
+    """Says that a scheduler is made again and again for one optimizer, whose learning rates stay as they are."""
+    if own[0].steps < _MIN_STEPS or any(group.rates[0] != group.rates[1] for group in own):
+        return
+    first = schedules[0]
+    text = (
+        f"one line makes {len(schedules):,} `{first.name}` for one `{own[0].name}`, and none makes more than one step"
+    )
+    label = training.facts.label("optimizer_made_here", first.site, "made again")
+    yield stands_out(f"{text}: the learning rate stays the same", label)
+
+
+def _new_optimizers(training: MeasuredTraining, groups: dict[int, list[OptimizerGroup]]) -> Iterator[StandingOut]:
+    """Says that a line makes optimizers with a memory of earlier gradients for the same parameters, for a step each."""
+    lines: dict[tuple[object, ...], list[OptimizerGroup]] = defaultdict(list)
+    for own in groups.values():
+        lines[own[0].site, own[0].name, own[0].parameters].append(own[0])
+    for made in lines.values():
+        first = made[0]
+        if len(made) >= _MIN_MADE and all(each.steps == 1 and each.momentum for each in made):
+            text = f"one line makes {len(made):,} `{first.name}` for the same parameters, and each makes one step"
+            label = training.facts.label("optimizer_made_here", first.site, "made again")
+            yield stands_out(f"{text}: none uses the average of earlier gradients that another one keeps", label)

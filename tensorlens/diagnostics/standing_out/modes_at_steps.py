@@ -1,0 +1,75 @@
+"""Names modules that steps train in eval mode, and running statistics that change although their layer is frozen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.frozen import frozen_at
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.report import StandingOut
+from tensorlens.records.training import EvaluatingSteps, FrozenStatistics
+
+_MIN_STEPS = 2
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds steps whose optimizer has trained the same module in training mode before, and statistics that a run
+    goes on to update."""
+    facts = training.facts
+    if training.training.is_hidden or facts.trace.inspection.switches:
+        return
+    number = training.measured.number
+    switched: dict[tuple[int | None, int], list[EvaluatingSteps]] = defaultdict(list)
+    for each in facts.trace.inspection.evaluating:
+        if each.number == number:
+            switched[each.site, each.optimizer].append(each)
+    for layers in switched.values():
+        yield _in_eval(training, layers)
+    updated: dict[int | None, list[FrozenStatistics]] = defaultdict(list)
+    for one in facts.trace.inspection.frozen_statistics:
+        if one.number == number and one.steps >= _MIN_STEPS and _is_fixed(training, one):
+            updated[one.switched].append(one)
+    for found in updated.values():
+        yield _updated(training, found)
+
+
+def _in_eval(training: MeasuredTraining, layers: list[EvaluatingSteps]) -> StandingOut:
+    facts, most = training.facts, max(layers, key=lambda each: each.steps)
+    name = next(group.name for group in training.groups if group.optimizer == most.optimizer)
+    kinds = [f"`{each}`" for each in dict.fromkeys(each.layer for each in layers)]
+    one = len({group.optimizer for group in training.groups if group.steps}) == 1
+    text = f"{' and '.join(kinds)} of `{most.module}` {'run' if len(layers) > 1 else 'runs'} in eval mode for "
+    text += f"{most.steps} of {most.trained + most.steps} steps of `{name}`"
+    text += (
+        f", first for step {most.first}, and in training mode for the others"
+        if one
+        else ", and in training mode before"
+    )
+    return stands_out(text, facts.label("mode_entered_here", most.site, "switched to eval mode here"))
+
+
+def _is_fixed(training: MeasuredTraining, each: FrozenStatistics) -> bool:
+    """Returns whether nothing changes the parameters of a layer while its statistics are updated."""
+    steps = training.training.steps
+    first = max(training.measured.steps - each.steps, 0)
+    held = [group for group in training.groups if set(group.parameters) & set(each.parameters)]
+    if any(group.turns[1] > first for group in held) or not steps:
+        return False
+    since = next((frozen.index for n in each.parameters if (frozen := frozen_at(training.facts, n))), steps[0].index)
+    return not any(training.writes(number, since) for number in each.parameters)
+
+
+def _updated(training: MeasuredTraining, found: list[FrozenStatistics]) -> StandingOut:
+    facts, first = training.facts, found[0]
+    kinds = " and ".join(f"`{each}`" for each in dict.fromkeys(each.layer for each in found))
+    which = f"a frozen {kinds} change" if len(found) == 1 else f"{len(found)} frozen {kinds} layers change"
+    frozen = next((call for n in first.parameters if (call := frozen_at(facts, n))), None)
+    steps = max(each.steps for each in found)
+    return stands_out(
+        f"the running statistics of {which} for {steps} steps: forward updates them in training mode",
+        facts.label("modified_here", first.site, "updated here"),
+        None if frozen is None else facts.label("flag_changed_here", frozen.site, "frozen here", frozen.index),
+        facts.label("mode_entered_here", first.switched, "switched to training mode here"),
+    )

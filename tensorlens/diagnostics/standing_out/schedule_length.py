@@ -1,0 +1,73 @@
+"""Names learning-rate schedulers that make more steps than they are made for, or that count epochs for steps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from math import cos, isfinite, pi
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.report import StandingOut
+from tensorlens.records.training import LearningRateSchedule, OptimizerGroup
+
+_COSINE = "CosineAnnealingLR"
+_HIGH = 0.1  # of the way from the lowest rate to the first one
+_FEW = 2  # a schedule that is made for so many times its steps ends early
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds these schedulers: the rate rises again at the end, or has hardly begun to fall."""
+    facts = training.facts
+    if facts.trace.inspection.switches or facts.trace.script.outcome not in ("ok", "exit"):
+        return
+    schedules = [each for each in facts.trace.inspection.schedules if each.number == training.measured.number]
+    made = Counter(each.optimizer for each in schedules)
+    for each in schedules:
+        groups = [group for group in training.groups if group.optimizer == each.optimizer and group.steps]
+        if not groups or not each.is_known or each.is_held or not each.made_for or made[each.optimizer] > 1:
+            continue
+        if all(isfinite(rate) and rate > 0 for rate in groups[0].rates[1:]):
+            yield from _too_long(training, each, groups[0])
+            yield from _too_short(training, each, groups[0])
+
+
+def _too_long(
+    training: MeasuredTraining, schedule: LearningRateSchedule, group: OptimizerGroup
+) -> Iterator[StandingOut]:
+    """Says that a cosine rises again. One that makes whole waves and ends at its lowest rate is left alone."""
+    length = schedule.made_for
+    low, high = group.rates
+    is_high = 1 + cos(pi * schedule.steps / length) > 2 * _HIGH
+    if schedule.name == _COSINE and schedule.steps > length and is_high and low < high:
+        text = f"`{schedule.name}` makes {schedule.steps:,} steps, and `T_max` is {length:,}: "
+        text += f"the learning rate of `{group.name}` rises again after {_each(schedule.steps, length)}"
+        yield stands_out(
+            f"{text}, and is between {low:.3g} and {high:.3g} at its {group.steps:,} steps",
+            training.facts.label("optimizer_made_here", schedule.site, "the scheduler is made here"),
+            training.facts.label("called_here", schedule.last, "the scheduler steps here"),
+        )
+
+
+def _each(steps: int, length: int) -> str:
+    times = (steps // length + 1) // 2
+    return f"{length:,} steps" if times == 1 else f"each fall of {length:,} steps, {times:,} times"
+
+
+def _too_short(
+    training: MeasuredTraining, schedule: LearningRateSchedule, group: OptimizerGroup
+) -> Iterator[StandingOut]:
+    """Says that a scheduler steps once for several of the steps, or passes, that it is made for."""
+    length = schedule.made_for
+    counts = {training.measured.passes: "backward passes", group.steps - schedule.before: f"steps of `{group.name}`"}
+    whose = counts.get(length)
+    if whose is None or not 0 < schedule.steps * _FEW <= length:
+        return
+    low, high = group.rates
+    rates = f"is {high:.3g} at each step" if low == high else f"is between {low:.3g} and {high:.3g}"
+    yield stands_out(
+        f"`{schedule.name}` makes {schedule.steps:,} of the {length:,} steps of its `{schedule.option}`, which is "
+        f"the number of {whose}: the learning rate {rates}",
+        training.facts.label("optimizer_made_here", schedule.site, "the scheduler is made here"),
+        training.facts.label("called_here", schedule.last, "the scheduler steps here"),
+    )

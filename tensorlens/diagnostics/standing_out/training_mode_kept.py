@@ -1,0 +1,23 @@
+"""Names dropout and batch norm that run in training mode where gradients are off, if no line calls `eval()`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    found = [each for each in facts.trace.inspection.training_mode if each.number == training.measured.number]
+    if not found or training.training.is_hidden or facts.trace.inspection.switches:
+        return
+    kinds = " and ".join(f"`{each}`" for each in dict.fromkeys(each.layer for each in found))
+    runs = max(each.runs for each in found)
+    times = "once" if runs == 1 else f"{runs:,} times"
+    text = f"{kinds} {'runs' if len(found) == 1 else 'run'} in training mode {times} where gradients are off, after "
+    text += f"{max(each.steps for each in found):,} steps: no line calls `eval()` of the model"
+    sites = dict.fromkeys(each.site for each in found)
+    yield stands_out(text, *[facts.label("observed_here", site, "runs in training mode") for site in sites][:3])

@@ -1,0 +1,61 @@
+"""Drops what no kept event or tensor needs, when a long run says which tensors are alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tensorlens.journal.retention import Retention
+from tensorlens.journal.rows import TensorRow
+from tensorlens.records.failure_context import Assignment
+from tensorlens.records.model import Failure
+
+MOST_ASSIGNMENTS = 5_000  # of a run's first, and of its last ones, whose tensors are all dead
+
+
+class StorageSizes:
+    """The bytes of each storage. A census drops the storages of the tensors that are dropped.
+
+    Those that are new since the census before stay: their tensors may have no row yet.
+    """
+
+    def __init__(self) -> None:
+        self.latest: dict[int, int] = {}  # since the last census
+        self._older: dict[int, int] = {}
+
+    def all(self) -> dict[int, int]:
+        return self._older | self.latest
+
+    def forget_all_but(self, needed: set[int | None]) -> None:
+        """Drops older storages that are not needed."""
+        self._older = {storage: size for storage, size in self._older.items() if storage in needed} | self.latest
+        self.latest.clear()
+
+
+def needed_storages(
+    tensors: dict[int, TensorRow], retention: Retention, failures: Iterable[Failure]
+) -> set[int | None]:
+    """Returns the storages of tensors, of the states in the kept calls and of what failed calls had saved."""
+    needed = {row.storage for row in tensors.values()}
+    needed.update(retention.storages())
+    needed.update(saved.storage for failure in failures for saved in failure.saved)
+    return needed
+
+
+def drop_events(checkpoints: dict[int, int], facts: dict[str, list[Any]], retention: Retention) -> None:
+    """Drops the entries of checkpoints, and the facts about single events, whose event is not kept any more."""
+    oldest, calls = retention.oldest_event(), retention.kept_calls()
+    for token in [token for token, index in checkpoints.items() if index < oldest]:
+        del checkpoints[token]
+    facts["recomputed"] = [fact for fact in facts["recomputed"] if fact.index >= oldest]
+    facts["nested"] = [fact for fact in facts["nested"] if fact.index > oldest or fact.index - 1 in calls]
+
+
+def kept_assignments(assignments: list[Assignment], tensors: dict[int, TensorRow]) -> list[Assignment]:
+    """Returns the first and the last assignments, and those with a tensor that is kept."""
+    last = len(assignments) - MOST_ASSIGNMENTS
+    return [
+        each
+        for place, each in enumerate(assignments)
+        if place < MOST_ASSIGNMENTS or place >= last or not tensors.keys().isdisjoint((*each.old, *each.new))
+    ]

@@ -1,0 +1,91 @@
+"""Records facts about one rank of a distributed run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorlens.records.fields import SiteId, TensorId
+
+
+@dataclass(frozen=True, slots=True)
+class EndedAt:
+    """The time at which the last statement of a rank ended, in seconds since 1970."""
+
+    index: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """The start of a collective of `torch.distributed`. Its number counts the collectives that the rank has started."""
+
+    index: int
+    number: int
+    op: str  # "all_reduce"
+    site: SiteId | None
+    group: tuple[int, ...]  # the ranks that take part
+    shape: tuple[int, ...]  # of its first tensor
+    dtype: str  # "float32"; "": it has no tensor
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveReturned:
+    """The return of the call that started a collective."""
+
+    index: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """A module is given to `DistributedDataParallel`. Its parameters and buffers are in the order of the module."""
+
+    index: int
+    number: int  # the wrappers of a rank are numbered in their order
+    site: SiteId | None
+    group: tuple[int, ...]  # the ranks that have a replica
+    names: tuple[str, ...]
+    tensors: tuple[TensorId, ...]
+    kinds: tuple[str, ...]  # of each: "trained", "frozen", "buffer"
+    forms: tuple[str, ...]  # of each: "[3, 4] float32"
+    options: tuple[str, ...]  # arguments that are true: "find_unused_parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class WrapperOption:
+    """A wrapper gets something that changes what it does with gradients, as a communication hook."""
+
+    index: int
+    number: int  # of the wrapper
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """The replica of a wrapper as an optimizer step finds it, or as it is when the run ends.
+
+    Each number is computed from the bits of one tensor: tensors with different numbers have different values. `moments`
+    are the passes since the step before: "F" a forward pass through the wrapper after which gradients are averaged, "f"
+    one under `no_sync`, "B" a backward pass that changed a gradient.
+    """
+
+    index: int
+    number: int  # of the wrapper
+    step: int  # counts the steps on this wrapper's parameters, from 1; -3: the run ends, after 3 steps
+    site: SiteId | None
+    values: tuple[int, ...]  # of the parameters and buffers, in the order of `Wrapped`; -1: not computed
+    gradients: tuple[int, ...]  # of the parameters; -1: it has none
+    moments: str
+    sites: tuple[SiteId | None, ...]  # of the moments
+    unhooked: tuple[TensorId, ...]  # parameters that the wrapper waits for in vain: its hook is not on them
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastBuffer:
+    """A wrapper's forward pass overwrites a buffer with other values, those of rank 0."""
+
+    index: int
+    number: int  # of the wrapper
+    name: str
+    tensor: TensorId
+    site: SiteId | None

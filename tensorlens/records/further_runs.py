@@ -1,0 +1,36 @@
+"""Records facts that only further runs of a program find: those of `--reference` and `--try`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorlens.records.fields import NonNegative, SiteId, TensorId
+
+
+@dataclass(frozen=True, slots=True)
+class WrongBackward:
+    """A custom Function whose `backward` is not the derivative of its `forward`. Only `--reference` finds it."""
+
+    index: int
+    function: str  # name of the class
+    argument: str  # a parameter of `forward`
+    backward: tuple[float, ...]  # some values of its gradient, for a weighted sum of the outputs
+    differences: tuple[float, ...]  # the central differences of the same elements
+    weights: str  # of the outputs in that sum: "ones", "random", or "given" (the gradient that `backward` got)
+
+
+@dataclass(frozen=True, slots=True)
+class Intervened:
+    """An intervention of a further run, when it is made for the first time."""
+
+    index: int
+    number: NonNegative  # its position in `ComparedRun.interventions`
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLine:
+    """A line that wrote memory outside torch, in a run that compares that memory line by line."""
+
+    index: int  # of the event that follows, as that of the `Overwrite` is
+    tensor: TensorId | None  # that of the `Overwrite`
+    site: SiteId

@@ -1,0 +1,91 @@
+"""Defines the facts about values that only a run with `--training` records: equal ones, and those that nothing uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorlens.records.fields import NonNegative, SiteId, TensorId
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadOption:
+    """An option of an optimizer that the script has written to where no step reads it, while its groups keep theirs."""
+
+    index: int
+    number: NonNegative
+    optimizer: NonNegative  # as in `OptimizerGroup`
+    place: str  # "defaults", or "attribute" of the optimizer
+    name: str  # "lr"
+    value: float  # as it was last seen there
+    used: float  # that of the groups
+
+
+@dataclass(frozen=True, slots=True)
+class InitialStatistics:
+    """A batch norm that last ran in eval mode with running statistics as they are made: means of 0, variances of 1.
+
+    Its own weight or bias has other values than those that it is made with.
+    """
+
+    index: int
+    number: NonNegative
+    layer: str  # "BatchNorm2d"
+    site: SiteId | None  # the line that ran it
+    switched: SiteId | None  # the line that switched it to eval mode
+    parameters: tuple[TensorId, ...]  # its own
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingModeKept:
+    """A layer such as dropout that ran in training mode while gradients were off, after steps had trained it.
+
+    No line has called `train()` or `eval()` of a module around it.
+    """
+
+    index: int
+    number: NonNegative
+    layer: str  # "Dropout"
+    site: SiteId | None  # the line that ran it last
+    runs: NonNegative
+    steps: NonNegative  # for which it ran in training mode
+
+
+@dataclass(frozen=True, slots=True)
+class EqualParameters:
+    """Parameters that equal each other in every bit, after steps with gradients have moved each."""
+
+    index: int
+    number: NonNegative
+    tensors: tuple[TensorId, ...]
+    rounds: NonNegative  # in which each had such a gradient
+
+
+@dataclass(frozen=True, slots=True)
+class GivenArray:
+    """A NumPy array on whose memory tensors were made again after its values had changed."""
+
+    index: int
+    number: NonNegative
+    site: SiteId | None  # the line that made the first tensor
+    tensor: TensorId  # that tensor
+    parts: NonNegative  # parts of the array that tensors were made on
+    given: NonNegative  # tensors that were made on a part again
+    changed: NonNegative  # of these, the ones that found other values than the one before
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionsChecked:
+    """A second run has compared the `backward` of each custom Function of the program with its `forward`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class EqualRows:
+    """A parameter whose rows equal each other in every bit, after steps with gradients have moved it."""
+
+    index: int
+    number: NonNegative
+    tensor: TensorId
+    rows: NonNegative
+    rounds: NonNegative  # in which it had such a gradient

@@ -1,0 +1,70 @@
+"""Compares the parts of NumPy arrays that a line makes tensors on, each time with what they were the time before."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+from tensorlens.records.training_values import GivenArray
+from tensorlens.tracer.recording.recorder import Recorder
+
+_MOST_ARRAYS = 64
+_MOST_PARTS = 100_000  # of one array
+_MOST_BYTES = 1 << 18  # of one part
+Part = tuple[int, int]  # address, bytes
+
+
+@dataclass(slots=True)
+class _Array:
+    ref: weakref.ref[Any]
+    site: int | None  # the line that made a tensor on it first
+    tensor: int  # the first one
+    parts: dict[Part, int] = field(default_factory=dict)  # a checksum of the values at the last time
+    given: int = 0
+    changed: int = 0
+
+
+class GivenArrays:
+    """The arrays of a run on whose memory tensors were made."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._arrays: dict[int, _Array] = {}  # by the id of the array that owns the memory
+
+    def given(self, array: Any, tensor: int, site: int | None) -> None:
+        """Notes a tensor that is made on an array."""
+        whole = _whole(array)
+        if whole is None or array.nbytes > _MOST_BYTES or not array.flags.c_contiguous or not array.nbytes:
+            return
+        known = self._arrays.get(id(whole))
+        if known is None or known.ref() is not whole:
+            if len(self._arrays) >= _MOST_ARRAYS:
+                self._arrays = {key: each for key, each in self._arrays.items() if each.ref() is not None}
+            if len(self._arrays) >= _MOST_ARRAYS:
+                return
+            known = self._arrays[id(whole)] = _Array(weakref.ref(whole), site, tensor)
+        part = array.__array_interface__["data"][0], array.nbytes
+        before, now = known.parts.get(part), crc32(array)
+        if before is None and len(known.parts) >= _MOST_PARTS:
+            return
+        known.parts[part] = now
+        known.given += before is not None
+        known.changed += before not in (None, now)
+
+    def write(self, number: int) -> None:
+        """Writes what was found so far."""
+        for each in self._arrays.values():
+            if each.changed:
+                what = each.site, each.tensor, len(each.parts), each.given, each.changed
+                self._recorder.rows.write_fact(GivenArray, number, *what)
+
+
+def _whole(array: Any) -> Any:
+    """Returns the array that owns the memory of an array; None if it is no array of NumPy."""
+    if not hasattr(array, "__array_interface__") or not hasattr(array, "flags"):
+        return None
+    while type(array.base) is type(array):
+        array = array.base
+    return array

@@ -1,0 +1,208 @@
+"""Follows in which mode dropout and batch norm run for each step: in eval mode they do something else."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+
+from tensorlens.records.training import EvaluatingSteps, FrozenStatistics
+from tensorlens.records.training_values import InitialStatistics, TrainingModeKept
+from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
+from tensorlens.tracer.isolation.readable import is_measurable
+from tensorlens.tracer.isolation.torch_originals import clone, detach, equal, numel
+from tensorlens.tracer.recording.recorder import Recorder
+
+MOST = 1_000  # layers of a run that are followed
+_SMALL = 1 << 20  # elements: a larger input is not compared with the one before
+_BATCH_NORM = torch.nn.modules.batchnorm._BatchNorm
+LAYERS = (torch.nn.modules.dropout._DropoutNd, _BATCH_NORM)
+
+
+@dataclass(slots=True)
+class _Switch:
+    """A call of `train()` or `eval()` of a module around a layer, or of the layer itself."""
+
+    module: weakref.ref[torch.nn.Module]
+    training: bool
+    site: int | None
+    is_inner: bool  # `train()` or `eval()` of a module around it made the call
+    evaluated: bool = False  # the layer has run since, without a graph
+
+
+@dataclass(slots=True)
+class _Layer:
+    ref: weakref.ref[torch.nn.Module]
+    name: str
+    switch: _Switch | None = None
+    modes: set[bool] = field(default_factory=set)  # in which it has run with gradients on, since the last step
+    trained: Counter[int] = field(default_factory=Counter)  # steps by optimizer
+    evaluating: dict[int, list[int]] = field(default_factory=dict)  # optimizer -> its steps
+    cause: tuple[str, int | None] | None = None  # the module that was switched before the first of these, and the line
+    is_updated: bool = False  # its statistics, since the last step, without a parameter that is trained
+    site: int | None = None
+    switched: int | None = None  # the line that switched it to training mode before
+    parameters: tuple[int, ...] = ()
+    frozen_steps: int = 0
+    has_resumed: bool = False  # it was trained after these
+    initial: tuple[int | None, int | None] | None = (
+        None  # lines that ran and switched it, if its statistics are initial
+    )
+    looked_at: tuple[int, ...] = ()  # the versions of its values at the last look
+    unrecorded: int = 0  # runs in training mode without a graph, after it was trained
+    shown: int | None = None  # the line of the last of these
+
+
+class LayerModes:
+    """Follows the layers of one run."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._all: list[_Layer] = []
+        self._layers: dict[int, _Layer] = {}  # by the id of the module, which a later one may have
+        self._ran: dict[int, _Layer] = {}  # since the last step
+        self._running: list[bool] = []  # the calls of `train()` that are running
+        self._given: dict[int, torch.Tensor] = {}  # the last input of a layer without a graph, by the id of the layer
+        self._samples = False  # a layer ran twice with equal values
+
+    # --- what happens -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def switching(self, module: torch.nn.Module, training: bool, site: int | None, is_inner: bool) -> Iterator[None]:
+        """Notes a call of `Module.train`; one that only passes its mode on to a part is none."""
+        if not self._running or self._running[-1] != training:
+            switch = weakref.ref(module), training, site, is_inner
+            for part in module.modules():
+                layer = self._layer(part) if isinstance(part, LAYERS) else None
+                if layer is not None:
+                    layer.switch = _Switch(*switch)
+        self._running.append(training)
+        try:
+            yield
+        finally:
+            self._running.pop()
+
+    def ran(self, module: torch.nn.Module, given: object, site: int | None) -> None:
+        """Notes a forward pass of a layer."""
+        layer = self._layer(module) if _depends_on_mode(module) else None
+        if layer is None:
+            return
+        self._ran[id(module)] = layer
+        if torch.is_grad_enabled():
+            layer.modes.add(module.training)
+        elif layer.switch is not None:
+            layer.switch.evaluated = True
+        elif module.training and layer.trained:
+            self._note_unrecorded(layer, given, site)
+        if not module.training and isinstance(module, _BATCH_NORM):
+            self._look(layer, module, site)
+        elif isinstance(module, _BATCH_NORM):
+            layer.initial, layer.looked_at = None, ()
+            has_graph = isinstance(given, torch.Tensor) and given.requires_grad
+            own = list(module.parameters(recurse=False))
+            if has_graph or not own or any(parameter.requires_grad for parameter in own):
+                layer.has_resumed |= layer.frozen_steps > 0
+                layer.is_updated = False
+            else:
+                layer.is_updated, layer.site = True, site
+                layer.switched = None if layer.switch is None else layer.switch.site
+                layer.parameters = tuple(map(self._recorder.tensor_ids.id_of, own))
+
+    def _note_unrecorded(self, layer: _Layer, given: object, site: int | None) -> None:
+        """Counts a run in training mode without a graph. One with the values of the run before is a sample of several,
+        as of Monte-Carlo dropout."""
+        layer.unrecorded += 1
+        layer.shown = site
+        if isinstance(given, torch.Tensor) and is_measurable(given) and numel(given) <= _SMALL:
+            values = clone(detach(given))
+            before, self._given[id(layer)] = self._given.get(id(layer)), values
+            with MutedDispatch():
+                self._samples |= before is not None and before.shape == values.shape and equal(before, values)
+        else:
+            self._samples = True  # it is not known
+
+    def _look(self, layer: _Layer, module: torch.nn.modules.batchnorm._BatchNorm, site: int | None) -> None:
+        """Notes whether a batch norm runs in eval mode with the statistics that it is made with, and other weights."""
+        values = module.running_mean, module.running_var, module.weight, module.bias
+        versions = tuple(0 if each is None else each._version for each in values)
+        if versions != layer.looked_at:
+            layer.looked_at = versions
+            switched = None if layer.switch is None else layer.switch.site
+            with MutedDispatch(), torch.no_grad():
+                layer.initial = (site, switched) if _is_initial(*values) else None
+            layer.parameters = tuple(map(self._recorder.tensor_ids.id_of, module.parameters(recurse=False)))
+
+    def step(self, optimizer: torch.optim.Optimizer, number: int, step: int) -> None:
+        """Notes for which layers a step was computed in which mode."""
+        for layer in self._ran.values():
+            layer.frozen_steps += layer.is_updated
+            if True in layer.modes:
+                layer.trained[number] += 1
+            elif layer.modes and layer.trained[number] and _is_left_in_eval(layer, optimizer):
+                assert layer.switch is not None
+                layer.evaluating.setdefault(number, []).append(step)
+                module = layer.switch.module()
+                layer.cause = layer.cause or (type(module).__name__, layer.switch.site)
+            layer.modes.clear()
+            layer.is_updated = False
+        self._ran.clear()
+
+    def write(self, number: int) -> None:
+        """Writes the facts so far."""
+        for layer in self._all:
+            for optimizer, steps in layer.evaluating.items():
+                assert layer.cause is not None
+                counts = layer.trained[optimizer], len(steps), steps[0]
+                self._recorder.rows.write_fact(EvaluatingSteps, number, optimizer, layer.name, *layer.cause, *counts)
+            if layer.unrecorded and layer.switch is None and not self._samples:
+                kept = layer.name, layer.shown, layer.unrecorded, max(layer.trained.values(), default=0)
+                self._recorder.rows.write_fact(TrainingModeKept, number, *kept)
+            if layer.initial is not None:
+                self._recorder.rows.write_fact(InitialStatistics, number, layer.name, *layer.initial, layer.parameters)
+            if layer.frozen_steps and not layer.has_resumed:
+                what = layer.name, layer.site, layer.switched, layer.parameters, layer.frozen_steps
+                self._recorder.rows.write_fact(FrozenStatistics, number, *what)
+
+    def _layer(self, module: torch.nn.Module) -> _Layer | None:
+        layer = self._layers.get(id(module))
+        if layer is not None and layer.ref() is module:
+            return layer
+        if len(self._all) >= MOST:
+            return None
+        layer = self._layers[id(module)] = _Layer(weakref.ref(module), type(module).__name__)
+        self._all.append(layer)
+        return layer
+
+
+def _depends_on_mode(module: torch.nn.Module) -> bool:
+    if isinstance(module, _BATCH_NORM):
+        return module.running_mean is not None
+    return bool(getattr(module, "p", 0))
+
+
+def _is_left_in_eval(layer: _Layer, optimizer: torch.optim.Optimizer) -> bool:
+    """Returns whether a line evaluated a module around a layer, and a step trains other parameters of that module."""
+    switch = layer.switch
+    if switch is None or switch.training or switch.is_inner or not switch.evaluated:
+        return False
+    module, own = switch.module(), layer.ref()
+    if module is None or own is None or module is own:
+        return False
+    other = {id(parameter) for parameter in module.parameters()} - {id(parameter) for parameter in own.parameters()}
+    held = (parameter for group in optimizer.param_groups for parameter in group["params"])
+    return any(id(parameter) in other and parameter.grad is not None for parameter in held)
+
+
+def _is_initial(
+    mean: torch.Tensor | None, variance: torch.Tensor | None, weight: torch.Tensor | None, bias: torch.Tensor | None
+) -> bool:
+    """Returns whether running statistics are zeros and ones, as they are made, and weight and bias are not."""
+    values = [each for each in (mean, variance, weight, bias) if each is not None]
+    if mean is None or variance is None or not all(map(is_measurable, values)) or bool(mean.any()):
+        return False
+    has_other = (weight is not None and bool((weight != 1).any())) or (bias is not None and bool(bias.any()))
+    return has_other and not bool((variance != 1).any())

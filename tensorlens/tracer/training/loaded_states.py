@@ -1,0 +1,78 @@
+"""Counts the tensors that calls of `Module.load_state_dict` load, and those that `functional_call` uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from tensorlens.records.training import LoadedState
+from tensorlens.tracer.recording.recorder import Recorder
+
+MOST = 1_000  # calls of a run that are counted
+_ADDED = "num_batches_tracked"  # batch norm itself adds it to a dict that has none
+
+
+@dataclass(slots=True)
+class _Load:
+    missing: list[str]  # the list that the call returns: each call has its own
+    site: int | None
+    module: str
+    given: int
+    names: int = 0
+    loaded: int = 0
+    is_call: bool = False
+
+
+class LoadedStates:
+    """Counts what the calls of one run load."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._loads: list[_Load] = []
+        self._called = set[int | None]()  # lines
+
+    def note(
+        self, part: torch.nn.Module, state: Mapping[str, object], prefix: str, call: tuple[list[str], int | None]
+    ) -> None:
+        """Notes that a module, or a part of it, looks for its tensors in a dict. `call`: its list of missing names, and
+        its line."""
+        missing, site = call
+        load = self._loads[-1] if self._loads else None
+        if load is None or load.missing is not missing:
+            if prefix or len(self._loads) >= MOST:
+                return
+            load = _Load(missing, site, type(part).__name__, len(state))
+            self._loads.append(load)
+        buffers = (name for name in part._buffers if name not in part._non_persistent_buffers_set)
+        own = [
+            name for name in (*part._parameters, *buffers) if name != _ADDED and getattr(part, name, None) is not None
+        ]
+        load.names += len(own)
+        load.loaded += sum(f"{prefix}{name}" in state for name in own)
+
+    def note_call(self, module: torch.nn.Module, given: Mapping[str, object], site: int | None) -> None:
+        """Notes the first call of each line whose names are none of the module's."""
+        if not given or site in self._called or len(self._loads) >= MOST or any(_has(module, name) for name in given):
+            return
+        self._called.add(site)
+        names = sum(1 for _ in module.named_parameters()) + sum(1 for _ in module.named_buffers())
+        self._loads.append(_Load([], site, type(module).__name__, len(given), names, is_call=True))
+
+    def write(self, number: int) -> None:
+        for load in self._loads:
+            what = load.site, load.module, load.names, load.given, load.loaded, load.is_call
+            self._recorder.rows.write_fact(LoadedState, number, *what)
+
+
+def _has(module: torch.nn.Module, name: str) -> bool:
+    """Returns whether a dotted name is one of a module's tensors, or may be one."""
+    *path, last = name.split(".")
+    for part in path:
+        inner = module._modules.get(part)
+        if inner is None:
+            return part in module.__dict__ or hasattr(type(module), part)
+        module = inner
+    own = (module._parameters, module._buffers, module._modules, module.__dict__)
+    return any(last in each for each in own) or hasattr(type(module), last)

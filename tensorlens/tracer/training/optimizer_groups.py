@@ -1,0 +1,85 @@
+"""Holds what is known of each optimizer and its groups, and reads their options."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from math import nan
+from typing import Any
+
+import torch
+
+from tensorlens.tracer.isolation.readable import is_measurable
+from tensorlens.tracer.training.made_options import MadeOptions
+from tensorlens.tracer.training.parameter_statistics import Series
+from tensorlens.tracer.training.steady_steps import SteadySteps
+
+
+@dataclass(slots=True)
+class Group:
+    """A parameter group, as it was last seen."""
+
+    site: int | None
+    parameters: tuple[int, ...]
+    rates: tuple[float, float]
+    weight_decay: float
+    momentum: float
+    is_shared: bool
+    course: Series = field(default_factory=Series)  # of its learning rates
+    found: Counter[int] = field(default_factory=Counter)  # steps that found a gradient, by parameter
+    steady: int = 0  # steps that found gradients of all `parameters`, which `found` does not count yet
+
+    def settle(self) -> None:
+        """Counts the steady steps for each parameter."""
+        if self.steady:
+            for number in self.parameters:
+                self.found[number] += self.steady
+            self.steady = 0
+
+    def note_rate(self, options: dict[str, Any], is_first: bool) -> None:
+        """Notes the learning rate and the weight decay of a step."""
+        rate, (low, high) = rate_of(options), self.rates
+        self.rates = (rate, rate) if is_first else (min(low, rate), max(high, rate))
+        self.course.add(rate)
+        self.weight_decay = number_of(options.get("weight_decay"))
+
+
+@dataclass(slots=True)
+class SeenOptimizer:
+    """An optimizer, and how its steps were measured so far."""
+
+    number: int
+    name: str
+    groups: list[Group]
+    steps: int = 0
+    turns: tuple[int, int] = (0, 0)  # the first and the last of these, among the steps of all optimizers
+    sizes: tuple[int, ...] = ()  # of the groups at the last step
+    steady: SteadySteps | None = None
+    made: MadeOptions | None = None
+    unread: tuple[tuple[str, str, float, float], ...] = ()  # when it was last there: see `MadeOptions.unread`
+
+
+def rate_of(options: dict[str, Any]) -> float:
+    """Returns the learning rate of a group; NaN if it has none, or none that can be read."""
+    rate = options.get("lr")
+    is_known = is_measurable(rate) if isinstance(rate, torch.Tensor) else isinstance(rate, int | float)
+    return number_of(rate) if is_known else nan
+
+
+def skips_step(optimizer: torch.optim.Optimizer) -> bool:
+    """Returns whether a `GradScaler` has made a fused optimizer skip this step, because it found an infinity."""
+    found = getattr(optimizer, "found_inf", None)
+    return isinstance(found, torch.Tensor) and found.numel() == 1 and bool(found)
+
+
+def number_of(value: object) -> float:
+    """Returns an option of an optimizer as a number; a learning rate may be a tensor."""
+    if isinstance(value, torch.Tensor):
+        return float(value) if value.numel() == 1 and is_measurable(value) else 0.0
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def momentum_of(options: dict[str, Any]) -> float:
+    """Returns the momentum of a group, of Adam the first of its betas."""
+    betas = options.get("betas")
+    return number_of(betas[0] if isinstance(betas, tuple | list) and betas else options.get("momentum"))

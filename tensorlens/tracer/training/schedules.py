@@ -1,0 +1,109 @@
+"""Counts the steps of learning-rate schedulers, and notes which of them change rates that no step uses any more."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import torch
+from torch.optim import lr_scheduler
+
+from tensorlens.records.training import LearningRateSchedule
+from tensorlens.tracer.recording.recorder import Recorder
+
+MOST = 1_000  # schedulers of a run
+_TORCH = lr_scheduler.__name__
+_LENGTHS = {"CosineAnnealingLR": "T_max", "PolynomialLR": "total_iters", "OneCycleLR": "total_steps"}
+
+
+@dataclass(slots=True)
+class _Schedule:
+    number: int
+    ref: weakref.ref[object]
+    name: str
+    site: int | None
+    optimizer: int | None
+    is_known: bool  # whether all of its steps are seen
+    before: int  # steps of its optimizer before it was made
+    is_held: bool = False
+    steps: int = 0
+    last: int | None = None  # the line of its last step
+    idle: int = 0
+    length: tuple[int, str] = (0, "")
+    seen: tuple[int, int] = (0, 0)  # steps of its optimizer and of all, at its last step
+
+
+class Schedules:
+    """The schedulers of a run. `count` returns (number of an optimizer, its steps, steps of all optimizers)."""
+
+    def __init__(self, recorder: Recorder, count: Callable[[torch.optim.Optimizer], tuple[int, int, int]]) -> None:
+        self._recorder = recorder
+        self._count = count
+        self._schedules: weakref.WeakKeyDictionary[object, _Schedule] = weakref.WeakKeyDictionary()
+        self._all: list[_Schedule] = []
+        self._making = 0
+
+    @contextmanager
+    def making(self) -> Iterator[None]:
+        """Lasts while a scheduler is made: the steps that this makes do not count."""
+        self._making += 1
+        try:
+            yield
+        finally:
+            self._making -= 1
+
+    def made(self, scheduler: object, frame: FrameType) -> None:
+        """Notes a scheduler, and those that it steps."""
+        optimizer = getattr(scheduler, "optimizer", None)
+        if scheduler in self._schedules or self._making or len(self._all) >= MOST:
+            return
+        number, steps, every = self._count(optimizer) if isinstance(optimizer, torch.optim.Optimizer) else (None, 0, 0)
+        site = self._recorder.sites.site_or_outside(frame)
+        is_known = getattr(type(scheduler), "step").__module__ == _TORCH  # noqa: B009
+        schedule = _Schedule(len(self._all), weakref.ref(scheduler), type(scheduler).__name__, site, number, is_known,
+                             steps, length=_length(scheduler), seen=(steps, every))  # fmt: skip
+        self._schedules[scheduler] = schedule
+        self._all.append(schedule)
+
+    def stepped(self, scheduler: object, frame: FrameType) -> None:
+        """Counts a step. It is idle if other optimizers have stepped since the last one, and its own has not."""
+        known = self._schedules.get(scheduler)
+        optimizer = getattr(scheduler, "optimizer", None)
+        if known is None or self._making:
+            return
+        known.steps += 1
+        known.last = self._recorder.sites.site_or_outside(frame)
+        if isinstance(optimizer, torch.optim.Optimizer):
+            _, steps, every = self._count(optimizer)
+            if steps > known.seen[0]:
+                known.idle = 0
+            elif every > known.seen[1]:
+                known.idle += 1
+            known.seen = steps, every
+
+    def write(self, number: int) -> None:
+        """Writes what was counted so far."""
+        for schedule in self._all:
+            self._note_held(schedule.ref())
+        for each in self._all:
+            what = each.number, each.name, each.site, each.optimizer, each.is_known, each.is_held
+            self._recorder.rows.write_fact(
+                LearningRateSchedule, number, *what, each.steps, each.last, each.idle, each.before, *each.length
+            )
+
+    def _note_held(self, scheduler: object) -> None:
+        """Notes the schedulers that another one has in its attributes, and steps itself."""
+        for value in list(vars(scheduler).values()) if scheduler is not None else ():
+            for each in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(each, lr_scheduler.LRScheduler) and (held := self._schedules.get(each)) is not None:
+                    held.is_held = True
+
+
+def _length(scheduler: object) -> tuple[int, str]:
+    """Returns how many steps a scheduler is made for, and the option that says so; (0, ""): it is not known."""
+    name = _LENGTHS.get(type(scheduler).__name__, "")
+    value = getattr(scheduler, name, 0) if name else 0
+    return (value, name) if type(value) is int and value > 0 else (0, "")
