@@ -1,0 +1,14 @@
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+
+torch.manual_seed(dist.get_rank())
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with model.join():
+    for _ in range(3 + dist.get_rank()):
+        optimizer.zero_grad()
+        model(torch.randn(4, 3)).sum().backward()
+        optimizer.step()
+dist.destroy_process_group()

@@ -1,0 +1,15 @@
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))  # wrapped_here
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    for micro in range(3):
+        loss = model(torch.randn(4, 3)).sum()  # called_here
+        model.require_backward_grad_sync = micro == 2
+        loss.backward()  # accumulated_here
+    optimizer.step()  # needed_here
+dist.destroy_process_group()

@@ -1,0 +1,8 @@
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+net = torch.nn.Linear(3, 2)
+model = torch.nn.parallel.DistributedDataParallel(net)
+dist.destroy_process_group()

@@ -1,0 +1,23 @@
+import torch
+import torch.distributed as dist
+from torch.utils.checkpoint import checkpoint
+
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = torch.nn.Linear(3, 3)
+
+    def forward(self, batch):
+        once = checkpoint(self.step, batch, use_reentrant=True)  # called_here
+        return checkpoint(self.step, once, use_reentrant=True)  # called_here
+
+
+model = torch.nn.parallel.DistributedDataParallel(Net())  # wrapped_here
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    (model(torch.randn(2, 3, requires_grad=True)) ** 2).sum().backward()
+    optimizer.step()  # needed_here
+dist.destroy_process_group()
