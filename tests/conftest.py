@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.warm import Warm
+from support.warm import Warm, end_shared, shared
 from support.warm_runs import Runs, WarmRuns
 
 # The tests run side by side on all cores: there, threads of torch's own wait for each other, in all that is run here.
@@ -17,10 +16,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # commands start hundreds of ti
 
 
 @pytest.fixture(scope="session")
-def warm() -> Iterator[Warm]:
+def warm() -> Warm:
     """Starts a process that has imported torch: each run of a script is a fork of it."""
-    with Warm() as process:
-        yield process
+    return shared()
+
+
+def pytest_sessionfinish() -> None:
+    end_shared()
 
 
 @pytest.fixture

@@ -22,8 +22,13 @@ LONGER_FUNCTION = {"fast_path.py": 118}  # every op runs through it: one functio
 MAX_PARAMETERS = 6
 
 # What runs next to the user's program, where torch is loaded anyway; the table of the probes is read without it.
-WITH_TORCH = ("tensorlens.tracer", "tensorlens.session", "tensorlens.compare.probe")
-WITHOUT_TORCH_AFTER_ALL = ("tensorlens.compare.probe.probes", "tensorlens.compare.probe.measured_text")
+WITH_TORCH = (
+    "tensorlens.tracer", "tensorlens.session", "tensorlens.notebook", "tensorlens.compare.probe", "tensorlens.testing",
+)  # fmt: skip
+WITHOUT_TORCH_AFTER_ALL = (
+    "tensorlens.compare.probe.probes", "tensorlens.compare.probe.measured_text", "tensorlens.testing.plugin",
+    "tensorlens.testing.recorded_tests",
+)  # fmt: skip
 PLAIN = ("tensorlens.records", "tensorlens.journal", "tensorlens.errors", "tensorlens.paths")
 
 each_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -143,9 +148,9 @@ def test_nothing_outside_the_tracer_imports_torch() -> None:
 
 def test_the_records_need_the_standard_library_alone_and_msgspec_to_read_a_file() -> None:
     plain = [name for name in map(name_of, MODULES) if below(name, PLAIN)]
-    reader = "tensorlens.records.trace_decoder"
+    readers = ("tensorlens.records.trace_decoder", "tensorlens.records.rank_file")
     assert loaded_by(*plain) - sys.stdlib_module_names - BARE - {"typing_extensions"} == {"tensorlens", "msgspec"}
-    plain.remove(reader)
+    plain = [name for name in plain if name not in readers]
     assert loaded_by(*plain) - sys.stdlib_module_names - BARE == {"tensorlens"}
 
 

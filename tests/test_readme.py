@@ -1,4 +1,4 @@
-"""Compares the console blocks of the README with the output of the program."""
+"""Compares the console blocks of the README and of docs/second-runs.md with the output of the program."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from support.releases import IS_QUOTED, RELEASE, imports_compute, in_this_release
 
-from tools.readme_output import BLOCK, output
+from tools.readme_output import BLOCK, FILES, output
 from tools.report_picture import picture, report
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = BLOCK.findall(README)
+BLOCKS = [block for file in FILES for block in BLOCK.findall(file.read_text(encoding="utf-8"))]
 
 
 def fits(shown: list[str], real: list[str]) -> bool:
@@ -52,7 +52,7 @@ def test_the_picture_is_of_a_real_run() -> None:
 
 
 def test_every_command_is_listed() -> None:
-    for command in ("explain", "why", "run", "compare", "errors", "claims", "list", "new", "view"):
+    for command in ("explain", "why", "run", "compare", "errors", "claims", "list", "new", "view", "merge"):
         assert f"| `tensorlens {command}" in README
 
 

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 from fuzzing.texts import said_by
+from support.commands import run_command, start_command
 from support.daily import first_daily
 from support.traces import written_alias
+from support.warm import Warm
 
 from tensorlens import load
 from tensorlens.cli.app import plain_command
@@ -23,6 +25,7 @@ from tensorlens.cli.output import Output
 from tensorlens.lessons.bundled import lessons
 from tensorlens.lessons.course.curriculum import course
 from tensorlens.records import trace_file
+from tensorlens.records.model import Trace
 from tensorlens.records.report import Report
 from tensorlens.render.options import RenderOptions
 
@@ -45,26 +48,6 @@ weight = torch.tensor([1.0, 2.0], requires_grad=True)
 weight.mul_(2)
 """
 FINE = "import torch\nprint(torch.ones(2).sum().item())\n"
-
-
-def tensorlens(
-    *arguments: str, cwd: Path | None = None, text: str = "", code: str | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    start = ["-m", "tensorlens"] if code is None else ["-c", code]
-    kept = {
-        name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES")
-    }
-    return subprocess.run(
-        [sys.executable, *start, *arguments],
-        cwd=cwd,
-        input=text,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        env={**kept, **environment},
-        check=False,
-    )
 
 
 def printed(*arguments: str) -> str:
@@ -90,7 +73,7 @@ def one_line(stderr: str) -> str:
 
 @pytest.mark.parametrize("arguments", [["--version"], ["list"], ["errors", "detach-view-inplace"]])
 def test_what_tells_of_no_run_loads_nothing_slow(arguments: list[str]) -> None:
-    ended = tensorlens(*arguments, code=LOADED)
+    ended = start_command(*arguments, code=LOADED)
     assert ended.returncode == 0
     assert ended.stdout
     assert not {"torch", "pydantic", "pygments", "tensorlens.records.model"} & set(ended.stderr.split())
@@ -116,7 +99,7 @@ def script(tmp_path: Path) -> Path:
     ],
 )
 def test_what_needs_no_torch_imports_none(arguments: list[str]) -> None:
-    ended = tensorlens(*arguments, code=WITHOUT_TORCH)
+    ended = start_command(*arguments, code=WITHOUT_TORCH)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout
     assert ended.stderr == ""
@@ -129,7 +112,7 @@ def test_a_command_without_options_does_what_it_does_when_it_is_parsed(
     plain = said_by(words)
     monkeypatch.setattr("tensorlens.cli.app.plain_command", lambda words: None)
     assert plain == said_by(words)
-    assert "typer" not in tensorlens(*words, code=LOADED).stderr.split()
+    assert "typer" not in start_command(*words, code=LOADED).stderr.split()
 
 
 @pytest.mark.parametrize("words", [["list", "all"], ["errors", "-"], ["errors", "x", "--all"], ["run"], ["--help"]])
@@ -138,7 +121,7 @@ def test_everything_else_is_parsed(words: list[str]) -> None:
 
 
 def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
-    shown = tensorlens("--help", COLUMNS="80").stdout
+    shown = run_command("--help", COLUMNS="80").stdout
     panel = ""
     groups: dict[str, list[str]] = {}
     for line in shown.splitlines():
@@ -146,7 +129,7 @@ def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
         if named := re.match(r"│ (\w+) +[A-Z]", line):
             groups.setdefault(panel, []).append(named[1])
     assert groups == {
-        "Your own code": ["explain", "why", "view"],
+        "Your own code": ["explain", "why", "view", "merge"],
         "Learn": ["list", "run", "compare", "errors", "claims", "new"],
     }
     assert "…" not in shown
@@ -154,8 +137,8 @@ def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
 
 @pytest.mark.parametrize("command", [[], ["run"], ["explain"], ["why"], ["compare"], ["errors"], ["view"]])
 def test_help_fits_and_has_no_escape_codes_in_a_pipe(command: list[str]) -> None:
-    without_color = tensorlens(*command, "--help", COLUMNS="80", NO_COLOR="1", FORCE_COLOR="1")
-    for ended in (without_color, tensorlens(*command, "--help", COLUMNS="80", GITHUB_ACTIONS="true")):
+    without_color = run_command(*command, "--help", COLUMNS="80", NO_COLOR="1", FORCE_COLOR="1")
+    for ended in (without_color, run_command(*command, "--help", COLUMNS="80", GITHUB_ACTIONS="true")):
         shown = ended.stdout
         assert "\x1b" not in shown
         assert max(map(len, shown.splitlines())) <= 80
@@ -163,22 +146,22 @@ def test_help_fits_and_has_no_escape_codes_in_a_pipe(command: list[str]) -> None
 
 
 def test_help_in_colour_is_the_same_text() -> None:
-    shown = tensorlens("compare", "--help", COLUMNS="90", FORCE_COLOR="1").stdout
+    shown = run_command("compare", "--help", COLUMNS="90", FORCE_COLOR="1").stdout
     assert "\x1b[" in shown
     assert not re.search(r"\x1b\[(?:\d+;)*3[0347](?:;\d+)*m", shown), "black, yellow, blue or white"
-    assert re.sub(r"\x1b\[[\d;]*m", "", shown) == tensorlens("compare", "--help", COLUMNS="90").stdout
+    assert re.sub(r"\x1b\[[\d;]*m", "", shown) == run_command("compare", "--help", COLUMNS="90").stdout
 
 
 def test_a_terminal_that_knows_only_ascii() -> None:
     for command in (["list"], ["--help"], ["errors", "anomaly-nan"]):
-        ended = tensorlens(*command, PYTHONIOENCODING="ascii", COLUMNS="80")
+        ended = start_command(*command, PYTHONIOENCODING="ascii", COLUMNS="80")
         assert (ended.returncode, ended.stderr) == (0, "")
         assert ended.stdout.isascii()
         assert "\\u" not in ended.stdout
 
 
 def test_tensorlens_alone_says_where_to_start() -> None:
-    ended = tensorlens(code=WITHOUT_TORCH)
+    ended = start_command(code=WITHOUT_TORCH)
     assert (ended.returncode, ended.stderr) == (0, "")
     lines = ended.stdout.splitlines()
     assert len(lines) <= 12
@@ -219,7 +202,7 @@ def test_page_of_a_pasted_message() -> None:
 
 def test_a_message_on_standard_input_may_be_wrapped() -> None:
     log = "RuntimeError: a view of a\n  leaf Variable that requires grad is being\n  used in an in-place operation."
-    page = tensorlens("errors", "-", text=log).stdout
+    page = run_command("errors", "-", text=log).stdout
     assert page.startswith("view-of-leaf-modified-inplace ")
 
 
@@ -236,7 +219,7 @@ def test_lists_and_pages_as_json() -> None:
 
 
 def test_lists_and_pages_as_markdown(tmp_path: Path) -> None:
-    assert tensorlens("list", "-o", "lessons.md", cwd=tmp_path).stdout == ""
+    assert run_command("list", "-o", "lessons.md", cwd=tmp_path).stdout == ""
     rows = (tmp_path / "lessons.md").read_text(encoding="utf-8").splitlines()
     assert rows[:2] == ["| Stage | Lesson | Title |", "|---|---|---|"]
     assert printed("errors", "anomaly-nan", "-f", "markdown").startswith("# anomaly-nan\n\n")
@@ -265,7 +248,7 @@ def test_pages_keep_to_the_width() -> None:
 )
 def test_shells_complete_commands_lessons_and_codes(line: str, answer: str) -> None:
     words = f"tensorlens {line}"
-    ended = tensorlens(
+    ended = start_command(
         code="import sys; sys.argv[0] = 'tensorlens'; sys.modules['torch'] = None\n"
         "from tensorlens.cli.app import main; main()",
         _TENSORLENS_COMPLETE="complete_bash",
@@ -279,7 +262,7 @@ def test_shells_complete_commands_lessons_and_codes(line: str, answer: str) -> N
 
 
 def test_a_missing_file() -> None:
-    ended = tensorlens("explain", "nowhere.py")
+    ended = run_command("explain", "nowhere.py")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert one_line(ended.stderr) == "tensorlens: no such file: nowhere.py\n"
 
@@ -342,7 +325,7 @@ def test_a_trace_that_is_missing() -> None:
 
 
 def test_a_failing_script(script: Path) -> None:
-    ended = tensorlens("explain", str(script), "--lr", "0.1", "-x")
+    ended = start_command("explain", str(script), "--lr", "0.1", "-x")
     assert ended.returncode == 1
     assert ended.stdout.startswith("arguments ['--lr', '0.1', '-x']\n")
     assert "error[leaf-modified-inplace]: " in ended.stdout
@@ -354,13 +337,13 @@ def test_a_failing_script(script: Path) -> None:
 
 def test_a_script_that_is_fine(tmp_path: Path) -> None:
     (tmp_path / "fine.py").write_text(FINE, encoding="utf-8")
-    ended = tensorlens("explain", "fine.py", cwd=tmp_path)
+    ended = run_command("explain", "fine.py", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("2.0\n")
 
 
 def test_standard_input() -> None:
-    ended = tensorlens("explain", "-", "one", text=FAILS)
+    ended = run_command("explain", "-", "one", text=FAILS)
     assert ended.returncode == 1
     assert ended.stdout.startswith("arguments ['one']\n")
     assert "error[leaf-modified-inplace]" in ended.stdout
@@ -372,7 +355,7 @@ def test_a_module(tmp_path: Path) -> None:
     (package / "__init__.py").touch()
     (package / "train.py").write_text("from project.setup import weight\nweight.mul_(2)\n", encoding="utf-8")
     (package / "setup.py").write_text("import torch\nweight = torch.ones(2, requires_grad=True)\n", encoding="utf-8")
-    ended = tensorlens("explain", "-m", "project.train", cwd=tmp_path)
+    ended = run_command("explain", "-m", "project.train", cwd=tmp_path)
     assert ended.returncode == 1
     assert "error[leaf-modified-inplace]" in ended.stdout
     assert "setup.py:2" in ended.stdout
@@ -380,7 +363,7 @@ def test_a_module(tmp_path: Path) -> None:
 
 def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("import torch\nx = (1,\n", encoding="utf-8")
-    ended = tensorlens("explain", "broken.py", cwd=tmp_path)
+    ended = run_command("explain", "broken.py", cwd=tmp_path)
     plain = subprocess.run([sys.executable, "broken.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1] == plain.stderr.splitlines()[-1]
@@ -389,21 +372,21 @@ def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", first_daily([7, 0]))
 def test_exit_codes_of_the_script(tmp_path: Path, status: int) -> None:
     (tmp_path / "leaves.py").write_text("import sys\nsys.exit(int(sys.argv[1]))\n", encoding="utf-8")
-    ended = tensorlens("explain", "-f", "json", "leaves.py", str(status), cwd=tmp_path)
+    ended = run_command("explain", "-f", "json", "leaves.py", str(status), cwd=tmp_path)
     assert ended.returncode == (status != 0)
     assert json.loads(ended.stdout)["script"]["exit_code"] == status
 
 
 def test_nothing_is_lost_when_the_process_goes_away(tmp_path: Path) -> None:
     (tmp_path / "gone.py").write_text(FINE + "import os\nvalue = torch.zeros(3)\nos._exit(5)\n", encoding="utf-8")
-    ended = tensorlens("explain", "-f", "json", "gone.py", cwd=tmp_path)
+    ended = run_command("explain", "-f", "json", "gone.py", cwd=tmp_path)
     report = json.loads(ended.stdout)
     assert report["script"]["exit_code"] == 5
     assert any(event["line"] == 4 for event in report["events"])
 
 
 def test_json_has_standard_output_for_itself(script: Path) -> None:
-    ended = tensorlens("explain", "--format", "json", str(script), "a")
+    ended = run_command("explain", "--format", "json", str(script), "a")
     report = json.loads(ended.stdout)
     assert report["format"] == "tensorlens.report"
     assert [finding["code"] for finding in report["diagnostics"]] == ["leaf-modified-inplace"]
@@ -412,14 +395,22 @@ def test_json_has_standard_output_for_itself(script: Path) -> None:
 
 def test_a_saved_trace_is_viewed_without_torch(script: Path) -> None:
     trace = script.parent / "trace.json"
-    ended = tensorlens("explain", "-o", str(trace), str(script))
+    ended = run_command("explain", "-o", str(trace), str(script))
     assert ended.returncode == 1
     assert ended.stdout == "arguments []\n"
-    shown = tensorlens("explain", "--width", "90", str(script)).stdout.removeprefix("arguments []\n")
+    shown = run_command("explain", "--width", "90", str(script)).stdout.removeprefix("arguments []\n")
     script.unlink()
-    viewed = tensorlens("view", "--width", "90", str(trace), code=WITHOUT_TORCH)
+    viewed = start_command("view", "--width", "90", str(trace), code=WITHOUT_TORCH)
     assert viewed.returncode == 1, viewed.stderr
     assert viewed.stdout == shown
+
+
+@pytest.fixture(scope="module")
+def failed(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """The trace of one run of the script."""
+    path = tmp_path_factory.mktemp("failed") / "train.py"
+    path.write_text(FAILS, encoding="utf-8")
+    return warm.traced(path)[1]
 
 
 @pytest.mark.parametrize(
@@ -427,8 +418,9 @@ def test_a_saved_trace_is_viewed_without_torch(script: Path) -> None:
     [((), False, False), (("--story",), True, False), (("--tensors",), False, True), (("--all",), True, True)],
 )
 def test_options_that_unfold_a_report(
-    script: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], story: bool, tensors: bool
+    script: Path, failed: Trace, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], story: bool, tensors: bool
 ) -> None:
+    monkeypatch.setattr("tensorlens.runner.launch.run_script", lambda *given: failed)
     trace = script.parent / "trace.json"
     assert said_by(["explain", *words, "-o", str(trace), str(script)])[0] == 1
     drawn = drawn_with(monkeypatch)
@@ -472,7 +464,7 @@ def drawn_with(monkeypatch: pytest.MonkeyPatch) -> list[RenderOptions]:
 
 def test_the_report_goes_to_a_file_by_its_suffix(script: Path) -> None:
     report = script.parent / "report.md"
-    ended = tensorlens("explain", "-o", str(report), str(script))
+    ended = run_command("explain", "-o", str(report), str(script))
     assert (ended.returncode, ended.stdout) == (1, "arguments []\n")
     assert "leaf-modified-inplace" in report.read_text(encoding="utf-8")
 
@@ -481,20 +473,20 @@ def test_colour_where_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "fine.py").write_text(FINE, encoding="utf-8")
     source = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"
     (tmp_path / "trace.json").write_text(trace_file.dumps(written_alias(source).trace), encoding="utf-8")
-    assert "\x1b[" in tensorlens("explain", "fine.py", cwd=tmp_path, FORCE_COLOR="1").stdout
-    assert "\x1b[" in tensorlens("view", "trace.json", cwd=tmp_path, FORCE_COLOR="1").stdout
-    assert "\x1b" not in tensorlens("view", "trace.json", cwd=tmp_path, FORCE_COLOR="1", NO_COLOR="1").stdout
+    assert "\x1b[" in run_command("explain", "fine.py", cwd=tmp_path, FORCE_COLOR="1").stdout
+    assert "\x1b[" in run_command("view", "trace.json", cwd=tmp_path, FORCE_COLOR="1").stdout
+    assert "\x1b" not in run_command("view", "trace.json", cwd=tmp_path, FORCE_COLOR="1", NO_COLOR="1").stdout
 
 
 def test_a_timeout(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(FINE + "import time\ntime.sleep(100)\n", encoding="utf-8")
-    ended = tensorlens("explain", "--timeout", "4", "-f", "json", "slow.py", cwd=tmp_path)
+    ended = run_command("explain", "--timeout", "4", "-f", "json", "slow.py", cwd=tmp_path)
     assert ended.returncode == 1
     assert json.loads(ended.stdout)["script"]["outcome"] == "timeout"
 
 
 def test_a_report_as_json_in_a_file(script: Path) -> None:
-    tensorlens("explain", "-f", "json", "-o", "report.json", script.name, cwd=script.parent)
+    run_command("explain", "-f", "json", "-o", "report.json", script.name, cwd=script.parent)
     report = json.loads((script.parent / "report.json").read_text(encoding="utf-8"))
     assert report["format"] == "tensorlens.report"
 
@@ -507,7 +499,7 @@ def test_a_reference_that_is_eager(words: list[str], tmp_path: Path) -> None:
     path = tmp_path / "fine.py"
     path.write_text(FINE)
     found = [str(path) if word == "SCRIPT" else word for word in words]
-    ended = tensorlens("explain", "--width", "200", *found)
+    ended = run_command("explain", "--width", "200", *found)
     assert ended.returncode == 0
     assert "eager: nothing was compared: nothing that `torch.compile` compiled was called" in ended.stdout
 
@@ -516,7 +508,7 @@ def test_a_reference_that_is_eager(words: list[str], tmp_path: Path) -> None:
 def test_a_reference_without_a_value_is_a_run_with_copies(words: list[str], tmp_path: Path) -> None:
     path = tmp_path / "fine.py"
     path.write_text(FINE)
-    ended = tensorlens("explain", *[str(path) if word == "SCRIPT" else word for word in words])
+    ended = run_command("explain", *[str(path) if word == "SCRIPT" else word for word in words])
     assert ended.returncode == 0
     assert "reference: nothing was compared: there was no backward pass" in ended.stdout
 
@@ -561,7 +553,7 @@ train(4)
 def test_a_sampled_run_that_forks(words: list[str], depth: int, said: str, tmp_path: Path) -> None:
     path = tmp_path / "forks.py"
     path.write_text(FORKS)
-    ended = tensorlens("explain", "--width", "200", *[str(path) if word == "SCRIPT" else word for word in words])
+    ended = run_command("explain", "--width", "200", *[str(path) if word == "SCRIPT" else word for word in words])
     assert ended.returncode == 0
     assert f"rows: [0] {depth}\n" in ended.stdout  # the child records nothing, and leaves the stack as it was
     assert said in ended.stdout
@@ -579,7 +571,7 @@ def test_references_that_are_none(script: Path, tmp_path: Path) -> None:
     assert "without --try and --fix" in bad_input("explain", "--reference=eager", "--try", str(script))
     path = tmp_path / "words.py"
     path.write_text("import sys\nprint(sys.argv[1:])\n")
-    ended = tensorlens("explain", str(path), "--reference=other")
+    ended = run_command("explain", str(path), "--reference=other")
     assert "['--reference=other']" in ended.stdout
 
 
@@ -631,18 +623,18 @@ from tensorlens.cli.app import main; main()
 
 
 def test_a_bug_of_ours_says_so() -> None:
-    ended = tensorlens("list", code=BUG)
+    ended = start_command("list", code=BUG)
     assert ended.returncode == 70
     assert ended.stderr.startswith("tensorlens: this is a bug in tensorlens, not in your script: TypeError: ")
     assert len(ended.stderr.splitlines()) == 1
-    assert "Traceback" in tensorlens("list", code=BUG, TENSORLENS_DEBUG="1").stderr
+    assert "Traceback" in start_command("list", code=BUG, TENSORLENS_DEBUG="1").stderr
 
 
 # --- compare, claims -------------------------------------------------------------------------------------------------
 
 
 def test_compare_writes_what_the_suffix_names(tmp_path: Path) -> None:
-    ended = tensorlens("compare", "detach", "clone", "--size", "1000", "-o", "both.json", cwd=tmp_path)
+    ended = start_command("compare", "detach", "clone", "--size", "1000", "-o", "both.json", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
     comparison = json.loads((tmp_path / "both.json").read_text(encoding="utf-8"))
     assert comparison["format"] == "tensorlens.comparison"
@@ -651,7 +643,7 @@ def test_compare_writes_what_the_suffix_names(tmp_path: Path) -> None:
 
 
 def test_claims_of_one_article() -> None:
-    ended = tensorlens("claims", "004", "-f", "json")
+    ended = start_command("claims", "004", "-f", "json")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)
     assert "004" in bad_input("claims", "999")
@@ -661,7 +653,7 @@ def test_claims_of_one_article() -> None:
 
 
 def test_a_lesson() -> None:
-    ended = tensorlens("run", "detach")
+    ended = start_command("run", "detach")
     assert ended.returncode == 0
     assert "claims   12 of 12 as recorded" in ended.stdout
 
@@ -672,7 +664,7 @@ def test_a_lesson_is_introduced_before_its_traceback(tmp_path: Path) -> None:
         "#: raises ZeroDivisionError\n",
         encoding="utf-8",
     )
-    ended = tensorlens("run", "mine.py", cwd=tmp_path)
+    ended = run_command("run", "mine.py", cwd=tmp_path)
     assert ended.returncode == 1
     lines = ended.stdout.splitlines()
     assert lines[:5] == [
@@ -688,32 +680,32 @@ def test_a_lesson_is_introduced_before_its_traceback(tmp_path: Path) -> None:
 
 def test_a_lesson_has_its_title_once_and_no_label_for_nothing(tmp_path: Path) -> None:
     (tmp_path / "quiet.py").write_text('"""Mine\n\nTaught."""\nx = 1\n#: x == 1\n', encoding="utf-8")
-    shown = tensorlens("run", "quiet.py", cwd=tmp_path).stdout
+    shown = run_command("run", "quiet.py", cwd=tmp_path).stdout
     assert shown.startswith("Mine\n\nquiet.py   torch ")
     assert shown.count("Mine\n") == 1
     assert "\n\nTaught.\n\n" in shown
     assert "-- " not in shown
-    assert tensorlens("run", "quiet.py", "-o", "report.txt", cwd=tmp_path).stdout == ""
+    assert run_command("run", "quiet.py", "-o", "report.txt", cwd=tmp_path).stdout == ""
     assert (tmp_path / "report.txt").read_text().count("\nMine\n") == 1
 
 
 def test_a_lesson_that_python_can_not_read_is_not_said_to_have_no_claims(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text('"""Mine"""\nx = 1\n#: x == 1\nx =\n', encoding="utf-8")
-    ended = tensorlens("run", "mine.py", cwd=tmp_path)
+    ended = run_command("run", "mine.py", cwd=tmp_path)
     assert ended.returncode == 1
     assert "SyntaxError" in ended.stdout
     assert "claims" not in ended.stdout
 
 
 def test_new_writes_a_lesson(tmp_path: Path) -> None:
-    assert tensorlens("new", "lesson.py", cwd=tmp_path).stdout == "wrote lesson.py; run it: tensorlens run lesson.py\n"
-    ended = tensorlens("new", "lesson.py", cwd=tmp_path)
+    assert run_command("new", "lesson.py", cwd=tmp_path).stdout == "wrote lesson.py; run it: tensorlens run lesson.py\n"
+    ended = run_command("new", "lesson.py", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "tensorlens: lesson.py exists already, and is left as it is\n"
 
 
 def test_several_lessons_end_in_a_count() -> None:
-    ended = tensorlens("run", "sigmoid", "data-alias")
+    ended = run_command("run", "sigmoid", "data-alias")
     assert ended.stdout.endswith("\n2 lessons, 10 claims, all as recorded\n")
 
 
@@ -730,19 +722,20 @@ def test_a_lesson_of_ones_own_is_held_to_its_verdict(tmp_path: Path, verdict: st
         #: VERDICT: x.sum().item() == 2.0
     ''')
     (tmp_path / "mine.py").write_text(lesson.replace("VERDICT", verdict), encoding="utf-8")
-    assert tensorlens("run", name, cwd=tmp_path).returncode == (verdict == "refuted")
+    assert run_command("run", name, cwd=tmp_path).returncode == (verdict == "refuted")
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["explain", "-o", "report.html", "fine.py"],
-        ["explain", "fine.py", "-o", "report.HTML"],
-        ["run", "detach", "-o", "report.html"],
+        ["explain", "-o", "report.pdf", "fine.py"],
+        ["explain", "fine.py", "-o", "report.XHTML"],
+        ["run", "detach", "-o", "report.svg"],
         ["list", "-o", "lessons.jsn"],
+        ["list", "-o", "lessons.html"],
         ["errors", "-o", "errors.yaml"],
         ["claims", "004", "-o", "claims.log"],
-        ["compare", "detach", "clone", "-o", "table.html"],
+        ["compare", "detach", "clone", "-o", "table.tex"],
         ["view", "trace.json", "-o", "trace.pdf"],
     ],
 )
@@ -753,6 +746,31 @@ def test_a_file_whose_suffix_names_no_form_is_refused_before_anything_runs(
     refused = bad_input(*arguments, cwd=tmp_path)
     assert all(suffix in refused for suffix in (".txt", ".json", ".md"))
     assert [path.name for path in tmp_path.iterdir()] == ["fine.py"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["explain", "-o", "report.html", "fine.py"],
+        ["explain", "fine.py", "-o", "report.HTML"],
+        ["run", "detach", "-o", "report.html"],
+        ["compare", "detach", "clone", "-o", "report.html"],
+    ],
+)
+def test_a_run_and_a_comparison_can_be_a_page(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "fine.py").write_text(FINE)
+    start_command(*arguments, cwd=tmp_path)
+    [page] = [path.read_text() for path in tmp_path.iterdir() if path.name.lower() == "report.html"]
+    assert page.startswith("<!doctype html>")
+    assert '<pre id="text"' in page
+
+
+def test_a_page_is_of_one_lesson() -> None:
+    assert "one lesson at a time" in bad_input("run", "--all", "--format", "html")
+
+
+def test_lists_are_no_page() -> None:
+    assert "no such format: html (there are table, json, markdown)" in bad_input("errors", "--format", "html")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 from fuzzing.texts import said_by
+from support.commands import run_command
 from support.folders import DOCS
+from support.warm import Ran
 
 from tensorlens.cli import trailing_options
 
@@ -30,19 +32,8 @@ print("\xe9\\33[31m", x.grad)
 COMMAND = [sys.executable, "-m", "tensorlens", "explain"]
 
 
-def explain(*arguments: str, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "COLUMNS", "LINES")}
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=cwd,
-        input=text,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=300,
-        env=kept,
-        check=False,
-    )
+def explain(*arguments: str, cwd: Path, text: str = "") -> Ran:
+    return run_command("explain", *arguments, cwd=cwd, text=text)
 
 
 def test_the_verified_fix_is_written(tmp_path: Path) -> None:

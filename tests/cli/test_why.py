@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 from fuzzing.texts import said_by
+from support.commands import run_command, start_command
 from support.folders import DOCS, ROOT
 from support.releases import in_this_release
+from support.warm import Ran
 
 from tensorlens.cli.report_options import WHY_OPTIONS
 from tensorlens.cli.trailing_options import leading, split
@@ -57,19 +56,8 @@ print("arguments", sys.argv[1:])
 """
 
 
-def why(*words: str, cwd: Path, code: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    start = ["-m", "tensorlens"] if code is None else ["-c", code]
-    kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "COLUMNS", "LINES")}
-    return subprocess.run(
-        [sys.executable, *start, "why", *words],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        env={**kept, "NO_COLOR": "1", "COLUMNS": "100", **environment},
-        check=False,
-    )
+def why(*words: str, cwd: Path, **environment: str) -> Ran:
+    return run_command("why", *words, cwd=cwd, **{"NO_COLOR": "1", "COLUMNS": "100", **environment})
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the script and its saved trace."""
     made = tmp_path_factory.mktemp("why")
     (made / "train.py").write_text(SCRIPT, encoding="utf-8")
-    words = ["explain", "--training", "-o", "trace.json", "train.py"]
-    subprocess.run([sys.executable, "-m", "tensorlens", *words], cwd=made, capture_output=True, check=False)
+    run_command("explain", "--training", "-o", "trace.json", "train.py", cwd=made)
     return made
 
 
@@ -112,7 +99,7 @@ def refused(folder: Path, *words: str) -> str:
 
 
 def test_a_script_is_run_and_asked(folder: Path) -> None:
-    ended = why("model.enc.weight.grad", "train.py", "--epochs", "2", cwd=folder)
+    ended = start_command("why", "model.enc.weight.grad", "train.py", "--epochs", "2", cwd=folder, COLUMNS="100")
     assert ended.returncode == 0
     assert "arguments ['--epochs', '2']" in ended.stdout
     shown = " ".join(ended.stdout.split())
@@ -121,7 +108,7 @@ def test_a_script_is_run_and_asked(folder: Path) -> None:
 
 
 def test_a_saved_trace_is_asked_without_torch(folder: Path) -> None:
-    ended = why("model.head.weight", "trace.json", cwd=folder, code=WITHOUT_TORCH)
+    ended = start_command("why", "model.head.weight", "trace.json", cwd=folder, code=WITHOUT_TORCH, COLUMNS="100")
     assert (ended.returncode, ended.stderr) == (0, "")
     shown = " ".join(ended.stdout.split())
     assert "Parameter, float32[1, 8], leaf, requires grad, version 5" in shown
@@ -292,3 +279,33 @@ def test_the_document_shows_what_the_command_prints() -> None:
         ended = why(*command.split(), cwd=ROOT, COLUMNS="80")
         real = re.sub(r"torch (\d+\.\d+\.\d+)\+\w+", r"torch \1", ended.stdout)
         assert in_this_release(shown).splitlines() == real.splitlines(), command
+
+
+# --- modules that are run ---------------------------------------------------------------------------------------------
+
+
+def test_a_module_of_a_package_is_run(tmp_path: Path) -> None:
+    package = tmp_path / "work"
+    package.mkdir()
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    (package / "train.py").write_text(SCRIPT, encoding="utf-8")
+    (package / "trace.json").write_text("{}", encoding="utf-8")
+    asked = why("-m", "work.train", "model.head.weight", "one", "two", cwd=tmp_path)
+    after = why("model.head.weight", "-m", "work.train", "one", "two", cwd=tmp_path)
+    assert after.stdout == asked.stdout
+    assert asked.returncode == 0, asked.stderr
+    assert "arguments ['one', 'two']" in asked.stdout
+    assert "model.head.weight   -m work.train   torch" in asked.stdout
+    assert "`loss`, 3 passes (work/train.py:26)" in " ".join(asked.stdout.split())
+    other = why("model.head.bais", "-m", "work.train", cwd=tmp_path)
+    assert other.returncode == 2
+    assert "model.head.bias" in other.stderr
+    assert "Traceback" not in other.stderr
+
+
+def test_a_module_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    asked = why("x", "-m", "no_such_module", cwd=tmp_path)
+    assert asked.returncode == 2
+    assert "no_such_module" in asked.stderr
+    assert "Traceback" not in asked.stderr
+    assert asked.stdout == ""

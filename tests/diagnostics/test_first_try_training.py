@@ -1,8 +1,9 @@
-"""Programs by an author who had not seen the lens: 40 with a silent mistake in their training, 40 correct ones.
+"""Programs by authors who had not seen the lens: 126 with a silent mistake in their training, 126 correct ones.
 
-`tests/programs/training` has them, the author's marks, and a proof of each mistake. `first_try.json` has what the lens
-said when it saw them first; that never changes. `said.json` has the programs whose mistake is named now: none may be
-lost, and no correct program may get a warning.
+`tests/programs/training`, `training_second` and `training_third` have them, the authors' marks, and a proof of each
+mistake.
+`first_try.json` has what the lens said when it saw them first; that never changes. `said.json` has the programs whose
+mistake is named now: none may be lost, and no correct program may get a warning.
 """
 
 from __future__ import annotations
@@ -11,49 +12,62 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.folders import TESTS
+from support.folders import PROGRAMS
 from support.warm import Warm
 from support.warm_runs import WarmRuns
 
 from tensorlens.diagnostics import report_on
 from tensorlens.records.report import Report
 
-FOLDER = TESTS / "programs" / "training"
-MARKS = json.loads((FOLDER / "marks.json").read_text())
-NAMED = json.loads((FOLDER / "said.json").read_text())
+SETS = ("training", "training_second", "training_third")
 DAILY = 8  # one in so many programs is run each time
 
 
+def read(name: str, file: str) -> Any:
+    return json.loads((PROGRAMS / name / file).read_text())
+
+
+MARKS = {name: read(name, "marks.json") for name in SETS}
+NAMED = {name: read(name, "said.json") for name in SETS}
+
+
 def programs(kind: str) -> list[object]:
-    names = sorted(MARKS[kind])
-    marks = [() if place % DAILY == 0 else pytest.mark.complete for place in range(len(names))]
-    return [pytest.param(name, marks=mark) for name, mark in zip(names, marks, strict=True)]
+    """Returns (set, name) of the programs that are wrong or right."""
+    found = [(each, name) for each in SETS for name in sorted(MARKS[each][kind])]
+    marks = [() if place % DAILY == 0 else pytest.mark.complete for place in range(len(found))]
+    return [pytest.param(*pair, marks=mark) for pair, mark in zip(found, marks, strict=True)]
 
 
-def report_of(warm: Warm, kind: str, name: str) -> Report:
-    runs = WarmRuns(warm, FOLDER / kind / f"{name}.py", training=True)
-    return report_on(runs.first().trace())
+def report_of(warm: Warm, program: Path) -> Report:
+    return report_on(WarmRuns(warm, program, training=True).first().trace())
 
 
-@pytest.mark.parametrize("name", programs("wrong"))
-def test_a_mistake_that_was_named_is_named(warm: Warm, name: str) -> None:
-    report = report_of(warm, "wrong", name)
+@pytest.mark.parametrize(("folder", "name"), programs("wrong"))
+def test_a_mistake_that_was_named_is_named(warm: Warm, folder: str, name: str) -> None:
+    report = report_of(warm, PROGRAMS / folder / "wrong" / f"{name}.py")
     labels = [label for each in report.standing_out or () for label in each.labels]
     labels += [label for each in report.diagnostics for label in each.labels]
     lines = {label.span.line for label in labels if Path(label.span.file).stem == name}
-    assert not lines.isdisjoint(MARKS["wrong"][name]["lines"]) or name not in NAMED
+    assert not lines.isdisjoint(MARKS[folder]["wrong"][name]["lines"]) or name not in NAMED[folder]
 
 
-@pytest.mark.parametrize("name", programs("right"))
-def test_a_correct_program_gets_no_warning(warm: Warm, name: str) -> None:
-    report = report_of(warm, "right", name)
+@pytest.mark.parametrize(("folder", "name"), programs("right"))
+def test_a_correct_program_gets_no_warning(warm: Warm, folder: str, name: str) -> None:
+    report = report_of(warm, PROGRAMS / folder / "right" / f"{name}.py")
+    assert report.standing_out == ()
     assert [(each.code, each.severity) for each in report.diagnostics if each.severity != "note"] == []
 
 
+@pytest.mark.parametrize("folder", SETS)
+def test_what_was_named_at_first_is_named_now(folder: str) -> None:
+    assert set(read(folder, "first_try.json")["named"]) <= set(NAMED[folder]) <= set(MARKS[folder]["wrong"])
+
+
 @pytest.mark.complete
-@pytest.mark.parametrize("name", sorted(MARKS["wrong"]))
-def test_a_mistake_is_one(name: str) -> None:
-    proof = [sys.executable, str(FOLDER / "proofs" / f"{name}.py")]
+@pytest.mark.parametrize(("folder", "name"), [(each, name) for each in SETS for name in sorted(MARKS[each]["wrong"])])
+def test_a_mistake_is_one(folder: str, name: str) -> None:
+    proof = [sys.executable, str(PROGRAMS / folder / "proofs" / f"{name}.py")]
     assert subprocess.run(proof, capture_output=True, check=False).returncode == 0

@@ -31,7 +31,7 @@ def wrong(tmp_path: Path, text: str, family: str = "hooks", stem: str = "leaf_mo
 
 
 def test_the_index_is_up_to_date() -> None:
-    assert INDEX.read_text(encoding="utf-8") == build(), "make pages"
+    assert INDEX.read_text(encoding="utf-8") == build(), "make index"
 
 
 HELP_AT = 'help_at = ["rejected_here", "rejected_here"]'

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.pages import fence, marked, untested
+from support.ranks import run_in_ranks
 from support.releases import IS_QUOTED, is_quiet, skip_if_different
 from support.warm import Ran, Warm
 from support.warm_runs import WarmRuns
@@ -24,7 +25,8 @@ from tensorlens.trials.eager_runs import eager_report
 
 CODES = [entry.code for entry in error_messages.entries()]
 UNTESTED = untested()
-RUNNABLE = [code for code in CODES if code not in UNTESTED]
+OF_RANKS = [entry.code for entry in error_messages.entries() if entry.ranks]
+RUNNABLE = [code for code in CODES if code not in UNTESTED and code not in OF_RANKS]
 
 
 def page_for(wanted: str, width: int = 80, color: bool = False) -> str:
@@ -128,6 +130,34 @@ def test_fixed_example(code: str, warm: Warm, tmp_path: Path) -> None:
         skip_if_different(script, code, warm)
     assert is_quiet(ran, script, warm), ran.stderr
     assert [finding.code for finding in diagnose(trace) if finding.severity != "note"] == []
+
+
+@pytest.mark.parametrize("code", OF_RANKS)
+def test_failing_example_of_ranks(code: str, warm: Warm, tmp_path: Path) -> None:
+    example = fence(code, "Fails")
+    entry = error_messages.entry(code)
+    assert entry is not None
+    ran, report = run_in_ranks(warm, written(tmp_path, example), entry.ranks)
+    if entry.kind == "silent":
+        assert [each.returncode for each in ran] == [0] * entry.ranks, ran[0].stderr
+    else:
+        assert any(code in error_messages.find(each.stderr) for each in ran)
+    (found,) = (each for each in report.findings if each.diagnostic.severity != "note")
+    assert found.diagnostic.code == code
+    lines: dict[str, set[int]] = {}
+    for label in found.diagnostic.labels:
+        lines.setdefault(label.role, set()).add(label.span.line)
+    assert lines == marked(example)
+
+
+@pytest.mark.parametrize("code", OF_RANKS)
+def test_fixed_example_of_ranks(code: str, warm: Warm, tmp_path: Path) -> None:
+    entry = error_messages.entry(code)
+    assert entry is not None
+    ran, report = run_in_ranks(warm, written(tmp_path, fence(code, "Fixed")), entry.ranks)
+    assert [(each.returncode, each.stderr) for each in ran] == [(0, "")] * entry.ranks
+    assert report.findings == ()
+    assert report.differences == ()
 
 
 def test_pytorch_is_quoted_as_it_speaks() -> None:

@@ -86,6 +86,105 @@ KEPT = {
         cache.clear()
         """,
     ),
+    "a list that is cleared at the end": (
+        "results of `out.detach() * 2` stay alive",
+        """
+        outs = []
+        for _ in range(20):
+            out, _ = step()
+            outs.append(out.detach() * 2)  # here
+        mean = torch.stack(outs).mean()
+        outs.clear()
+        """,
+    ),
+    "a dict": (
+        "; `cache` holds them",
+        """
+        cache = {}
+        for t in range(20):
+            out, _ = step()
+            cache[t] = out.detach() + 1  # here
+        """,
+    ),
+    "a deque without an end": (
+        "; `last` holds them",
+        """
+        last = deque()
+        for _ in range(20):
+            out, _ = step()
+            last.append(out.detach() + 1)  # here
+        """,
+    ),
+    "a dict of lists in an object": (
+        "; `log.values` holds them",
+        """
+        class Log:
+            def __init__(self):
+                self.values = {"out": []}
+        log = Log()
+        for _ in range(20):
+            out, _ = step()
+            log.values["out"].append(out.detach() + 1)  # here
+        """,
+    ),
+    "attributes of many objects": (
+        "results of `out.detach().cos()` stay alive",
+        """
+        class Record:
+            def __init__(self, out):
+                self.out = out.detach().cos()  # here
+        records = []
+        for _ in range(20):
+            records.append(Record(step()[0]))
+        """,
+    ),
+    "generators that wait": (
+        "results of `out.detach().tanh()` stay alive",
+        """
+        def waiting(out):
+            kept = out.detach().tanh()  # here
+            yield kept
+            yield kept
+        generators = []
+        for _ in range(20):
+            generator = waiting(step()[0])
+            next(generator)
+            generators.append(generator)
+        """,
+    ),
+    "tracebacks of errors": (
+        "results of `out.detach().sin()` stay alive",
+        """
+        def fails(out):
+            wave = out.detach().sin()  # here
+            raise ValueError("too low")
+        errors = []
+        for _ in range(20):
+            try:
+                fails(step()[0])
+            except ValueError as error:
+                errors.append(error)
+        """,
+    ),
+    "a linked list": (
+        "results of `out.detach() + 2` stay alive",
+        """
+        head = None
+        for _ in range(20):
+            head = (head, step()[0].detach())[::-1]
+            out = head[0]
+            head = (out.detach() + 2, head[1])  # here
+        """,
+    ),
+    "a default argument": (
+        "results of `out.detach() + 3` stay alive",
+        """
+        def remember(out, seen=[]):
+            seen.append(out.detach() + 3)  # here
+        for _ in range(20):
+            remember(step()[0])
+        """,
+    ),
 }
 
 RIGHT = {
@@ -147,6 +246,25 @@ def test_a_finding_about_kept_graphs_is_not_said_again(tmp_path: Path) -> None:
     assert found == []
 
 
+def test_a_line_that_reads_old_results_is_labelled(tmp_path: Path) -> None:
+    script = """
+    later = []
+    for _ in range(20):
+        out, _ = step()
+        later.append(lambda out=out.detach().exp(): out.mean())
+    means = [each() for each in later]
+    """
+    found, _ = said(tmp_path, START + textwrap.dedent(script), "stay alive")
+    assert [label.text for label in found[0].labels] == ["made here"]  # the same line
+
+    script = script.replace("lambda out=out.detach().exp(): out.mean()", "out.detach().exp()")
+    script = script.replace("each()", "each.mean()")
+    found, _ = said(tmp_path, START + textwrap.dedent(script), "stay alive")
+    made, read = found[0].labels
+    assert read.text == "reads one of them after later steps"
+    assert read.span.line == made.span.line + 1
+
+
 def test_the_looks_count_blocks_and_bytes(tmp_path: Path) -> None:
     script = """
     outs = []
@@ -156,15 +274,16 @@ def test_the_looks_count_blocks_and_bytes(tmp_path: Path) -> None:
     """
     trace = traced_script(tmp_path, START + textwrap.dedent(script))
     looks = trace.inspection.memory
-    assert [look.step for look in looks] == [1, 2, 4, 8]
+    assert [(look.step, look.begun) for look in looks] == [(n, begun) for n in (1, 2, 4, 8) for begun in (n, 0)]
+    at_steps = [look for look in looks if not look.begun]
     # at each look: 2 parameters and their gradients, the ones, `out`, `loss`, and those of the step before
-    grown = [(later.live - look.live, later.size - look.size) for look, later in pairwise(looks[1:])]
+    grown = [(later.live - look.live, later.size - look.size) for look, later in pairwise(at_steps[1:])]
     assert grown == [(2, 2 * 16_000), (4, 4 * 16_000)]
     assert memory_text(measured(trace)) is None  # too little to show
     most = most_memory(TraceIndex(trace))
     assert most is not None
-    assert most[0] is looks[-1]
-    assert most[1][0][1] == 7 * 16_000
+    assert (most.look.step, most.look.begun, most.look.saved) == (8, 8, 12_000)  # the ones, before the last pass
+    assert most.made[0][1] == 7 * 16_000
 
 
 @pytest.mark.parametrize(("size", "text"), [(1, "1 byte"), (999, "999 bytes"), (1_500, "1.5 kB"), (64_000_000, "64 MB"),
@@ -177,7 +296,13 @@ def test_the_most_memory_is_shown(tmp_path: Path) -> None:
     script = "big = torch.zeros(1000, 500)\nfor _ in range(4):\n    step()\n"
     text = memory_text(measured(traced_script(tmp_path, START + script)))
     assert text is not None
-    assert text.startswith("memory: 2.02 MB in 7 live tensors when step 1 begins, the most of 3 looks: line 16 made")
+    assert text.startswith(
+        "memory: 2.03 MB when backward pass 1 begins, the most of 6 looks: 2.02 MB in 5 live tensors"
+    )
+    script = "big = torch.zeros(1000, 500)\nfor _ in range(4):\n    opt.step()\n"
+    text = memory_text(measured(traced_script(tmp_path, START + script)))
+    assert text is not None
+    assert text.startswith("memory: 2 MB in 3 live tensors when step 1 begins, the most of 3 looks: line 16 made 2 MB")
 
 
 def measured(trace: Trace) -> MeasuredTraining:

@@ -84,6 +84,11 @@ FROZEN = {
         " {'params': head.parameters()}], lr=0.1)\n" + LOOP,
         "the only parameter of a group of `SGD` is frozen, and never has a gradient",
     ),
+    "made without a gradient": (
+        TWO + "table = nn.Embedding.from_pretrained(torch.randn(4, 4))  #!\nopt = torch.optim.SGD("
+        "[{'params': table.parameters(), 'lr': 0.01}, {'params': head.parameters()}], lr=0.1)\n" + LOOP,
+        "the only parameter of a group of `SGD` is frozen, and never has a gradient",
+    ),
     "a whole optimizer": (
         TWO + "for p in body.parameters():\n    p.requires_grad = False  #!\n"
         "opt = torch.optim.SGD(head.parameters(), lr=0.1)\nother = torch.optim.Adam(body.parameters())\n"

@@ -183,3 +183,10 @@ def test_an_error_that_the_script_catches_hides_no_path(tmp_path: Path) -> None:
     body = f"{TWO}{HEAD_ONLY}def f(x):\n    return head(x * enc(x).mean().item()).mean()\n{LOOP}"
     caught = body + "try:\n    torch.ones(2).sum().backward()\nexcept RuntimeError:\n    pass\n"
     assert [each.text[:20] for each in sentences(tmp_path, caught)] == ["no gradient ever rea"]
+
+
+def test_an_evaluation_after_the_training_does_not_count(tmp_path: Path) -> None:
+    body = f"{TWO}{HEAD_ONLY}def f(x):\n    return (head(x) * enc(x).mean().item()).square().mean()  #!\n{LOOP}"
+    (found,) = sentences(tmp_path, f"{body}f(torch.randn(8, 4))\n")
+    assert "`enc(x).mean().item()` is a plain number" in found.text
+    assert found.labels[0].span.line == marked(body)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from array import array
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -13,8 +15,8 @@ import tensorlens
 from tensorlens import session
 from tensorlens.journal import retention
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.retention import Retention
-from tensorlens.journal.rows import LEFT_OUT, CallRow
+from tensorlens.journal.retention import CallRun, Retention
+from tensorlens.journal.rows import LEFT_OUT, NONE, CallRow, State, of_alias
 from tensorlens.render import render
 from tensorlens.render.report.json import MAX_EVENTS, MAX_TENSORS
 
@@ -92,3 +94,41 @@ def test_a_report_says_how_many_calls_that_made_live_tensors_it_leaves_out(monke
     assert (getattr(gap, "reason", ""), getattr(gap, "count", 0)) == (LEFT_OUT, 90)
     assert LEFT_OUT in " ".join(render(lens.report(), "table").split())
     assert [each.code for each in lens.report().diagnostics] == ["saved-tensor-modified-inplace"]
+
+
+class _CountedStates(tuple[State, ...]):
+    """States of a call that count how often they are read through."""
+
+    readings = 0
+
+    def __iter__(self) -> Iterator[State]:
+        _CountedStates.readings += 1
+        return super().__iter__()
+
+
+def test_a_call_on_many_tensors_is_read_through_a_few_times() -> None:
+    tensors, calls = 500, 8
+    kept = Retention(1, {})
+    _CountedStates.readings = 0
+    for index in range(calls):
+        states = _CountedStates((n, index, True, False, "AddBackward0", index, False, None) for n in range(tensors))
+        flat = tuple(each for n in range(tensors) for each in (n, index))
+        kept.add(index, CallRow("torch._foreach_add_", 0, flat, (), (), states, index, index + 1, 0), "")
+    assert len(kept.items(set())) == 5  # the first, the last three that changed them, and the window
+    assert set(kept.dropped_nodes()) == set(range(tensors))
+    assert _CountedStates.readings < 6 * calls
+
+
+def test_the_storage_of_an_alias_is_kept_as_long_as_the_alias() -> None:
+    def made(index: int, *call: int) -> CallRun:
+        return CallRun(index, array("q", call).tobytes(), array("I", [len(call)]).tobytes(), "")
+
+    kept = Retention(1, {})
+    kept.add_run(made(0, 1, 5, 0, 7, of_alias(5), 0, 0))
+    kept.forget_all_but([7])
+    assert list(kept.storages()) == [5]  # in the window
+    kept.add_run(made(1, 2, 8, 0, 9, NONE, 0, 0))
+    kept.forget_all_but([7])
+    assert list(kept.storages()) == [5]  # before it
+    kept.forget_all_but([9])
+    assert list(kept.storages()) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,8 +11,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from support.commands import run_command
 from support.daily import one_in
-from support.warm import Warm
+from support.warm import Ran, Warm
 
 from tensorlens.analysis.story.line_events import LineEvent
 from tensorlens.errors import UsageError
@@ -384,12 +384,8 @@ def test_the_state_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 # --- the command ----------------------------------------------------------------------------------------------------
 
 
-def command(*arguments: str, text: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "80", "LINES": "50", "NO_COLOR": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "tensorlens", *arguments],
-        input=text, capture_output=True, text=True, env=environment, cwd=cwd, timeout=120, check=False,
-    )  # fmt: skip
+def command(*arguments: str, text: str = "", cwd: Path | None = None) -> Ran:
+    return run_command(*arguments, text=text, cwd=cwd, COLUMNS="80", LINES="50", NO_COLOR="1")
 
 
 def test_a_quiz_from_a_file_of_answers(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tensorlens.diagnostics import diagnose
 from tensorlens.errors import TraceFileError
 from tensorlens.records import trace_file
 from tensorlens.records.report import Report
-from tensorlens.render import FORMS, RenderOptions, render
+from tensorlens.render import REPORT_FORMS, RenderOptions, render
 
 TRACE = written_alias(
     "a = x()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum()\n", message="é 数 \ud800"
@@ -98,5 +98,5 @@ def test_a_file_with_wrong_numbers_is_refused_or_can_be_shown(data: st.DataObjec
     except TraceFileError:
         return
     report = Report(trace, tuple(diagnose(trace)))
-    for form in FORMS:
+    for form in REPORT_FORMS:
         assert render(report, form, RenderOptions(lesson=True))

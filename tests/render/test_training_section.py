@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
+from support.commands import run_command
 from support.folders import DOCS
 
 import tensorlens
@@ -22,8 +21,7 @@ EXAMPLE = DOCS / "examples" / "attention_pooling.py"
 
 def report_of(folder: Path, *options: str) -> tensorlens.Report:
     saved = folder / "trace.json"
-    run = [sys.executable, "-m", "tensorlens", "explain", *options, "-o", str(saved), str(EXAMPLE)]
-    assert subprocess.run(run, capture_output=True, check=False).returncode == 0
+    assert run_command("explain", *options, "-o", saved, EXAMPLE).returncode == 0
     return report_on(tensorlens.load(saved))
 
 

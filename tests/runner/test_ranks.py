@@ -17,8 +17,8 @@ from support.traces import written_alias
 from tensorlens.cli.output import Output
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.model import Gap, Rank
+from tensorlens.records.rank_file import load_ranks
 from tensorlens.records.report import Report
-from tensorlens.records.trace_file import load
 from tensorlens.render import render
 from tensorlens.runner.launch import Target, run_script
 from tensorlens.runner.ranks import own_file, rank_in
@@ -42,10 +42,8 @@ def test_a_rank_has_a_file_and_a_heading_of_its_own_and_is_not_blamed_for_the_de
     script.write_text(DIES)
     command = [sys.executable, *LAUNCH, "-m", "tensorlens", "explain", "-o", "trace.json", str(script)]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
-    assert sorted(path.name for path in tmp_path.glob("trace*")) == ["trace.rank0.json", "trace.rank1.json"], (
-        ended.stderr
-    )
-    survivor, dead = load(tmp_path / "trace.rank0.json"), load(tmp_path / "trace.rank1.json")
+    assert [path.name for path in tmp_path.glob("trace*")] == ["trace.json"], ended.stderr
+    survivor, dead = load_ranks(tmp_path / "trace.json")
     assert (dead.script.outcome, dead.script.exit_code, diagnose(dead)) == ("exit", 3, ())
     report = Report(survivor, diagnose(survivor))
     (found,) = report.diagnostics

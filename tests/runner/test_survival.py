@@ -291,10 +291,10 @@ def test_the_thread_ends_before_a_fork_and_starts_after_it(tmp_path: Path) -> No
         before = threads()
         sink = JournalWriter(rows, journal.fileno())
         sink.pause()
-        assert threads() == before
+        assert threads() <= before, "threads of other tests may end meanwhile"
         sink.resume()
         for _ in range(200):
-            if len(threads()) > len(before) and not rows:
+            if threads() - before and not rows:
                 break
             time.sleep(0.05)
         assert rows == []

@@ -18,7 +18,7 @@ from tensorlens.cli.output import Output
 from tensorlens.cli.rendered_report import rendered_report
 from tensorlens.errors import TraceFileError
 from tensorlens.records.trace_file import loads
-from tensorlens.render import FORMS
+from tensorlens.render import REPORT_FORMS
 
 HUGE = 2**63
 MANY = 20_000
@@ -105,7 +105,7 @@ def main() -> None:
         started = time.monotonic()
         with suppress(TraceFileError):
             trace = loads(json.dumps(data))
-            for form in FORMS:
+            for form in REPORT_FORMS:
                 assert rendered_report(trace, Output(form)).text.strip(), (name, form)
         assert time.monotonic() - started < SECONDS, name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from tensorlens.diagnostics import manual
 from tensorlens.paths import PACKAGE
@@ -26,6 +27,7 @@ def marked(example: str) -> dict[str, set[int]]:
     return lines
 
 
+@cache
 def untested() -> dict[str, str]:
     """Returns code -> why its examples cannot run here, for the pages whose front matter says so."""
     pages = (PACKAGE / "diagnostics").rglob("*.md")

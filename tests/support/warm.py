@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from tensorlens.journal.batches import unpack
 from tensorlens.journal.child_config import ComparedRun
 from tensorlens.journal.reader import Reader
-from tensorlens.records.model import Script, Trace
+from tensorlens.records.model import Rank, Script, Trace
 from tensorlens.records.reference import attach
 
 _ZYGOTE = Path(__file__).with_name("zygote.py")
@@ -64,6 +70,24 @@ class Warm:
         ran, reader = self.read(script, None)
         return ran, reader.trace()
 
+    def ranks(self, script: Path, world: int) -> list[tuple[Ran, Trace]]:
+        """Runs a script as the ranks of one distributed run, under the tracer."""
+        with ExitStack() as stack:
+            journals = [stack.enter_context(tempfile.NamedTemporaryFile(prefix="journal-")) for _ in range(world)]
+            names = [journal.name for journal in journals]
+            answer = self._ask_for({**_request(script), "ranks": world, "journals": names})
+            readers = []
+            for number, journal in enumerate(journals):
+                rank = Rank(number, world, "here", time.time())
+                readers.append(Reader(Script(str(script), (), str(script.parent), "killed", None, None, rank)))
+                readers[-1].read(unpack(journal))
+        return [(Ran(**ran), reader.trace()) for ran, reader in zip(answer, readers, strict=True)]
+
+    def plain_ranks(self, script: Path, world: int) -> list[Ran]:
+        """Runs a script as the ranks of one distributed run, as plain python does."""
+        request = {**_request(script), "ranks": world, "lens": False, "journals": [os.devnull] * world}
+        return [Ran(**ran) for ran in self._ask_for(request)]
+
     def compared(self, script: Path) -> tuple[Ran, Trace]:
         """Runs a script under the tracer with `--reference`."""
         (ran, first), (_, second) = self.twice(script)
@@ -92,7 +116,7 @@ class Warm:
     def _ask(
         self, script: Path, journal: str | None, reference: ComparedRun | None = None, training: bool = False
     ) -> Ran:
-        request = {
+        request: dict[str, Any] = {
             "script": str(script),
             "argv": [],
             "cwd": str(script.parent),
@@ -102,8 +126,45 @@ class Warm:
             "training": training,
             "compared": None if reference is None else asdict(reference),
         }
+        return self._answer(request)
+
+    def command(
+        self, words: Sequence[str], cwd: Path | None = None, text: str = "", environment: Mapping[str, str] = os.environ
+    ) -> Ran:
+        """Runs `python -m tensorlens` with `words`; the child processes are forks, too.
+
+        All modules of the command, and torch, are imported before it starts.
+        """
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="input-") as given:
+            given.write(text)
+            given.flush()
+            request = {"words": list(words), "cwd": str(cwd or Path.cwd()), "stdin": given.name}
+            return self._answer(request | {"environment": dict(environment)})
+
+    def _answer(self, request: dict[str, Any]) -> Ran:
+        return Ran(**self._ask_for(request))
+
+    def _ask_for(self, request: dict[str, Any]) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        return Ran(**json.loads(self._process.stdout.readline()))
+        return json.loads(self._process.stdout.readline())
+
+
+def _request(script: Path) -> dict[str, Any]:
+    """Returns what every run of a script under the tracer asks for."""
+    place = {"script": str(script), "argv": [], "cwd": str(script.parent)}
+    return place | {"claims": True, "lens": True, "training": False, "compared": None}
+
+
+@cache
+def shared() -> Warm:
+    """Returns the process that all tests share, which `end_shared()` ends."""
+    return Warm().__enter__()
+
+
+def end_shared() -> None:
+    if shared.cache_info().currsize:
+        shared().__exit__(None, None, None)
+        shared.cache_clear()

@@ -1,16 +1,23 @@
 """Imports torch once, then forks for every script: this makes hundreds of real runs in seconds.
 
 Each fork runs the same code as the child process of the command (`tensorlens.tracer.entry.script.main`), or the script
-plainly, with its own standard streams, working directory and journal. Run as a program, this module reads one JSON
-request per line.
+plainly, or the whole command, whose child processes are forks of that fork. It has its own standard streams, working
+directory and journal. Run as a program, this module reads one JSON request per line.
 """
 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import gc
+import importlib
+import inspect
 import json
 import os
+import pkgutil
+import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -19,6 +26,9 @@ import weakref
 from typing import Any
 
 SECONDS = 60
+COMMAND_SECONDS = 300
+MAIN = sys.modules[__name__]
+PATH = sys.path[1:]  # of a Python that starts, after the entry of its script
 
 
 def serve() -> None:
@@ -29,11 +39,23 @@ def serve() -> None:
     import tensorlens.tracer.entry.script
     import tensorlens.tracer.reference.gradient_samples  # noqa: F401
 
+    _import_command()
     _leave_libraries()
     gc.collect()  # else a script's own `gc.collect()` would count the garbage of the imports
     for line in sys.stdin:
         request = json.loads(line)
-        print(json.dumps(_run(request)), flush=True)
+        print(json.dumps(_run_ranks(request) if "ranks" in request else _run(request)), flush=True)
+
+
+def _import_command() -> None:
+    """Imports what a command imports while it runs."""
+    from tensorlens import analysis, diagnostics, journal, records, render, runner, trials
+
+    for name in ("command_line", "rendered_report", "tried_fixes"):
+        importlib.import_module(f"tensorlens.cli.{name}")
+    for room in (analysis, diagnostics, journal, records, render, runner, trials):
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            importlib.import_module(module.name)
 
 
 def _leave_libraries() -> None:
@@ -44,30 +66,115 @@ def _leave_libraries() -> None:
 
 def _run(request: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        journal = os.open(request["journal"], os.O_RDWR | os.O_CREAT | os.O_TRUNC) if request["lens"] else None
+        journal = os.open(request["journal"], os.O_RDWR | os.O_CREAT | os.O_TRUNC) if request.get("lens") else None
         child = os.fork()
         if child == 0:
-            _become(request, out.fileno(), err.fileno(), journal)
-        _, status = os.waitpid(child, 0)
+            _take_place(request, out.fileno(), err.fileno())
+            _run_command(request) if "words" in request else _become(request, journal)
         if journal is not None:
             os.close(journal)
-        texts = []
-        for stream in (out, err):
-            stream.seek(0)
-            texts.append(stream.read().decode("utf-8", "replace"))
+        return _ended(child, [out, err])
+
+
+def _run_ranks(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Runs a script as the ranks of one distributed run, in a fork each; `request["journals"]` has a file for each."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    started, world = [], len(request["journals"])
+    with contextlib.ExitStack() as stack:
+        for rank, journal in enumerate(request["journals"]):
+            streams = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(2)]
+            descriptor = os.open(journal, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            child = os.fork()
+            if child == 0:
+                place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
+                os.environ.update({name: str(number) for name, number in place.items()}, MASTER_ADDR="127.0.0.1")
+                os.environ.update(MASTER_PORT=port, OMP_NUM_THREADS="1")
+                _take_place(request, *(stream.fileno() for stream in streams))
+                _become(request, descriptor if request["lens"] else None)
+            os.close(descriptor)
+            started.append((child, streams))
+        return [_ended(child, streams) for child, streams in started]
+
+
+def _ended(child: int, streams: list[Any]) -> dict[str, Any]:
+    _, status = os.waitpid(child, 0)
+    texts = []
+    for stream in streams:
+        stream.seek(0)
+        texts.append(stream.read().decode("utf-8", "replace"))
     return {"returncode": os.waitstatus_to_exitcode(status), "stdout": texts[0], "stderr": texts[1]}
 
 
-def _become(request: dict[str, Any], out: int, err: int, journal: int | None) -> None:
-    """Turns this fork into the process that runs the script; never returns."""
-    import signal
-
-    signal.alarm(SECONDS)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+def _take_place(request: dict[str, Any], out: int, err: int) -> None:
+    """Gives this fork its standard streams and working directory."""
+    signal.alarm(COMMAND_SECONDS if "words" in request else SECONDS)
+    os.dup2(os.open(request.get("stdin", os.devnull), os.O_RDONLY), 0)
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.chdir(request["cwd"])
     sys.stdin = os.fdopen(0, closefd=False)
+
+
+def _run_command(request: dict[str, Any]) -> None:
+    """Runs the command line as `python -m tensorlens` does; never returns."""
+    import runpy
+
+    from tensorlens.runner import python_process
+
+    _set_environment(request["environment"])
+    sys.orig_argv = [sys.executable, "-m", "tensorlens", *request["words"]]
+    sys.argv = ["-m", *request["words"]]
+    sys.path[:] = [os.getcwd(), *PATH]
+    vars(python_process).update(subprocess=types.SimpleNamespace(Popen=_ForkedPython))
+    code = "run_module('tensorlens', run_name='__main__', alter_sys=True)"
+    _finish(compile(code, "<string>", "exec"), {"run_module": runpy.run_module}, is_traced=True)
+
+
+def _set_environment(environment: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+class _ForkedPython(subprocess.Popen[Any]):
+    """Runs `python -c CODE ARGUMENT ...` in a fork of this process."""
+
+    def _execute_child(self, *given: Any) -> None:
+        names = inspect.signature(subprocess.Popen._execute_child).parameters  # type: ignore[attr-defined]
+        options = dict(zip(list(names)[1:], given, strict=True))
+        pipes = [options[f"{ours}{theirs}"] for ours, theirs in (("p2c", "read"), ("c2p", "write"), ("err", "write"))]
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become_python(options["args"], options["env"], pipes)
+        self._child_created = True
+        all_pipes = [options[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")]
+        self._close_pipe_fds(*all_pipes)  # type: ignore[attr-defined]
+
+
+def _become_python(command: list[str], environment: dict[str, str] | None, streams: list[int]) -> None:
+    """Turns this fork into a Python that has just started; never returns."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for stop in (signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP):
+        signal.signal(stop, signal.SIG_DFL)
+    for number, descriptor in enumerate(streams):
+        if descriptor != -1:
+            os.dup2(descriptor, number)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  (stays open)
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    if environment is not None:
+        _set_environment(environment)
+    gc.enable()
+    sys.modules["__main__"] = MAIN
+    code = command.index("-c") + 1
+    sys.argv = ["-c", *command[code + 1 :]]
+    sys.path[:] = ["", *PATH]
+    _finish(compile(command[code], "<string>", "exec"), {"__name__": "__main__"}, is_traced=True)
+
+
+def _become(request: dict[str, Any], journal: int | None) -> None:
+    """Turns this fork into the process that runs the script; never returns."""
     code = "plain(request)" if journal is None else "main()"
     config = {"kind": "file", "name": request["script"], "argv": request["argv"], "check_claims": request["claims"]}
     config |= {"compared": request["compared"], "training": request["training"]}
@@ -75,7 +182,7 @@ def _become(request: dict[str, Any], out: int, err: int, journal: int | None) ->
     from tensorlens.tracer.entry.script import main
 
     names = {"main": main, "plain": _plain, "request": request}
-    _finish(compile(code, "<string>", "exec"), names)
+    _finish(compile(code, "<string>", "exec"), names, is_traced=request["lens"])
 
 
 def _plain(request: dict[str, Any]) -> None:
@@ -93,7 +200,7 @@ def _plain(request: dict[str, Any]) -> None:
     exec(code, module.__dict__)
 
 
-def _finish(code: Any, names: dict[str, Any]) -> None:
+def _finish(code: Any, names: dict[str, Any], is_traced: bool) -> None:
     """Runs `code`, then exits as the interpreter does: traceback, threads, atexit, exit status."""
     import atexit
     import threading
@@ -106,7 +213,7 @@ def _finish(code: Any, names: dict[str, Any]) -> None:
             print(leave.code, file=sys.stderr)
         status = leave.code if isinstance(leave.code, int) else 0 if leave.code is None else 1
     except BaseException as error:
-        if names["request"]["lens"]:
+        if is_traced:
             _drop_own_frames(error)
             sys.excepthook(type(error), error, error.__traceback__)
         else:

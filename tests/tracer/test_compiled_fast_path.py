@@ -245,6 +245,82 @@ def test_one_that_was_built_from_another_source_is_not_used() -> None:
     assert ended.stdout == "None\n"
 
 
+def test_a_full_table_of_templates_makes_room_without_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = [torch.ones(size, requires_grad=True) for size in range(1, 40)]
+
+    def program() -> None:
+        for _ in range(3):
+            [x * 2 for x in inputs]
+            kept = inputs[0] * 2  # used in between: it stays
+
+        assert kept.requires_grad
+
+    def with_few(**tables: Any) -> Any:
+        assert FastPath is not None
+        made.append(FastPath(**tables))
+        made[-1].most_templates = 16
+        return made[-1]
+
+    made: list[Any] = []
+    assert rows_of(program, with_few, monkeypatch) == rows_of(program, FastPath, monkeypatch)
+    assert 0 < made[0].template_count <= 16
+
+
+def test_a_block_of_a_dead_tensor_has_the_same_storage_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    def retired() -> tuple[list[int], list[int], int]:
+        blocks, past = compiled.table(), compiled.storages()
+        tensors = [torch.ones(2) for _ in range(300)]
+        for number, tensor in enumerate(tensors):
+            blocks[16 * number + 16] = (weakref.ref(tensor), number, number, number + 1000)
+        del tensors[100:]
+        del tensor
+        compiled.retire_dead(blocks, past, {1200: [], 1050: []})
+        left = [number for number in range(300) if blocks.get(16 * number + 16) is not None]
+        found = [past.get(16 * number + 16, -1) for number in range(300)]
+        past[16] = 7
+        assert (past.get(16, -1), past.get(8, -1), past.get(0, -1)) == (7, -1, -1)
+        past.clear()
+        return left, found, len(past)
+
+    left, found, count = retired()
+    assert left == [*range(100), 200]
+    assert found == [*([-1] * 100), *range(1100, 1200), -1, *range(1201, 1300)]
+    assert count == 0
+    monkeypatch.setattr(compiled, "FastPath", None)
+    assert retired() == (left, found, count)
+
+
+def test_the_storage_of_a_saved_tensor_that_died_is_known_after_a_census(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_known() -> tuple[bool, bool]:
+        recorder = new_recorder((__file__,))
+        ids = recorder.tensor_ids
+        with recorder:
+            y = torch.ones(3, requires_grad=True).exp()
+            storage, address = ids.entry(y)[3], y.data_ptr()
+            z: Any = y.sum()
+            del y
+        ids._census_due = 0
+        ids.sweep(next(ids.numbers))
+        saved = z.grad_fn.next_functions[0][0]._saved_result
+        recorder.close()
+        return saved.data_ptr() == address and ids.blocks.get(address) is None, ids.saved_storage(saved) == storage
+
+    assert is_known() == (True, True)
+    monkeypatch.setattr(compiled, "FastPath", None)
+    assert is_known() == (True, True)
+
+
+def test_the_garbage_collector_does_not_walk_the_weak_references() -> None:
+    recorder, x = new_recorder((__file__,)), torch.ones(2)
+    of_program = weakref.ref(x)
+    with recorder:
+        for _ in range(2):  # the first call goes through Python
+            result = x * 2
+    assert not gc.is_tracked(recorder.tensor_ids.entry(result)[0])
+    assert gc.is_tracked(of_program)
+    recorder.close()
+
+
 def test_it_leaves_no_cycle_and_no_recorder_behind() -> None:
     recorder = new_recorder()
     with recorder:
@@ -260,6 +336,7 @@ def test_no_reference_is_lost_or_kept() -> None:
     recorder = new_recorder((__file__,))
     x, y = torch.ones(3, requires_grad=True), torch.ones(3)
     several = [x, y]
+    x.grad = torch.zeros(3)
     watched = (x, y, several, torch.Tensor.mul, torch.Tensor, None, True)
 
     def calls() -> None:
@@ -268,6 +345,8 @@ def test_no_reference_is_lost_or_kept() -> None:
             torch.cat(several, dim=0)
             F.linear(x, torch.ones(3, 3))
             y.add_(1)
+            x.data.add_(y.data)
+            x.grad.add_(torch.ones(3, requires_grad=True).data)  # type: ignore[union-attr]
             with pytest.raises(RuntimeError):
                 x.add_(1)
 

@@ -116,6 +116,51 @@ def gradients_of_dead_leaves() -> None:
         leaf.sum().backward()
 
 
+def gradients_that_a_pass_takes_away() -> None:
+    taken, kept = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    (taken.sum() + kept.sum()).backward()
+    kept.register_hook(lambda gradient: setattr(taken, "grad", None))
+    for _ in range(2):
+        (kept * 2).sum().backward()
+
+
+def aliases() -> None:
+    parameter, follower = nn.Parameter(torch.ones(4, 3)), nn.Parameter(torch.ones(4, 3))
+    kept = []
+    for _ in range(3):
+        follower.data.mul_(0.9).add_(parameter.data, alpha=0.1)
+        parameter[1:].data.add_(1)  # not at the beginning of the storage
+        kept.append(parameter.data.data)
+        with torch.no_grad():
+            follower.data.view(12)[0] = 2
+        with torch.inference_mode():
+            follower.data.sum()
+            torch.ones(2).data.sum()
+        (parameter * follower).sum().backward()
+        torch.ones(3).to_sparse().data.sum()
+    del kept[1]
+    parameter.data.add_(1)
+
+
+def leaves_and_their_gradients() -> None:
+    leaves = [torch.ones(3, requires_grad=True), torch.zeros(2, 2, requires_grad=True), torch.rand(3)]
+    assert leaves[0].grad is None
+    table = nn.Embedding(5, 3, sparse=True)
+    for _ in range(3):
+        leaves[2] = torch.zeros_like(leaves[2], requires_grad=True)
+        with torch.no_grad():
+            leaves[1] = torch.ones_like(leaves[1], requires_grad=True)
+        (leaves[0].sum() + leaves[1].sum() + leaves[2].sum()).backward()
+        table(torch.tensor([1, 2])).sum().backward()
+        with torch.inference_mode():
+            leaves[0].grad.sum()  # type: ignore[attr-defined]
+        with torch.no_grad():
+            for leaf in [*leaves, table.weight]:
+                leaf -= 0.1 * leaf.grad  # type: ignore[operator]  # noqa: PLW2901
+        (leaves[0] ** 3).sum().backward(create_graph=True)
+        leaves[0].grad * 2  # type: ignore[operator]
+
+
 def a_subclass() -> None:
     class Own(torch.Tensor):
         pass
@@ -149,11 +194,13 @@ def a_step_that_fails() -> None:
     optimizer.zero_grad()
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")
 @pytest.mark.parametrize(
     "program",
     [
         sgd, gradients_that_are_kept, parameters_without_a_gradient, a_sparse_gradient, parameters_that_share_memory,
-        gradients_that_grow, gradients_of_dead_leaves, a_subclass, functions_in_python, a_step_that_fails,
+        gradients_that_grow, gradients_of_dead_leaves, gradients_that_a_pass_takes_away, aliases,
+        leaves_and_their_gradients, a_subclass, functions_in_python, a_step_that_fails,
     ],
     ids=lambda program: program.__name__,
 )  # fmt: skip
@@ -198,7 +245,7 @@ def test_pytorchs_functions_are_back_afterwards() -> None:
 def test_arguments_of_another_kind_are_refused() -> None:
     recorder = new_recorder()
     in_c: Any = recorder.tensor_ids.in_c
-    for call in (in_c.gradients, in_c.stepped, in_c.dropped):
+    for call in (in_c.gradients, in_c.changes, in_c.stepped, in_c.dropped, in_c.with_gradient, in_c.new):
         with pytest.raises(TypeError):
             call(1)
     with pytest.raises(TypeError):

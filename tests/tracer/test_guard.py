@@ -51,7 +51,7 @@ INNER = """
     patches.backward.nonfinite_nodes
     recording.user_callbacks.UserCallbacks.add recording.user_callbacks.UserCallbacks.applied
     recording.user_callbacks.UserCallbacks.module recording.user_callbacks.UserCallbacks.of_method
-    recording.user_callbacks.UserCallbacks.register recording.user_callbacks.UserCallbacks.run
+    recording.user_callbacks.UserCallbacks.register
     recording.user_callbacks.UserCallbacks.watch recording.user_callbacks._versions recording.user_callbacks.Run
     recording.user_callbacks.ReturnWatch
     frames.call_sites.Sites.site_or_outside frames.call_sites.Sites.stack

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import torch
+from support.commands import run_command
 from support.folders import CORRECT, DOCS
 from support.pages import fence, marked
 from support.warm import Warm
@@ -406,8 +405,7 @@ def test_command(tmp_path: Path) -> None:
         "h.data.zero_()\nloss.backward()\n"
         "print('once', sys.stdin.read(), 'PYTHONHASHSEED' in os.environ)\n"
     )
-    command = [sys.executable, "-m", "tensorlens", "explain", "--format", "json", str(script), "--reference"]
-    ended = subprocess.run(command, input="input", capture_output=True, text=True, timeout=120, check=False)
+    ended = run_command("explain", "--format", "json", script, "--reference", text="input")
     assert ended.stderr == "once input False\n"
     report = json.loads(ended.stdout)
     jsonschema.validate(report, json.loads(SCHEMA.read_text()))

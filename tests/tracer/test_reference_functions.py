@@ -3,11 +3,10 @@ deliberate estimate is not, and the program runs as without the lens."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.commands import run_command
 from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
@@ -138,8 +137,7 @@ def test_without_a_second_run_nothing_is_measured(warm: Warm, tmp_path: Path) ->
 def test_what_the_program_prints_is_printed_once(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM.format(forward="print('forward') or x * x", backward="g * x"))
-    command = [sys.executable, "-m", "tensorlens", "explain", "--reference", "--width", "100", str(script)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    ended = run_command("explain", "--reference", "--width", "100", script)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("forward\nprinted ")
     assert ended.stdout.count("forward\n") == 1

@@ -23,7 +23,7 @@ from tensorlens.analysis.sampled_run import part_of, sampling_of, sampling_text
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Backward, Call, Event, Trace
-from tensorlens.records.observations import SharedSite
+from tensorlens.records.threads import SharedSite
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.json import to_dict
 from tensorlens.render.report.terminal import to_terminal

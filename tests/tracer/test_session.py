@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
 import random
@@ -20,6 +21,7 @@ import tensorlens
 from tensorlens.journal.reader import Reader
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Call
+from tensorlens.render import render
 from tensorlens.tracer.recording.tensor_ids import CENSUS
 
 TOUCHED = (
@@ -87,6 +89,41 @@ def test_an_exception_goes_on_and_is_explained() -> None:
     assert [diagnostic.code for diagnostic in report.diagnostics] == ["saved-tensor-modified-inplace"]
 
 
+def test_a_report_inside_the_block_is_about_what_ran_so_far() -> None:
+    w = torch.ones(2, requires_grad=True)
+    with tensorlens.trace() as lens:
+        y = w.exp()
+        y.detach().mul_(2)
+        before = lens.report()
+        with contextlib.suppress(RuntimeError):
+            y.sum().backward()
+        after = lens.report()
+        w.sin()
+    assert before.diagnostics == ()
+    assert before.trace.script.outcome == "recording"
+    assert "y" in {binding.name for binding in before.trace.end.bindings}
+    assert "the recording goes on" in render(before)
+    assert "ran to its end" not in render(before)
+    assert [diagnostic.code for diagnostic in after.diagnostics] == ["saved-tensor-modified-inplace"]
+    assert validate(after.trace) == []
+    assert [len(each.trace.events) for each in (before, after)] == [3, 5]
+    assert len(lens.trace().events) == 6
+    assert "the recorded code ran to its end;" in render(lens.report())
+
+
+def test_an_optimizer_without_a_step_is_no_mistake_while_the_recording_goes_on() -> None:
+    layer = torch.nn.Linear(1, 1)
+    with tensorlens.trace() as lens:
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        for _ in range(3):
+            layer.zero_grad()
+            layer(torch.ones(1)).sum().backward()
+        so_far = lens.report()
+    assert optimizer is not None
+    assert so_far.diagnostics == ()
+    assert [diagnostic.code for diagnostic in lens.report().diagnostics] == ["optimizer-step-not-called"]
+
+
 def test_a_long_block_keeps_no_more_than_its_last_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
 
@@ -113,7 +150,7 @@ def test_a_long_block_keeps_no_more_than_its_last_calls(monkeypatch: pytest.Monk
 
 def test_asking_too_early_is_a_clear_error() -> None:
     session = tensorlens.trace()
-    with pytest.raises(RuntimeError, match="leave the `with"):
+    with pytest.raises(RuntimeError, match="nothing to report yet: run code in `with`"):
         session.trace()
     with session, pytest.raises(RuntimeError, match="already active"):
         session.__enter__()

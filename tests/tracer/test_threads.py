@@ -25,6 +25,7 @@ from tensorlens.tracer.patches import backward
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.running_passes import RunningPasses
 from tensorlens.tracer.recording.tensor_ids import TensorIds
+from tensorlens.tracer.recording.thread_state import ModeOfThread
 
 
 def in_threads(*works: Callable[[], object]) -> None:
@@ -127,7 +128,7 @@ def test_a_pass_changes_only_the_gradients_below_its_root() -> None:
 def test_quiet_concerns_one_thread() -> None:
     recorder = Recorder.__new__(Recorder)
     recorder.is_paused, recorder.quiet_threads, recorder._note_pause = False, set(), bool
-    recorder._thread, recorder._mode = threading.local(), recorder
+    recorder._thread, recorder._mode = ModeOfThread(), recorder
     seen = []
     with recorder.quiet():
         assert recorder.paused

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +17,8 @@ from tensorlens.records.invariants import validate
 from tensorlens.records.model import Gap
 from tensorlens.records.training import MOST_NORMS
 from tensorlens.session import Session
+from tensorlens.tracer.training.parameter_statistics import MeasuredParameter
+from tensorlens.tracer.training.steady_steps import FoundParameter, SteadySteps
 
 Loss = Callable[[int], torch.Tensor]
 
@@ -81,6 +85,21 @@ def test_a_leaf_that_no_optimizer_holds_is_measured_after_backward() -> None:
         assert (row.statistics.rounds, row.statistics.filled) == (3, 3)
         assert not row.has_moved
     assert {row.group.momentum for row in training.rows if row.group is not None} == {0.9}
+
+
+def test_zeros_are_counted_where_steps_are_not_measured_together() -> None:
+    parameter = MeasuredParameter(0, weakref.ref(nn.Parameter(torch.ones(2))))
+    counted = []
+    for number in range(1, 400):
+        is_next = parameter.rounds_before_count == 0
+        before = parameter.statistics(0).zeros
+        parameter.note(torch.tensor([0.0, 1.0]) if number % 2 else torch.ones(2), 1.0)
+        if is_next:
+            counted.append(number)
+        else:
+            assert parameter.statistics(0).zeros == before
+    assert counted == [*range(1, 9), *range(16, 129, 8), *range(192, 400, 64)]
+    assert parameter.statistics(0).zeros == 4 / (2 * len(counted))
 
 
 def test_many_rounds_keep_a_bounded_number_of_norms() -> None:
@@ -217,3 +236,98 @@ def test_the_first_gradient_that_is_not_finite_is_counted() -> None:
     (row,) = measured(lens).rows
     assert row.statistics is not None
     assert (row.statistics.nonfinite, row.statistics.first_nonfinite) == (2, 3)
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
+def test_steps_that_are_measured_together_say_the_same(
+    optimizer: type[torch.optim.Optimizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def facts() -> tuple[Any, ...]:
+        torch.manual_seed(0)
+        net, table, late = (
+            nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)),
+            nn.Embedding(9, 2),
+            nn.Linear(2, 1),
+        )
+        data, words = torch.randn(6, 3), torch.arange(60) % 7
+
+        def loss(step: int) -> torch.Tensor:
+            out = net(data) + table(words[step : step + 3]).sum()
+            scale = 0.0 if step == 21 else float("inf") if step == 36 else 1.0
+            value: torch.Tensor = (late(out) if step > 27 else out).square().mean() * scale
+            return value
+
+        with tensorlens.trace(training=True) as lens:
+            one = optimizer([*net.parameters(), *table.parameters()], lr=1e-3)  # type: ignore[call-arg]
+            other = optimizer([*net.parameters(), *late.parameters()], lr=1e-3)  # type: ignore[call-arg]
+            train(one, loss, 40, touch=other.step)
+        inspection = lens.trace().inspection
+        return inspection.groups, inspection.statistics, inspection.moved, inspection.nonfinite
+
+    together = same_step_by_step(facts, monkeypatch)
+    assert any(each.rounds == 40 for each in together[1])
+    assert "nan" in repr(together) or "inf" in repr(together)
+
+
+def same_step_by_step(facts: Callable[[], tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, ...]:
+    """Measures a run, and again step by step. Returns the facts, if they are the same."""
+    found: list[tuple[Any, ...]] = []
+    for after in (SteadySteps.after, lambda *_: None):
+        monkeypatch.setattr(SteadySteps, "after", after)
+        found.append(facts())
+    for one, other in zip(*found, strict=True):
+        assert [repr(each) for each in one] == [repr(each) for each in other]
+    return found[0]
+
+
+def test_what_steps_count_besides_is_the_same_if_they_are_measured_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    steady: list[bool] = []
+    noted = SteadySteps.note
+
+    def noting(self: SteadySteps, found: Sequence[FoundParameter]) -> bool:
+        steady.append(noted(self, found))
+        return steady[-1]
+
+    monkeypatch.setattr(SteadySteps, "note", noting)
+
+    def facts() -> tuple[Any, ...]:
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+        gate, norm = nn.Linear(2, 2), nn.BatchNorm1d(3).requires_grad_(False)
+        rare = nn.Linear(2, 2)
+        data = torch.randn(6, 3)
+
+        def loss(step: int) -> torch.Tensor:
+            if step == 20:
+                net.eval()
+                with torch.no_grad():
+                    net(data)  # and the model stays in eval mode
+            out = net(norm(data))
+            is_open = 12 < step < 35
+            value: torch.Tensor = (out + (gate(out) if is_open else gate(out) * 0.0)).square().mean()
+            if step % 20 < 15:
+                value = value + rare(out).square().mean()
+            return value
+
+        with tensorlens.trace(training=True) as lens:
+            one = torch.optim.AdamW([{"params": net.parameters()}, {"params": gate.parameters()}], lr=1e-3)
+            other = torch.optim.SGD(rare.parameters(), lr=1e-3)
+            schedule = torch.optim.lr_scheduler.StepLR(one, 10)
+            for step in range(60):
+                one.zero_grad()
+                other.zero_grad()
+                loss(step).backward()
+                one.step()
+                other.step()
+                schedule.step()
+        inspection = lens.trace().inspection
+        zeroed = [(each.tensor, each.node) for each in inspection.zeroed]  # the sequence numbers are others
+        counted = inspection.groups, inspection.evaluating, inspection.frozen_statistics, inspection.of_zeros
+        return *counted, zeroed, inspection.on_zeros, inspection.statistics, inspection.moved, inspection.schedules
+
+    together = same_step_by_step(facts, monkeypatch)
+    assert sum(steady) > 40
+    groups = {(each.optimizer, each.group): each for each in together[0]}
+    assert set(groups[1, 0].found) == {45}
+    assert set(groups[0, 0].found) == {60}
+    assert all(together)  # each kind of fact is there

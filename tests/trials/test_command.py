@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
+from support.commands import run_command
 from support.folders import DOCS
+from support.warm import Ran
 
 FAILS = """\
 import torch
@@ -29,12 +30,8 @@ open("ran", "w").close()
 """
 
 
-def explain(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tensorlens", "explain", *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        command, cwd=folder, env=environment, text=True, capture_output=True, timeout=400, check=False
-    )
+def explain(folder: Path, *arguments: str) -> Ran:
+    return run_command("explain", *arguments, cwd=folder)
 
 
 def test_after_the_script_in_json(tmp_path: Path) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import jsonschema
 import pytest
 import torch
+from support.commands import run_command
 from support.folders import DOCS, ROOT
 from support.warm import Warm
 from support.warm_runs import WarmRuns
@@ -24,7 +23,10 @@ from tensorlens.records.report import Report
 from tensorlens.records.trace_file import dumps, loads
 from tensorlens.render import RenderOptions
 from tensorlens.render.report.json import to_dict
-from tensorlens.runner.nonfinite_run import search
+from tensorlens.runner.second_run import complete
+from tensorlens.tracer.saved_tensors.graph import MAX_NODES
+from tensorlens.tracer.saved_tensors.nonfinite_derivatives import NOT_EXAMINED
+from tensorlens.tracer.training.nonfinite_passes import TOO_LARGE
 
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n\ntorch.manual_seed(0)\n"
 LOOP = """
@@ -45,12 +47,11 @@ def report_of(warm: Warm, folder: Path, text: str) -> tuple[Report, int]:
     runs = WarmRuns(warm, script, training=True)
     first = runs.first()
     assert first.exited.returncode == 0, script.read_text()
-    if first.reader.facts["nonfinite"]:
-        search(runs, first)
+    complete(runs, first, None)
     report = report_on(first.trace())
     assert validate(report.trace) == []
     gaps = [event.reason for event in report.trace.events if isinstance(event, Gap)]
-    assert [gap for gap in gaps if "array" not in gap and "fused" not in gap] == []
+    assert [gap for gap in gaps if "array" not in gap and "fused" not in gap and gap != NOT_EXAMINED] == []
     assert repr(loads(dumps(report.trace)).inspection) == repr(report.trace.inspection)  # NaN differs from NaN
     jsonschema.validate(to_dict(report, RenderOptions()), json.loads((DOCS / "report.schema.json").read_text()))
     return report, runs.count
@@ -560,6 +561,22 @@ UNREPEATED = """
     """
 
 
+@pytest.mark.parametrize("deep", [True, False])
+def test_a_graph_that_is_too_large_to_be_searched_is_said_to_be(deep: bool, warm: Warm, tmp_path: Path) -> None:
+    depth = MAX_NODES + 1_000 if deep else 10
+    program = f"""
+        weight = nn.Parameter(torch.full((3,), 1e-30))
+        def loss_of(step):
+            y = weight * 1e20 * 1e20
+            for _ in range({depth}):
+                y = y * 1.00001
+            return y.sum()
+        train(loss_of, [weight], steps=2)
+        """
+    (sentence,) = sentences(report_of(warm, tmp_path, program)[0])
+    assert sentence.endswith(TOO_LARGE) is deep, sentence
+
+
 def test_a_program_that_does_not_repeat_itself_has_no_origin(warm: Warm, tmp_path: Path) -> None:
     report, count = report_of(warm, tmp_path, UNREPEATED)
     (found,) = sentences(report)
@@ -597,8 +614,7 @@ def test_a_run_inside_a_process_searches_nothing() -> None:
 def test_the_command_runs_a_program_twice_and_says_so(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(HEAD + LOOP + textwrap.dedent(WRONG["zero by zero"]) + "print('ran', torch.rand(1).item())\n")
-    command = [sys.executable, "-m", "tensorlens", "explain", "--training", "--width", "100", str(script)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.PIPE, cwd=tmp_path)
+    ran = run_command("explain", "--training", "--width", "100", script, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.count("ran 0.") == 1
     assert "run again to find the first NaN or infinity" in re.sub(r"\s+", " ", ran.stdout)
@@ -608,15 +624,5 @@ def test_the_command_runs_a_program_twice_and_says_so(tmp_path: Path) -> None:
 def test_the_document_shows_what_the_command_prints() -> None:
     shown = re.findall(r"```text\n(.*?)\n```", (DOCS / "training.md").read_text(), re.S)
     (block,) = (each for each in shown if "a second run" in each)
-    command = [
-        sys.executable,
-        "-m",
-        "tensorlens",
-        "explain",
-        "--training",
-        "--width",
-        "80",
-        "docs/examples/log_of_a_ratio.py",
-    ]
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    ran = run_command("explain", "--training", "--width", "80", "docs/examples/log_of_a_ratio.py", cwd=ROOT)
     assert f"{block}\n" in ran.stdout

@@ -30,22 +30,22 @@ def test_the_verdicts_of_both_options_are_saved_and_shown(
     script.write_text(PROGRAM)
     assert explain(None, ["p.py"], Output(path=saved), RunSettings(attempt=True, fix=True)) == 1
     capfd.readouterr()
-    assert view(saved, Output(width=100)) == 1
+    assert view(saved, Output(width=100), RunSettings()) == 1
     text = capfd.readouterr().out
     assert "confirmed: with a copy of what line 5 saved, the run ends normally" in text
     assert "help 1: the gradients are right" in text or "tried 1 way to repair it: 1 verified" in text, text
-    assert view(saved, Output("json")) == 1
+    assert view(saved, Output("json"), RunSettings()) == 1
     report = json.loads(capfd.readouterr().out)
     (finding,) = report["diagnostics"]
     assert finding["confirmed"] is True
     assert finding["fixes"][0]["verdict"] == "verified"
     assert report["tried"]["tried"] >= 1
     again = Path("again.json")
-    view(saved, Output(path=again))
+    view(saved, Output(path=again), RunSettings())
     assert again.read_text() == saved.read_text()
 
     data = json.loads(saved.read_text())
     data["trials"]["diagnostics"][0]["labels"][0]["site"] = 999
     saved.write_text(json.dumps(data))
     with pytest.raises(Exception, match=r"t\.json is a damaged trace: a finding is about what the trace does not have"):
-        view(saved, Output())
+        view(saved, Output(), RunSettings())

@@ -1,0 +1,184 @@
+"""Checks what `--training` says about data that a line changes in place in each round."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from support.script_under_training import said
+
+from tensorlens.records.source import line_at
+
+START = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+torch.manual_seed(0)
+data, target = torch.randn(32, 4), torch.randn(32, 1)
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+
+def step(x, y):
+    opt.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    opt.step()
+"""
+ADDING_UP = {
+    "noise in slices": """
+        for epoch in range(3):
+            for i in range(0, 32, 8):
+                batch = data[i:i + 8]
+                batch += 0.1 * torch.randn_like(batch)  # here
+                step(batch, target[i:i + 8])
+        """,
+    "a function that augments": """
+        def jitter(images):
+            return images.add_(torch.rand(images.shape), alpha=0.1)  # here
+        for epoch in range(3):
+            for x, y in zip(data.split(16), target.split(16)):
+                step(jitter(x), y)
+        """,
+    "items of a data set": """
+        class Rows(torch.utils.data.Dataset):
+            def __len__(self):
+                return 32
+            def __getitem__(self, i):
+                row = data[i]
+                row.div_(3.0)  # here
+                return row, target[i]
+        for epoch in range(3):
+            for x, y in torch.utils.data.DataLoader(Rows(), batch_size=8, shuffle=True):
+                step(x, y)
+        """,
+    "a mask of random values": """
+        for epoch in range(4):
+            for i in range(0, 32, 16):
+                part = data.narrow(0, i, 16)
+                part.mul_((torch.rand(16, 4) > 0.2).float())  # here
+                step(part, target[i:i + 16])
+        """,
+    "targets are smoothed": """
+        for epoch in range(3):
+            for i in range(0, 32, 8):
+                y = target[i:i + 8]
+                y *= 0.9  # here
+                step(data[i:i + 8], y)
+        """,
+    "means of the features": """
+        means = data.mean(0)
+        for epoch in range(3):
+            for i in range(0, 32, 8):
+                part = data[i:i + 8]
+                part.sub_(means)  # here
+                step(part, target[i:i + 8])
+        """,
+    "dropout in place": """
+        for epoch in range(3):
+            for x, y in zip(data.chunk(4), target.chunk(4)):
+                step(F.dropout(x, 0.1, inplace=True), y)  # here
+        """,
+}
+USUAL = {
+    "noise in a copy": """
+        for epoch in range(3):
+            for i in range(0, 32, 8):
+                batch = data[i:i + 8].clone()
+                batch += 0.1 * torch.randn_like(batch)
+                step(batch, target[i:i + 8])
+        """,
+    "random rows are a copy": """
+        for _ in range(12):
+            batch = data[torch.randint(32, (8,))]
+            batch.add_(torch.randn(8, 4))
+            step(batch, target[:8])
+        """,
+    "normalised once": """
+        for i in range(0, 32, 8):
+            part = data[i:i + 8]
+            part -= 1.0
+        for epoch in range(3):
+            for i in range(0, 32, 8):
+                step(data[i:i + 8], target[i:i + 8])
+        """,
+    "a buffer that is filled anew": """
+        buffer = torch.empty(2, 8, 4)
+        for n in range(12):
+            part = buffer[n % 2]
+            part.copy_(data[:8])
+            part.add_(torch.randn(8, 4))
+            step(part, target[:8])
+        """,
+    "a ring buffer": """
+        ring = torch.zeros(4, 8, 4)
+        for n in range(12):
+            ring[n % 4] = torch.randn(8, 4)
+            ring[n % 4].mul_(0.5)
+            step(ring[n % 4], target[:8])
+        """,
+    "an average of the data": """
+        mean = torch.zeros(2, 4)
+        for n in range(12):
+            part = mean[n % 2]
+            part.mul_(0.9).add_(data[:8].mean(0), alpha=0.1)
+            step(data[:8] - part, target[:8])
+        """,
+    "sums that are cleared": """
+        sums = torch.zeros(2, 8, 4)
+        for n in range(12):
+            sums.zero_()
+            for part in sums:
+                part.add_(torch.randn(8, 4))
+            step(sums[0], target[:8])
+        """,
+    "a state with input and decay": """
+        state = torch.zeros(2, 8, 4)
+        for n in range(12):
+            part = state[n % 2]
+            part *= 0.5
+            part += data[:8]
+            step(part, target[:8])
+        """,
+    "an attack": """
+        delta = torch.zeros(32, 4)
+        for n in range(12):
+            x = (data[:8] + delta[:8]).requires_grad_()
+            step(x, target[:8])
+            part = delta[:8]
+            part.add_(x.grad.sign(), alpha=0.01)
+        """,
+    "each part is changed once": """
+        for i in range(0, 32, 4):
+            part = data[i:i + 4]
+            part += torch.randn(4, 4)
+            step(part, target[i:i + 4])
+        """,
+    "counts": """
+        counts = torch.zeros(4, 2)
+        for n in range(12):
+            part = counts[n % 4]
+            part += 1
+            step(data[:8], target[:8])
+        """,
+}
+
+
+@pytest.fixture(autouse=True)
+def shows_exceptions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENSORLENS_DEBUG", "1")
+
+
+@pytest.mark.parametrize("kind", ADDING_UP)
+def test_changes_that_add_up_are_named(kind: str, tmp_path: Path) -> None:
+    found, _ = said(tmp_path, START + textwrap.dedent(ADDING_UP[kind]), "add up")
+    times = "4" if "mask" in kind else "3"
+    name = "target" if "targets" in kind else "data"
+    assert [f"changes parts of `{name}` in place, each {times} times on average" in each.text for each in found] == [
+        True
+    ]
+    assert "# here" in line_at((tmp_path / "script.py").read_text(), found[0].labels[0].span.line)
+
+
+@pytest.mark.parametrize("kind", USUAL)
+def test_usual_changes_in_place_are_no_news(kind: str, tmp_path: Path) -> None:
+    assert said(tmp_path, START + textwrap.dedent(USUAL[kind]), "add up in")[0] == []

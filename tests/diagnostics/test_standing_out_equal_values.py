@@ -1,0 +1,101 @@
+"""Checks the sentences about equal members and rows, updates that are rounded away, and new frozen parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+DATA = "import copy\nx, y = torch.randn(32, 4), torch.randn(32, 1)\n"
+MAKE = "make = lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))\n"
+STEP = "opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+WORDS = ("are equal in every bit", "rounded away", "frozen before a step")
+ENSEMBLE = (
+    "opt = torch.optim.Adam(members.parameters(), lr=0.01)\nfor _ in range(6):\n"
+    "    loss = sum((m(x) - y).square().mean() for m in members)\n    " + STEP
+)
+LOSS = "    loss = (model(x) - y).square().mean()\n    "
+PLAIN = "opt = torch.optim.Adam(model.parameters(), lr=0.01)\nfor _ in range(6):\n" + LOSS
+HALF = "model = make().to(torch.bfloat16)\nx, y = x.bfloat16(), y.bfloat16()\n"
+LORA = """\
+class Adapted(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.a, self.b = nn.Parameter(torch.randn(2, 4)), nn.Parameter(torch.zeros(8, 2))
+    def forward(self, x):
+        return self.base(x) + x @ self.a.T @ self.b.T
+"""
+WRONG = {
+    "copies of one model": (
+        DATA + MAKE + "one = make()\nmembers = nn.ModuleList(copy.deepcopy(one) for _ in range(3))  #!\n" + ENSEMBLE,
+        "`members[0]` and 2 others of `members` are equal in every bit after 6 steps have moved each of them",
+    ),
+    "heads with one seed": (
+        DATA + "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        heads = []\n"
+        "        for _ in range(2):\n            torch.manual_seed(1)\n            heads.append(nn.Linear(4, 1))  #!\n"
+        "        self.heads = nn.ModuleList(heads)\n"
+        "    def forward(self, x):\n        return sum(h(x) for h in self.heads)\nmodel = Net()\n" + PLAIN + STEP,
+        "`model.heads[0]` and `model.heads[1]` are equal in every bit after 6 steps",
+    ),
+    "constant weights": (
+        DATA + "model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))  #!\n"
+        "for p in model.parameters():\n    nn.init.constant_(p, 0.1)\n" + PLAIN + STEP,
+        "all rows of `model[0].weight` are equal in every bit after 4 steps",
+    ),
+    "small updates of bfloat16": (
+        DATA + MAKE + HALF + "opt = torch.optim.SGD(model.parameters(), lr=1e-4)  #!\nfor _ in range(20):\n"
+        "    loss = (model(x) - y).square().mean()\n    " + STEP,
+        "have the value that they had before the first of 20 steps in half precision, although",
+    ),
+    "in a function": (
+        DATA + MAKE + "def train():\n    one = make()\n    members = nn.ModuleList(map(copy.deepcopy, [one] * 3))  #!\n"
+        + "".join(f"    {line}\n" for line in ENSEMBLE.splitlines()) + "train()\n",
+        "`members[0]` and 2 others of `members` are equal in every bit after 4 steps have moved each of them",
+    ),
+    "new adapters": (
+        DATA + MAKE + LORA + "model = make()\n" + PLAIN + STEP + "model[0] = Adapted(model[0])\n"
+        "for p in model.parameters():\n    p.requires_grad = False  #!\nmodel[2].requires_grad_(True)\n"
+        + PLAIN.replace("model.p", "model[2].p") + STEP,
+        "are new, and frozen before a step trains them, by the line that freezes `model[0].weight`",
+    ),
+}  # fmt: skip
+RIGHT = {
+    "members of their own": DATA + MAKE + "members = nn.ModuleList(make() for _ in range(3))\n" + ENSEMBLE,
+    "copies with batches of their own": DATA + MAKE + "first = make()\n"
+    "members = nn.ModuleList(copy.deepcopy(first) for _ in range(3))\n"
+    + ENSEMBLE.replace("m(x) - y", "m(x[r := torch.randperm(32)[:16]]) - y[r]"),
+    "one member, twice": DATA + MAKE + "first = make()\nmembers = nn.ModuleList([first, first])\n" + ENSEMBLE,
+    "two copies to compare": DATA + MAKE + "one = make()\nother = copy.deepcopy(one)\n"
+    "members = nn.ModuleDict(dict(one=one, other=other))\n" + ENSEMBLE.replace("in members)", "in members.values())"),
+    "biases that begin at zero": DATA + "model = nn.Sequential(nn.LSTM(4, 8, batch_first=True))\n"
+    "nn.init.zeros_(model[0].bias_ih_l0); nn.init.zeros_(model[0].bias_hh_l0)\n"
+    "opt = torch.optim.Adam(model.parameters())\nfor _ in range(5):\n"
+    "    loss = model(x[:, None])[0].square().mean()\n    " + STEP,
+    "zeros in the last layer": DATA + MAKE + "model = make()\nnn.init.zeros_(model[2].weight)\n" + PLAIN + STEP,
+    "large updates of bfloat16": DATA + MAKE + HALF + "opt = torch.optim.SGD(model.parameters(), lr=0.5)\n"
+    "for _ in range(20):\n    loss = (model(x) - y).square().mean()\n    " + STEP,
+    "masters in float32": DATA + MAKE + "model = make()\nopt = torch.optim.SGD(model.parameters(), lr=1e-4)\n"
+    "for _ in range(20):\n    half = copy.deepcopy(model).bfloat16()\n"
+    "    loss = (torch.func.functional_call(model, {k: v.bfloat16() for k, v in model.named_parameters()}, "
+    "(x.bfloat16(),)) - y.bfloat16()).square().mean()\n    " + STEP,
+    "adapters after the freeze": DATA + MAKE + LORA + "model = make()\n" + PLAIN + STEP
+    + "for p in model.parameters():\n    p.requires_grad = False\nmodel[0] = Adapted(model[0])\n" + PLAIN + STEP,
+    "a random projection": DATA + MAKE + "model = make()\nfor p in model[0].parameters():\n"
+    "    p.requires_grad = False\n" + PLAIN + STEP,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_equal_values_are_named(tmp_path: Path, name: str) -> None:
+    body, text = WRONG[name]
+    (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
+    assert text in found.text
+    assert marked(body) in {label.span.line for label in found.labels}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_usual_values_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, RIGHT[name])
+    assert [each.text for each in found if any(word in each.text for word in WORDS)] == []

@@ -1,0 +1,109 @@
+"""Checks the sentences about batch norm with initial statistics, and about models that are never evaluated."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = """\
+import copy
+x, y = torch.randn(32, 4) + 3, torch.randn(32, 1)
+class Net(nn.Module):
+    def __init__(self, p=0.5):
+        super().__init__()
+        self.a, self.norm, self.drop, self.b = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(p), nn.Linear(8, 1)
+    def forward(self, x):
+        x = self.norm(self.a(x))
+        return self.b(self.drop(x))
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.drop, self.b = nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 1)
+    def forward(self, x):
+        x = torch.relu(self.a(x))
+        return self.b(self.drop(x))
+def step(model, opt):
+    opt.zero_grad()
+    (model(x) - y).square().mean().backward()
+    opt.step()
+model = Net()
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+"""
+HERE = "x = self.norm(self.a(x))"
+EMA = """\
+average = copy.deepcopy(model).eval()
+@torch.no_grad()
+def update():
+    for a, b in zip(average.parameters(), model.parameters()):
+        a.lerp_(b, 0.1)
+for _ in range(4):
+    model.train()
+    step(model, opt)
+    update()
+model.eval()
+"""
+SCORE = "with torch.no_grad():\n    average(x)\n    model(x)\n"
+INITIAL = {
+    "an average without buffers": (
+        NET + EMA + SCORE,
+        "eval mode with running means of 0 and variances of 1, as they are made, although lines write its weights",
+    ),
+    "in a function": (
+        NET + "def train():\n    model = Net()\n    opt = torch.optim.SGD(model.parameters(), lr=0.01)\n"
+        + textwrap.indent(EMA + SCORE, "    ") + "train()\n",
+        "a `BatchNorm1d` runs in eval mode",
+    ),
+}  # fmt: skip
+KEPT = {
+    "never evaluated": (
+        NET + "for _ in range(4):\n    step(model, opt)\nwith torch.no_grad():\n    model(x[:16])\n",
+        "`BatchNorm1d` and `Dropout` run in training mode once where gradients are off, after 4 steps: no line calls",
+    ),
+    "never evaluated, after each step": (
+        NET + "model = Plain()\nopt = torch.optim.SGD(model.parameters(), lr=0.01)\nfor i in range(4):\n"
+        "    step(model, opt)\n    with torch.no_grad():\n        model(x)\n",
+        "`Dropout` runs in training mode 4 times where gradients are off, after 4 steps",
+    ),
+}  # fmt: skip
+RIGHT = {
+    "eval mode from the start": NET + "model.eval()\nfor _ in range(4):\n    step(model, opt)\n",
+    "an average with buffers": NET + EMA + "average.load_state_dict(model.state_dict())\n" + SCORE,
+    "statistics computed for the average": NET + EMA
+    + "average.train()\nwith torch.no_grad():\n    average(x)\naverage.eval()\n" + SCORE,
+    "an evaluation before the training": NET + "model.eval()\nwith torch.no_grad():\n    model(x)\nmodel.train()\n"
+    "for _ in range(4):\n    step(model, opt)\nmodel.eval()\nwith torch.no_grad():\n    model(x)\n",
+    "a model that is not trained": NET + "for part in model.modules():\n    if isinstance(part, nn.Linear):\n"
+    "        nn.init.zeros_(part.bias)\nmodel.eval()\nmodel(x)\nmodel.train()\n"
+    "for _ in range(3):\n    step(model, opt)\n",
+    "Monte-Carlo dropout": NET + "model = Plain()\nopt = torch.optim.SGD(model.parameters(), lr=0.01)\n"
+    "for _ in range(4):\n    step(model, opt)\nwith torch.no_grad():\n"
+    "    torch.stack([model(x) for _ in range(5)]).std(0)\n",
+    "train() says that it is meant": NET + "for _ in range(4):\n    step(model, opt)\nmodel.train()\n"
+    "with torch.no_grad():\n    model(x)\n",
+    "evaluated": NET + "for _ in range(4):\n    step(model, opt)\nmodel.eval()\nwith torch.no_grad():\n    model(x)\n",
+    "a look before the training": NET
+    + "with torch.no_grad():\n    model(x)\nfor _ in range(4):\n    step(model, opt)\n",
+}  # fmt: skip
+WORDS = ("as they are made", "calls `eval()`")
+
+
+@pytest.mark.parametrize("name", [*INITIAL, *KEPT])
+def test_layers_of_the_wrong_mode_are_named(tmp_path: Path, name: str) -> None:
+    body, text = (INITIAL | KEPT)[name]
+    first = "x = torch.relu(self.a(x))" if "Plain()" in body else HERE
+    place = "return self.b(self.drop(x))" if "Plain()" in body else first
+    own = body.split("class Plain")
+    at = 1 if "Plain()" in own[1] else 0
+    own[at] = own[at].replace(place, f"{place}  #!", 1)
+    (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
+    assert text in found.text
+    assert found.labels[0].span.line == marked("class Plain".join(own))
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_usual_evaluations_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, RIGHT[name])
+    assert [each.text for each in found if any(word in each.text for word in WORDS)] == []

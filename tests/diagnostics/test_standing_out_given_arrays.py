@@ -1,0 +1,50 @@
+"""Checks what `--training` says about NumPy arrays that a line changes through a tensor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+START = """\
+import numpy as np
+rows = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
+model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+def train(batch):
+    opt.zero_grad(); model(batch).square().mean().backward(); opt.step()
+"""
+TWICE = "for epoch in range(3):\n    for i in range(0, 8, 2):\n        train(torch.stack([item(i), item(i + 1)]))\n"
+WRONG = {
+    "noise on rows": START + "def item(i):\n    row = torch.from_numpy(rows[i])\n"
+    "    row.add_(0.1 * torch.randn_like(row))  #!\n    return row\n" + TWICE,
+    "a gain for rows, with as_tensor": START + "def item(i):\n    row = torch.as_tensor(rows[i])\n"
+    "    row *= 1 + 0.2 * torch.rand(1)  #!\n    return row\n" + TWICE,
+    "a scale each time": START + "def item(i):\n    return torch.from_numpy(rows[i]).mul_(0.5)  #!\n" + TWICE,
+}
+RIGHT = {
+    "a copy": START + "def item(i):\n    return torch.from_numpy(rows[i]).clone().mul_(0.5)\n" + TWICE,
+    "out of place": START + "def item(i):\n    return torch.from_numpy(rows[i]) * 0.5\n" + TWICE,
+    "once, when it is read": START + "torch.from_numpy(rows).div_(2.0)\n"
+    "def item(i):\n    return torch.from_numpy(rows[i])\n" + TWICE,
+    "another array each time": START + "def item(i):\n    return torch.from_numpy(rows[[i]])[0].mul_(0.5)\n" + TWICE,
+    "a buffer that NumPy fills": START + "buffer = np.zeros(4, np.float32)\ndef item(i):\n    buffer[:] = rows[i]\n"
+    "    return torch.from_numpy(buffer) * 1.0\n" + TWICE,
+    "a running mean in an array": START
+    + "mean = np.zeros(4, np.float32)\ndef item(i):\n    row = torch.from_numpy(rows[i])\n"
+    "    torch.from_numpy(mean).mul_(0.9).add_(0.1 * row)\n    return row - torch.from_numpy(mean)\n" + TWICE,
+}  # fmt: skip
+WORDS = "shares memory with"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_array_that_a_line_changes_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "16 of 16 times, a part that is read again has other values than before" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_usual_arrays_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

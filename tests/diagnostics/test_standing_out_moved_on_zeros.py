@@ -1,0 +1,120 @@
+"""Checks the sentence about steps that move parameters although the script sets their gradients to zero."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+WHAT = "exactly zero there"
+NETS = (
+    "body, head = nn.Linear(4, 4), nn.Linear(4, 1)\nf = lambda: head(body(torch.randn(8, 4)).relu()).square().mean()\n"
+)
+ALL = "every = [*body.parameters(), *head.parameters()]\n"
+ADAMW = ALL + "opt = torch.optim.AdamW(every, lr=0.01, weight_decay=0.1)\n"
+PASS = "for step in range(6):\n    opt.zero_grad()\n    f().backward()\n"
+
+WRONG = {
+    "weight decay, from the start": (
+        NETS + ADAMW + "def hold(module):\n    for p in module.parameters():\n        p.grad.zero_()  #!\n"
+        + PASS + "    if step < 4:\n        hold(body)\n    opt.step()\n",
+        "4 of 6 steps of `AdamW` move `body.weight` and `body.bias` by weight decay (0.1), although the gradients are",
+    ),
+    "momentum, after some steps": (
+        NETS + ALL + "opt = torch.optim.SGD(every, lr=0.1, momentum=0.9)\n"
+        + PASS + "    if step >= 2:\n        body.weight.grad.mul_(0)  #!\n    opt.step()\n",
+        "4 of 6 steps of `SGD` move `body.weight` by momentum, although the gradient is exactly zero there",
+    ),
+    "a new gradient of zeros": (
+        NETS + ALL + "opt = torch.optim.Adam(every, lr=0.01)\n" + PASS
+        + "    if step > 2:\n        for p in body.parameters():\n"
+        "            p.grad = torch.zeros_like(p.grad)  #!\n    opt.step()\n",
+        "3 of 6 steps of `Adam` move `body.weight` and `body.bias` by momentum",
+    ),
+    "through data, and clipped": (
+        NETS + ADAMW + PASS + "    if step % 2:\n        body.bias.grad.data.zero_()\n"
+        "        body.weight.grad.data.zero_()  #!\n    nn.utils.clip_grad_norm_(every, 1.0)\n    opt.step()\n",
+        "3 of 6 steps of `AdamW` move `body.weight` by weight decay (0.1) and momentum",
+    ),
+    "a hook": (
+        NETS + ADAMW + "held = True\nbody.weight.register_hook(lambda g: g * 0 if held else g)  #!\n"
+        + PASS + "    opt.step()\n    held = step < 3\n",
+        "4 of 6 steps of `AdamW` move `body.weight` by weight decay (0.1)",
+    ),
+}  # fmt: skip
+OTHER = """
+other = nn.Linear(4, 1)
+opt = torch.optim.AdamW([*body.parameters(), *head.parameters(), *other.parameters()], lr=0.01)
+g = lambda: other(body(torch.randn(8, 4))).square().mean()
+"""
+TABLE = """
+table = nn.Embedding(6, 3)
+opt = torch.optim.AdamW(table.parameters())
+for step in range(6):
+    opt.zero_grad()
+    table(torch.tensor([step, 1])).square().sum().backward()
+    table.weight.grad[0].zero_()
+    opt.step()
+"""
+DEAD = """
+for step in range(6):
+    opt.zero_grad()
+    hidden = body(torch.randn(8, 4)) - (100 if step % 2 else 0)
+    head(hidden.relu()).square().mean().backward()
+    opt.step()
+"""
+LOSS = "for step in range(6):\n    opt.zero_grad({})\n    loss = {}\n    loss.backward()\n    opt.step()\n"
+RIGHT = {
+    "no gradient": NETS + ADAMW + PASS + "    if step < 4:\n        body.zero_grad()\n    opt.step()\n",
+    "nothing moves": NETS + ALL + "opt = torch.optim.SGD(every, lr=0.1)\n" + PASS
+    + "    if step < 4:\n        body.weight.grad.zero_()\n    opt.step()\n",
+    "frozen by the flag": NETS + ADAMW + "body.requires_grad_(False)\n" + PASS
+    + "    opt.step()\n    body.requires_grad_(step > 2)\n",
+    "a loss that is not used in some steps": NETS
+    + OTHER
+    + LOSS.format("set_to_none=False", "(f if step % 2 else g)()"),
+    "a weight of zero": NETS + OTHER + LOSS.format("", "f() + max(0, step - 2) * g()"),
+    "some rows alone": TABLE,
+    "dead units at some steps": NETS + ADAMW + DEAD,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_names_steps_that_move_on_zeros(case: str, tmp_path: Path) -> None:
+    body, text = WRONG[case]
+    found = [each for each in sentences(tmp_path, body) if WHAT in each.text and text in each.text]
+    assert marked(body) in [each.labels[0].span.line for each in found]
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_says_nothing_of_other_zeros(case: str, tmp_path: Path) -> None:
+    assert not any(WHAT in each.text for each in sentences(tmp_path, RIGHT[case]))
+
+
+MASKED = """
+for _ in range(3):
+    nn.Linear(2, 2)(torch.ones(2)).sum().item()
+table = nn.Embedding(6, 3)
+mask = torch.ones(6, 1)
+mask[:4] = {value}
+opt = torch.optim.AdamW(table.parameters(), weight_decay={decay})
+table.weight.register_hook(lambda grad: {change})
+for step in range(6):
+    opt.zero_grad()
+    table(torch.tensor([4, 5])).square().sum().backward()
+    opt.step()
+"""
+ROWS = "12 of 18 elements of `table.weight` had gradients of zeros at each step, and are moved by weight decay (0.1)"
+
+
+def test_names_rows_that_a_mask_in_a_hook_does_not_hold(tmp_path: Path) -> None:
+    body = MASKED.format(value="0", decay="0.1", change="grad * mask")
+    (found,) = (each for each in sentences(tmp_path, body) if each.text == ROWS)
+    assert found.labels[1].role == "hook_registered_here"
+
+
+@pytest.mark.parametrize(("decay", "change"), [("0.0", "grad * mask"), ("0.1", "grad * 0.5"), ("0.1", "None")])
+def test_says_nothing_of_rows_that_no_mask_holds(tmp_path: Path, decay: str, change: str) -> None:
+    body = MASKED.format(value="0", decay=decay, change=change)
+    assert not any("gradients of zeros at each step" in each.text for each in sentences(tmp_path, body))

@@ -1,0 +1,90 @@
+"""Checks the sentences about schedulers of another length than the training, and about options that no step reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+MODEL = "model = nn.Linear(4, 1)\nf = lambda: model(torch.randn(8, 4)).square().mean()\n"
+SGD = "opt = torch.optim.SGD(model.parameters(), lr=0.1)\nfrom torch.optim import lr_scheduler as lrs\n"
+START = MODEL + SGD
+STEP = "opt.zero_grad(); f().backward(); opt.step()"
+BATCHES = f"for epoch in range(4):\n    for batch in range(5):\n        {STEP}\n        schedule.step()\n"
+EPOCHS = f"for epoch in range(4):\n    for batch in range(5):\n        {STEP}\n    schedule.step()\n"
+WORDS = ("`T_max`", "`total_iters`", "`total_steps`", "no step reads it")
+
+WRONG = {
+    "epochs, stepped by batches": (
+        START + "schedule = lrs.CosineAnnealingLR(opt, T_max=3)  #!\n" + BATCHES,
+        "`T_max` is 3: the learning rate of `SGD` rises again after each fall of 3 steps, 3 times, and is between",
+    ),
+    "a little too long": (
+        START + "schedule = lrs.CosineAnnealingLR(opt, 14, eta_min=1e-4)  #!\n" + BATCHES,
+        "makes 20 steps, and `T_max` is 14: the learning rate of `SGD` rises again after 14 steps",
+    ),
+    "batches, stepped by epochs": (
+        START + "schedule = lrs.CosineAnnealingLR(opt, T_max=4 * 5)  #!\n" + EPOCHS,
+        "`CosineAnnealingLR` makes 4 of the 20 steps of its `T_max`, which is the number of steps of `SGD`: the",
+    ),
+    "one cycle, stepped by epochs": (
+        START + "schedule = lrs.OneCycleLR(opt, 0.1, epochs=4, steps_per_epoch=5)  #!\n" + EPOCHS,
+        "`OneCycleLR` makes 4 of the 20 steps of its `total_steps`",
+    ),
+    "batches, stepped by the steps of four batches each": (
+        START + "schedule = lrs.PolynomialLR(opt, 20)  #!\nfor batch in range(20):\n    (f() / 4).backward()\n"
+        "    if batch % 4 == 3:\n        opt.step(); opt.zero_grad(); schedule.step()\n",
+        "`PolynomialLR` makes 5 of the 20 steps of its `total_iters`, which is the number of backward passes",
+    ),
+}  # fmt: skip
+UNREAD = {
+    "defaults": (
+        START + f"for i in range(6):\n    {STEP}\n    opt.defaults['lr'] = 0.1 * 0.5 ** i  #!\n",
+        '`defaults["lr"]` of `SGD` is changed to 0.003125, and no step reads it: each of 6 steps uses `lr=0.1` of its',
+    ),
+    "an attribute": (
+        START + f"for i in range(6):\n    opt.lr = 0.1 / (1 + i)  #!\n    {STEP}\n",
+        "the attribute `lr` of `SGD` is changed to 0.0166667, and no step reads it",
+    ),
+    "in a function whose optimizer is gone": (
+        MODEL + "def train():\n    opt = torch.optim.AdamW(model.parameters(), weight_decay=0.1)\n"
+        "    opt.weight_decay = 0.0  #!\n"
+        f"    for i in range(8):\n        {STEP}\ntrain()\n",
+        "the attribute `weight_decay` of `AdamW` is changed to 0, and no step reads it",
+    ),
+}  # fmt: skip
+RIGHT = {
+    "a cosine of all steps": START + "schedule = lrs.CosineAnnealingLR(opt, 20)\n" + BATCHES,
+    "a cosine of all epochs": START + "schedule = lrs.CosineAnnealingLR(opt, 4)\n" + EPOCHS,
+    "one step too many": START + "schedule = lrs.CosineAnnealingLR(opt, 19)\n" + BATCHES,
+    "whole waves that end at the lowest rate": START + "schedule = lrs.CosineAnnealingLR(opt, 4)\n" + BATCHES.replace(
+        "range(5)", "range(3)"),
+    "warm restarts": START + "schedule = lrs.CosineAnnealingWarmRestarts(opt, 4)\n" + BATCHES,
+    "a run that is cut short": START + "schedule = lrs.CosineAnnealingLR(opt, 100)\n" + BATCHES,
+    "one cycle": START + "schedule = lrs.OneCycleLR(opt, 0.1, total_steps=20)\n" + BATCHES,
+    "a warm-up and a cosine": START + "schedule = lrs.SequentialLR(opt, [lrs.LinearLR(opt, 0.1, 1.0, 5), "
+        "lrs.CosineAnnealingLR(opt, 15)], [5])\n" + BATCHES,
+    "groups": START + f"for i in range(6):\n    opt.param_groups[0]['lr'] = 0.1 * 0.5 ** i\n    {STEP}\n",
+    "groups, and a note of the rate": START + f"for i in range(6):\n    opt.lr = 0.1 * 0.5 ** i\n"
+        f"    for group in opt.param_groups: group['lr'] = opt.lr\n    {STEP}\n",
+    "defaults of the next group": START + "opt.defaults['lr'] = 0.01\nw = nn.Parameter(torch.ones(2))\n"
+        f"opt.add_param_group(dict(params=[w]))\nfor i in range(6):\n    {STEP}\n",
+    "an optimizer of the program's own": MODEL + "class Own(torch.optim.SGD):\n    def step(self, closure=None):\n"
+        "        for group in self.param_groups: group['lr'] = self.lr\n        return super().step(closure)\n"
+        f"opt = Own(model.parameters(), lr=0.1)\nopt.lr = 0.05\nfor i in range(6):\n    {STEP}\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*WRONG, *UNREAD])
+def test_another_length_and_unread_options_are_named(tmp_path: Path, name: str) -> None:
+    body, text = (WRONG | UNREAD)[name]
+    (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
+    assert text in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_usual_schedules_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, RIGHT[name])
+    assert [each.text for each in found if any(word in each.text for word in WORDS)] == []

@@ -1,0 +1,173 @@
+"""Checks the sentences about gradients that another loss leaves, and about hooks of a tensor with several uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+GAN = """\
+from torch.nn.functional import binary_cross_entropy_with_logits as bce
+G, D = nn.Linear(2, 4), nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+og, od = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+real, one, zero = torch.randn(8, 4), torch.ones(8, 1), torch.zeros(8, 1)
+def fakes():
+    return G(torch.randn(8, 2))
+"""
+BRANCHES = """\
+body, left, right = nn.Linear(4, 4), nn.Linear(4, 1), nn.Linear(4, 1)
+opt = torch.optim.SGD([*body.parameters(), *left.parameters(), *right.parameters()], lr=0.01)
+x = torch.randn(8, 4)
+"""
+STEP = "    opt.zero_grad(); (a.square().mean() + b.square().mean()).backward(); opt.step()\n"
+LEFT = {
+    "a generator's loss": GAN
+    + """\
+for _ in range(4):
+    bce(D(fakes()), one).backward()  #!
+    og.step(); og.zero_grad()
+    (bce(D(real), one) + bce(D(fakes().detach()), zero)).backward()
+    od.step(); od.zero_grad()
+""",
+    "two updates in functions": GAN
+    + """\
+def generator():
+    og.zero_grad()
+    bce(D(fakes()), one).backward()  #!
+    og.step()
+def discriminator():
+    (bce(D(real), one) + bce(D(fakes().detach()), zero)).backward()
+    od.step()
+for _ in range(4):
+    generator()
+    discriminator()
+    od.zero_grad()
+""",
+}
+LEFT_BY_ONE_FUNCTION = (
+    GAN
+    + """\
+def update(loss, opt):
+    loss.backward()  #!
+    opt.step()
+    opt.zero_grad()
+for _ in range(4):
+    update(bce(D(fakes()), one), og)
+    update(bce(D(real), one) + bce(D(fakes().detach()), zero), od)
+"""
+)
+HOOKS = {
+    "a reversal": BRANCHES
+    + """\
+def reverse(h):
+    h.register_hook(lambda g: -0.5 * g)  #!
+    return h
+for _ in range(3):
+    h = body(x)
+    a = left(h)
+    b = right(reverse(h))
+"""
+    + STEP,
+}
+RIGHT = {
+    "cleared before": GAN + """\
+for _ in range(4):
+    og.zero_grad(); bce(D(fakes()), one).backward(); og.step()
+    od.zero_grad(); (bce(D(real), one) + bce(D(fakes().detach()), zero)).backward(); od.step()
+""",
+    "the discriminator first": GAN + """\
+for _ in range(4):
+    od.zero_grad(); (bce(D(real), one) + bce(D(fakes().detach()), zero)).backward(); od.step()
+    og.zero_grad(); bce(D(fakes()), one).backward(); og.step()
+""",
+    "frozen for the generator": GAN + """\
+for _ in range(4):
+    D.requires_grad_(False); bce(D(fakes()), one).backward(); og.step(); og.zero_grad(); D.requires_grad_(True)
+    (bce(D(real), one) + bce(D(fakes().detach()), zero)).backward(); od.step(); od.zero_grad()
+""",
+    "two passes for one step of one optimizer, one for each of another": GAN + """\
+for step in range(8):
+    bce(D(fakes()), one).backward()
+    og.step(); og.zero_grad()
+    if step % 2:
+        od.step(); od.zero_grad()
+""",
+    "one function, frozen for the generator": GAN + """\
+def update(loss, opt):
+    loss.backward()
+    opt.step()
+    opt.zero_grad()
+for _ in range(4):
+    D.requires_grad_(False)
+    update(bce(D(fakes()), one), og)
+    D.requires_grad_(True)
+    update(bce(D(real), one) + bce(D(fakes().detach()), zero), od)
+""",
+    "two passes for one step": GAN + """\
+for _ in range(4):
+    bce(D(real), one).backward()
+    bce(D(fakes().detach()), zero).backward()
+    od.step(); od.zero_grad()
+""",
+    "two optimizers after two losses": BRANCHES + """\
+first, second = torch.optim.SGD(left.parameters(), lr=0.1), torch.optim.SGD(body.parameters(), lr=0.1)
+for _ in range(4):
+    left(body(x)).mean().backward()
+    right(body(x)).mean().backward()
+    first.step(); second.step(); first.zero_grad(); second.zero_grad()
+""",
+    "a reversal of one branch": BRANCHES + """\
+def reverse(h):
+    h = h.view_as(h)
+    h.register_hook(lambda g: -0.5 * g)
+    return h
+for _ in range(3):
+    h = body(x)
+    a = left(h)
+    b = right(reverse(h))
+""" + STEP,
+    "clipped for all branches": BRANCHES + """\
+for _ in range(3):
+    h = body(x)
+    h.register_hook(lambda g: g.clamp(-1, 1))
+    a, b = left(h), right(h)
+""" + STEP,
+    "a hook that only looks": BRANCHES + """\
+for _ in range(3):
+    h = body(x)
+    a = left(h)
+    h.register_hook(lambda g: print(g.norm().item()))
+    b = right(h)
+""" + STEP,
+}  # fmt: skip
+WORDS = ("is left from a pass", "gives another gradient to all uses")
+
+
+def test_gradients_that_another_call_of_one_function_leaves_are_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, LEFT_BY_ONE_FUNCTION) if WORDS[0] in each.text)
+    assert found.text.startswith("`Adam.step()` uses sums of gradients of `D[0].weight`")
+    assert found.labels[0].span.line == marked(LEFT_BY_ONE_FUNCTION)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_gradients_that_another_loss_leaves_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, LEFT[name]) if WORDS[0] in each.text)
+    assert found.text == (
+        "`Adam.step()` uses sums of gradients of `D[0].weight`, `D[0].bias`, `D[2].weight` and 1 more: a part is left "
+        "from a pass after which `Adam.step()` has stepped other parameters"
+    )
+    assert found.labels[0].span.line == marked(LEFT[name])
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_hook_of_an_earlier_use_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, HOOKS[name]) if WORDS[1] in each.text)
+    assert "to all uses of `h`, also to `left(h)`, which ran before the hook was registered" in found.text
+    assert found.labels[0].span.line == marked(HOOKS[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_usual_gradients_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, RIGHT[name])
+    assert [each.text for each in found if any(word in each.text for word in WORDS)] == []

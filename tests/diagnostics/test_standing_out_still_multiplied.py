@@ -1,0 +1,75 @@
+"""Checks the sentences about gradients that are clipped or used while a `GradScaler` has them multiplied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+WHAT = "gradients that a `GradScaler` has multiplied"
+MODEL = """
+model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+scaler = torch.amp.GradScaler('cpu', init_scale=64.0)
+clip = nn.utils.clip_grad_norm_
+f = lambda: model(torch.randn(8, 4)).square().mean()
+"""
+SCALED = "for step in range(3):\n    opt.zero_grad()\n    scaler.scale(f()).backward()\n"
+END = "    scaler.step(opt)\n    scaler.update()\n"
+
+WRONG = {
+    "the norm": (
+        MODEL + SCALED + "    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  #!\n" + END,
+        "clips gradients that a `GradScaler` has multiplied, before it divides them again",
+    ),
+    "the values": (
+        MODEL + SCALED + "    nn.utils.clip_grad_value_(model.parameters(), 0.5)  #!\n" + END,
+        "clips gradients that a `GradScaler` has multiplied, before it divides them again",
+    ),
+    "in a function, unscaled too late": (
+        MODEL + "def update(model, opt):\n    nn.utils.clip_grad_norm_(model.parameters(), 1.0)  #!\n"
+        "    scaler.unscale_(opt)\n    scaler.step(opt)\n    scaler.update()\n" + SCALED + "    update(model, opt)\n",
+        "clips gradients that a `GradScaler` has multiplied, before it divides them again",
+    ),
+    "a scale that is printed": (
+        MODEL + SCALED + "    nn.utils.clip_grad_norm_(model.parameters(), 1.0)  #!\n" + END
+        + "    print(f'scale {scaler.get_scale():.0f}')\nprint(scaler.get_scale())\n",
+        "clips gradients that a `GradScaler` has multiplied, before it divides them again",
+    ),
+    "a plain step": (
+        MODEL + SCALED + "    opt.step()  #!\n",
+        "`SGD.step()` uses gradients that a `GradScaler` has multiplied: neither its `step()` nor",
+    ),
+    "a plain step of a loss with a name": (
+        MODEL + "for step in range(3):\n    opt.zero_grad()\n    loss = scaler.scale(f())\n    loss.backward()\n"
+        "    nn.utils.clip_grad_norm_(model.parameters(), 100.0)\n    opt.step()  #!\n    scaler.update(64.0)\n",
+        "`SGD.step()` uses gradients that a `GradScaler` has multiplied: neither its `step()` nor",
+    ),
+}  # fmt: skip
+CLIP = "    nn.utils.clip_grad_norm_(model.parameters(), {})\n"
+RIGHT = {
+    "unscaled first": MODEL + SCALED + "    scaler.unscale_(opt)\n" + CLIP.format("1.0") + END,
+    "no clipping": MODEL + SCALED + END,
+    "a scaler that is off": MODEL.replace("init_scale=64.0", "enabled=False") + SCALED + CLIP.format("1.0") + END,
+    "a limit that is scaled": MODEL + SCALED + CLIP.format("scaler.get_scale()") + END,
+    "divided by hand": MODEL + SCALED + "    for p in model.parameters():\n        p.grad /= 64.0\n    opt.step()\n",
+    "an own scale": MODEL + "for step in range(3):\n    opt.zero_grad()\n    (f() * 64.0).backward()\n"
+    + CLIP.format("1.0") + "    opt.step()\n",
+    "two optimizers": MODEL + "other = nn.Linear(4, 1)\n"
+    "second = torch.optim.SGD(other.parameters(), lr=0.01)\n" + SCALED
+    + "    second.zero_grad()\n    other(torch.randn(8, 4)).square().mean().backward()\n"
+    "    nn.utils.clip_grad_norm_(other.parameters(), 1.0)\n    second.step()\n" + END,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_names_gradients_that_are_still_multiplied(case: str, tmp_path: Path) -> None:
+    body, text = WRONG[case]
+    found = [each for each in sentences(tmp_path, body) if text in each.text]
+    assert [each.labels[0].span.line for each in found] == [marked(body)]
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_says_nothing_of_other_gradients(case: str, tmp_path: Path) -> None:
+    assert not any(WHAT in each.text for each in sentences(tmp_path, RIGHT[case]))

@@ -1,0 +1,122 @@
+"""Checks the facts about single steps, hooks and schedulers that a run with `--training` records."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import lr_scheduler
+
+import tensorlens
+from tensorlens.records.invariants import validate
+from tensorlens.records.observations import Observations
+from tensorlens.session import Session
+
+
+def facts_of(lens: Session) -> Observations:
+    trace = lens.trace()
+    assert validate(trace) == []
+    return trace.inspection
+
+
+def test_steps_on_a_gradient_of_zeros_are_counted() -> None:
+    weight = nn.Parameter(torch.full((4,), 2.0))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([weight], lr=0.1, weight_decay=0.5)
+        for step in range(5):
+            optimizer.zero_grad()
+            weight.sum().backward()
+            assert weight.grad is not None
+            if step < 3:
+                weight.grad.zero_()
+            optimizer.step()
+    facts = facts_of(lens)
+    last = [each for each in facts.on_zeros if each.number == facts.measured[-1].number]
+    ((count),) = last
+    assert (count.steps, count.moved, count.decayed, count.carried) == (3, 3, 3, 0)
+    assert count.distance == pytest.approx(2 * 2 * (1 - 0.95**3))
+    noted = [step.index for step in facts.steps][:2]
+    assert [each.index for each in facts.of_zeros] == noted
+
+
+def test_momentum_carries_a_parameter_on() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.Adam([weight], lr=0.1)
+        for factor in (1.0, 0.0):
+            optimizer.zero_grad()
+            (weight * factor).sum().backward()
+            optimizer.step()
+    count = facts_of(lens).on_zeros[-1]
+    assert (count.steps, count.moved, count.decayed, count.carried) == (1, 1, 0, 1)
+
+
+def test_nothing_is_counted_if_nothing_moves() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (weight * 0).sum().backward()
+            optimizer.step()
+    assert facts_of(lens).on_zeros == ()
+
+
+def test_hooks_are_counted_where_there_are_several() -> None:
+    layer = nn.Linear(2, 2)
+    with tensorlens.trace(training=True) as lens:
+        handles = []
+        for _ in range(4):
+            handles.append(layer.register_forward_hook(lambda *_: None))
+            layer.weight.register_hook(lambda gradient: gradient * 2)
+            layer(torch.ones(1, 2)).sum().backward()
+        for handle in handles:
+            handle.remove()
+    facts = facts_of(lens)
+    kinds = {each.id: each.kind for each in lens.trace().callbacks.registrations}
+    counts = [(kinds[each.registration], each.passes, each.count) for each in facts.hooks]
+    assert sorted(counts) == [
+        ("forward hook", 2, 2),
+        ("forward hook", 4, 4),
+        ("tensor hook", 2, 2),
+        ("tensor hook", 4, 4),
+        ("tensor hook", 4, 4),
+    ]
+
+
+def test_schedulers_and_their_steps_are_counted() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    with tensorlens.trace(training=True) as lens:
+        first, second = torch.optim.SGD([weight], lr=0.1), torch.optim.Adam([weight], lr=0.1)
+        one = lr_scheduler.StepLR(first, 2)
+        inner = [lr_scheduler.ConstantLR(second), lr_scheduler.ExponentialLR(second, 0.9)]
+        both = lr_scheduler.SequentialLR(second, inner, [2])
+        for step in range(4):
+            weight.sum().backward()
+            second.step()
+            if step == 0:
+                first.step()
+            one.step()
+            both.step()
+    facts = facts_of(lens)
+    last = [each for each in facts.schedules if each.number == facts.measured[-1].number]
+    own = [(each.name, each.optimizer, each.steps, each.idle) for each in last if not each.is_held]
+    assert own == [("StepLR", 0, 4, 3), ("SequentialLR", 1, 4, 0)]
+    assert [each.name for each in last if each.is_held] == ["ConstantLR", "ExponentialLR"]
+
+
+def test_the_schedulers_of_a_run_are_unchanged() -> None:
+    def rates() -> list[float]:
+        optimizer = torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1)
+        inner = [lr_scheduler.LinearLR(optimizer), lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 2)]
+        scheduler, found = lr_scheduler.SequentialLR(optimizer, list(inner), [2]), []
+        for _ in range(6):
+            optimizer.step()
+            scheduler.step()
+            found.append(float(optimizer.param_groups[0]["lr"]))
+        return found
+
+    plain = rates()
+    with tensorlens.trace(training=True):
+        traced = rates()
+    assert traced == plain

@@ -1,0 +1,92 @@
+"""Checks that a second run under `--training` compares the `backward` of custom Functions with their `forward`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.warm import Warm
+from support.warm_runs import WarmRuns
+
+from tensorlens.diagnostics import report_on
+from tensorlens.records.invariants import validate
+from tensorlens.records.report import Report
+from tensorlens.render import RenderOptions, render
+from tensorlens.runner.second_run import complete
+
+HEAD = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, head = nn.Linear(3, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+x = torch.randn(8, 3)
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return {forward}
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return {backward}
+for step in range(5):
+    loss = (head(Own.apply(net(x))) - 1).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+CODE = "custom-function-wrong-backward"
+WRONG = {
+    "without the gradient": ("x * x.sigmoid()", "x.sigmoid() * (1 + x * (1 - x.sigmoid()))"),
+    "a missing factor": ("torch.tanh(2 * x)", "g * (1 - torch.tanh(2 * x) ** 2)"),
+    "a wrong sign": ("x.sin()", "-g * x.cos()"),
+}
+RIGHT = {
+    "right": ("torch.tanh(2 * x)", "2 * g * (1 - torch.tanh(2 * x) ** 2)"),
+    "straight through": ("(x > 0).float()", "g"),
+    "rounded, and clipped": ("(4 * x).round() / 4", "g.clamp(-1, 1)"),
+    "a surrogate of a step": ("(x > 0).float()", "g / (1 + 10 * x.abs()) ** 2"),
+    "gradient reversal": ("x.view_as(x)", "-g"),
+    "a smaller gradient": ("x * 1.0", "0.1 * g"),
+    "clipped": ("x.clone()", "g.clamp(-0.01, 0.01)"),
+    "clamped, straight through": ("x.clamp(-0.5, 0.5)", "g"),
+}
+
+
+def report_of(warm: Warm, folder: Path, forward: str, backward: str) -> tuple[Report, int]:
+    """Returns the report of a program with what the second run found, and the number of runs."""
+    script = folder / "program.py"
+    script.write_text(HEAD.format(forward=forward, backward=backward))
+    runs = WarmRuns(warm, script, training=True)
+    first = runs.first()
+    assert first.exited.returncode == 0
+    complete(runs, first, None)
+    trace = first.trace()
+    assert validate(trace) == []
+    return report_on(trace), runs.count
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_backward_is_a_finding(warm: Warm, tmp_path: Path, name: str) -> None:
+    report, runs = report_of(warm, tmp_path, *WRONG[name])
+    (found,) = report.diagnostics
+    assert "run again to check the custom Functions" in " ".join(render(report, "table", RenderOptions()).split())
+    assert runs == 2
+    assert found.code == CODE
+    assert found.labels[0].span.line == 16
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_functions_are_left_alone(warm: Warm, tmp_path: Path, name: str) -> None:
+    report, runs = report_of(warm, tmp_path, *RIGHT[name])
+    assert runs == 2
+    assert report.diagnostics == ()
+
+
+def test_a_program_without_functions_is_not_repeated(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(HEAD.format(forward="x", backward="g").replace("Own.apply(net(x))", "net(x)"))
+    runs = WarmRuns(warm, script, training=True)
+    complete(runs, runs.first(), None)
+    assert runs.count == 1
