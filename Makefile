@@ -5,8 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTHONS ?= 3.11 3.12 3.13 3.14
 
-.PHONY: demo test unchanged fuzz trust check pages catalogue advice course how picture hardest versions bench wheel clean
+.PHONY: demo test unchanged fuzz trust check pages index catalogue advice course how picture notebook hardest versions bench wheel wheels clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -15,8 +16,8 @@ demo: $(READY)
 	@echo
 	$(BIN)/tensorlens explain docs/examples/gan_step.py; test $$? -eq 1  # 1: the script fails, as it is meant to
 
-test: $(READY)
-	$(BIN)/python -m pytest -n 2
+test: $(READY)  # a process runs tests that are side by side: it makes the fixtures of their module once
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 unchanged: $(READY)  # all of PyTorch's sample inputs, every program: an hour; `make trust` writes the counts down
 	rm -f tests/unchanged/counts.txt
@@ -35,7 +36,10 @@ check: $(READY)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.error_index --check
 
-pages: $(READY)  # the index of the manual's pages: tensorlens/records/error_index.json
+pages: $(READY)  # the website, in build/site: lessons with their reports, the manual, the guides, the reference
+	PYTHONPATH=tests $(BIN)/python -m tools.website
+
+index: $(READY)  # the index of the manual's pages: tensorlens/records/error_index.json
 	$(BIN)/python -m tools.error_index
 
 catalogue: $(READY)
@@ -47,22 +51,34 @@ advice: $(READY)  # docs/advice.md: the first help of each report, followed and 
 course: $(READY)  # docs/course.md: the transcripts
 	PYTHONPATH=tests $(BIN)/python -m tools.course_page
 
-bench: $(READY)
+bench: $(READY)  # docs/benchmarks.md: ten minutes; the longer parts: python -m benchmarks --help
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
 
 how: $(READY)  # docs/how-it-works.md
 	PYTHONPATH=tests $(BIN)/python -m tools.how_it_works_page
 
-picture: $(READY)  # docs/report.svg, and the output in the README
+picture: $(READY)  # docs/report.svg, docs/page.png, and the output in the README
 	$(BIN)/python -m tools.report_picture
+	$(BIN)/python -m tools.page_picture
 	$(BIN)/python -m tools.readme_output
+
+notebook: $(READY)  # docs/notebook.png: a notebook in JupyterLab
+	$(BIN)/python -m pip install --quiet jupyterlab
+	$(BIN)/python -m tools.notebook_picture
 
 hardest: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tools.hardest_page
 
 versions: $(READY)  # docs/versions.md: an environment for each release of PyTorch, one at a time: hours, and 6 GB each
 	$(BIN)/python -m tools.versions_page
+
+wheels: $(READY)  # in dist/: a wheel for each supported Python, and one without compiled code for all others
+	$(BIN)/python -m pip install --quiet -c constraints.txt uv
+	rm -rf dist
+	for version in $(PYTHONS); do $(BIN)/uv build --quiet --wheel --python $$version || exit 1; done
+	TENSORLENS_PURE_PYTHON=1 $(BIN)/uv build --quiet --wheel --python $(BIN)/python
+	ls dist
 
 wheel: $(READY)
 	rm -rf dist

@@ -18,6 +18,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 from benchmarks.long_plots import PLOTS, draw
+from benchmarks.page import with_sections
 from tensorlens.render.markdown_text import markdown_table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -158,8 +159,8 @@ def section(samples: list[Sample]) -> str:
         (
             HEADING,
             "",
-            f"{calls:,} calls on 100,000 lines in 10,000 functions, with 100,000 live tensors. `python -m",
-            "benchmarks.long_record CALLS` writes benchmarks/long_run.csv while it runs, and this section.",
+            f"{calls:,} calls on 100,000 lines in 10,000 functions, with 100,000 live tensors. `python -m benchmarks",
+            "--only long --long CALLS` writes benchmarks/long_run.csv while it runs, and then this section.",
             "",
             *table,
             "",
@@ -169,26 +170,10 @@ def section(samples: list[Sample]) -> str:
     )
 
 
-def write_section(samples: list[Sample], document: Path) -> None:
-    """Puts the section into docs/benchmarks.md, in the place of the one that is there."""
-    before, _, rest = document.read_text().partition(f"{HEADING}\n")
-    after = rest.partition("\n## ")[2]
-    document.write_text(f"{before}{section(samples)}" + (f"\n## {after}" if after else ""))
-
-
-def longest(calls: int) -> list[Sample]:
-    """Returns the record if it is of so many calls, else makes one of `calls` calls."""
-    samples = read() if RECORD.exists() else []
-    if max((sample.calls for sample in samples if sample.run == "lens"), default=0) < calls:
-        samples = record(calls)
-    draw(samples, RECORD.parent)
-    return samples
-
-
 if __name__ == "__main__":
     if sys.argv[1:] != ["--draw"]:
         record(int(sys.argv[1]) if sys.argv[1:] else CALLS)
     measured = read()
     draw(measured, RECORD.parent)
-    write_section(measured, DOCUMENT)
+    DOCUMENT.write_text(with_sections(DOCUMENT.read_text(), [section(measured)]))
     print(section(measured))

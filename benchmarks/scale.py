@@ -14,7 +14,7 @@ from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
 PAUSE = 0.05  # seconds between two looks at a process's memory
-LONG = Path(__file__).with_name("long_run.py")
+LONG, WIDE = (Path(__file__).with_name(name) for name in ("long_run.py", "wide_run.py"))
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,48 @@ def _peak_memory(pid: int) -> float:
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
 
 
-def sizes(ops: int) -> tuple[int, int]:
-    """Returns the bytes of the JSON report and of the saved trace of a long run."""
+def busy_wall(workload: str, times: int, command: list[str]) -> float:
+    """Runs a command for a workload as many times at once as there are cores; returns the seconds until all end."""
+    arguments = [*command, str(Path(__file__).with_name("workload_run.py")), workload, str(times)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    start = time.perf_counter()
+    processes = [
+        subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT, env=environment)
+        for _ in range(os.cpu_count() or 1)
+    ]
+    for process in processes:
+        process.wait()
+    return time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of a report as JSON and of the saved trace, and the seconds that `view` takes for that."""
+
+    report: int
+    trace: int
+    view: float
+
+
+def sizes(ops: int) -> Sizes:
+    """Measures a long run on a hundred lines."""
     with tempfile.TemporaryDirectory() as folder:
-        trace, results = Path(folder) / "trace.json", Path(folder) / "results.json"
-        run = [sys.executable, "-m", "tensorlens", "explain", "-o", str(trace), str(LONG), str(ops), str(results)]
-        subprocess.run(run, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-        view = [sys.executable, "-m", "tensorlens", "view", str(trace), "--format", "json"]
-        report = subprocess.run(view, cwd=ROOT, capture_output=True, check=True).stdout
-        return len(report), trace.stat().st_size
+        return _sizes(Path(folder), [str(LONG), str(ops), str(Path(folder) / "results.json")])
+
+
+def wide_sizes(calls: int) -> Sizes:
+    """Measures a run of the wide program."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _sizes(Path(folder), [str(WIDE), str(calls), str(Path(folder) / "progress")])
+
+
+def _sizes(folder: Path, program: list[str]) -> Sizes:
+    trace = folder / "trace.json"
+    run = [sys.executable, "-m", "tensorlens", "explain", "-o", str(trace), *program]
+    subprocess.run(run, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    view = [sys.executable, "-m", "tensorlens", "view", str(trace)]
+    report = subprocess.run([*view, "--format", "json"], cwd=ROOT, capture_output=True, check=True).stdout
+    return Sizes(len(report), trace.stat().st_size, _wall(view))
 
 
 def start_up(pairs: dict[str, tuple[list[str], list[str]]], rounds: int) -> dict[str, float]:

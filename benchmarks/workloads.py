@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,12 +16,12 @@ from torch.nn import functional as F
 Workload = Callable[[], object]
 
 
-def tiny_ops() -> Workload:
+def tiny_ops(rounds: int = 2_500) -> Workload:
     """20,000 ops of one to two microseconds: arithmetic, functions, a view, a reduction; with and without a graph."""
     x, y = torch.ones(4, requires_grad=True), torch.ones(4)
 
     def run() -> object:
-        for _ in range(2_500):
+        for _ in range(rounds):
             a = x * 2
             b = a + y
             c = b.sin()
@@ -164,7 +165,7 @@ def actor_critic(steps: int = 50) -> Workload:
     return run
 
 
-def ode() -> Workload:
+def ode(steps: int = 60) -> Workload:
     """An ODE solver: 60 steps of Runge-Kutta through a small net, and backward through all of them."""
     field = _net(4, 32, 4)
     start = torch.randn(16, 4)
@@ -172,7 +173,7 @@ def ode() -> Workload:
     def run() -> object:
         field.zero_grad()
         y, dt = start, torch.tensor(0.05)
-        for _ in range(60):
+        for _ in range(steps):
             k1 = field(y)
             k2 = field(y + dt * k1 / 2)
             k3 = field(y + dt * k2 / 2)
@@ -184,11 +185,11 @@ def ode() -> Workload:
     return run
 
 
-def long_lists() -> Workload:
+def long_lists(length: int = 10_000) -> Workload:
     """Lists of 10,000 tensors: made one by one, in `_foreach` ops, stacked, unbound, indexed, and a backward pass."""
 
     def run() -> object:
-        leaves = [torch.ones(4, requires_grad=True) for _ in range(10_000)]
+        leaves = [torch.ones(4, requires_grad=True) for _ in range(length)]
         scaled = torch._foreach_mul(leaves, 2.0)
         added = torch._foreach_add(scaled, leaves)
         rows = torch.stack(added).unbind(0)
@@ -210,4 +211,14 @@ WORKLOADS: dict[str, Callable[[], Workload]] = {
     "actor-critic": actor_critic,
     "ODE solver": ode,
     "lists": long_lists,
+}
+
+SHORT: dict[str, Callable[[], Workload]] = {  # for observers that take some hundred times as long
+    "tiny ops": partial(tiny_ops, 125),
+    "MLP": partial(mlp, 10),
+    "mini-GPT": partial(gpt, 1),
+    "conv net": partial(conv, 1),
+    "actor-critic": partial(actor_critic, 5),
+    "ODE solver": partial(ode, 4),
+    "lists": partial(long_lists, 500),
 }

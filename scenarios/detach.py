@@ -1,7 +1,7 @@
 """detach(): the same memory, outside the graph
 
 A detached tensor is a second tensor on its source's memory that the graph knows nothing of. Gradients go to the source
-only, until the detached tensor is told to require grad: then it is a leaf of its own and collects its own gradient.
+only, until the detached tensor is made to require grad: then it is a leaf of its own and collects its own gradient.
 The last backward runs on a graph that holds nothing to differentiate, and the script ends in PyTorch's error.
 
 Article: detach, data, clone and copy_ compared (in Chinese), part 1

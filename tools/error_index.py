@@ -1,4 +1,4 @@
-"""`make pages`: check the pages, and write `tensorlens/records/error_index.json` from their front matter."""
+"""`make index`: check the pages, and write `tensorlens/records/error_index.json` from their front matter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FORM = re.compile(r"<!--\n\+\+\+\n(.*?)^\+\+\+\n-->\n\n# (\S+)\n\n(?:```text\n(
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "kind": str, "tier": int, "raises": str, "patterns": list, "also": list, "generic": bool, "when": str,
     "order": int, "roles": list, "see": list, "title": str, "why": str, "help": list, "help_at": list,
-    "detail": str, "edits": list, "untested": str,
+    "detail": str, "edits": list, "untested": str, "ranks": int,
 }  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     if check and INDEX.read_text(encoding="utf-8") != text:
-        print("the index is out of date: make pages", file=sys.stderr)
+        print("the index is out of date: make index", file=sys.stderr)
         return 1
     if not check:
         INDEX.write_text(text, encoding="utf-8")

@@ -119,13 +119,14 @@ def document() -> str:
     (failure,) = trace.failures
     (diagnostic,) = diagnose(trace)
     by_line = {row.position[0]: row for row in rows if isinstance(row, SiteRow)}
-    first, second, *_ = (number for number, row in enumerate(rows) if isinstance(row, CallTemplateRow))
+    templates = {row.op: number for number, row in enumerate(rows) if isinstance(row, CallTemplateRow)}
+    saving, writing = templates["Tensor.exp"], templates["Tensor.add_"]
     return TEXT.format(
         program=_fence((ROOT / PROGRAM).read_text(encoding="utf-8"), "python"),
         message=MESSAGE,
         site=_fence(_shown(by_line[4])),
-        template=_fence(_shown(rows[first]) + "\n" + _ints(rows, first)),
-        write=_fence(_shown(rows[second]) + "\n" + _ints(rows, second)),
+        template=_fence(_shown(rows[saving]) + "\n" + _ints(rows, saving)),
+        write=_fence(_shown(rows[writing]) + "\n" + _ints(rows, writing)),
         failure=_fence(_shown(next(row for row in rows if isinstance(row, FailureRow)))),
         call=_fence(_shown(next(e for e in trace.events if isinstance(e, Call) and e.op == "Tensor.add_"))),
         code=diagnostic.code,

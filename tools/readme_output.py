@@ -1,4 +1,4 @@
-"""Writes the output of the program into the console blocks of the README.
+"""Writes the output of the program into the console blocks of the README and of docs/second-runs.md.
 
     python -m tools.readme_output
 
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
+FILES = (ROOT / "README.md", ROOT / "docs" / "second-runs.md")
 BLOCK = re.compile(r"^```console\n\$ (tensorlens [^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CUT = "..."
 
@@ -67,4 +67,5 @@ def _parts(command: str, shown: list[str], real: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    README.write_text(BLOCK.sub(renewed, README.read_text(encoding="utf-8")), encoding="utf-8")
+    for file in FILES:
+        file.write_text(BLOCK.sub(renewed, file.read_text(encoding="utf-8")), encoding="utf-8")
