@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import textwrap
 from pathlib import Path
 
@@ -13,6 +14,11 @@ from support.warm_runs import Runs, WarmRuns
 # The tests run side by side on all cores: there, threads of torch's own wait for each other, in all that is run here.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # commands start hundreds of times: without bytecode, for twice as long
+for name in ("CI", "BUILD_NUMBER"):  # where they are set, pytest does not cut the lines of its summary
+    os.environ.pop(name, None)
+# A run that a shell has put in the background ignores these signals, and so would the commands that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
