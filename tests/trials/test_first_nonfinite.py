@@ -625,4 +625,5 @@ def test_the_document_shows_what_the_command_prints() -> None:
     shown = re.findall(r"```text\n(.*?)\n```", (DOCS / "training.md").read_text(), re.S)
     (block,) = (each for each in shown if "a second run" in each)
     ran = run_command("explain", "--training", "--width", "80", "docs/examples/log_of_a_ratio.py", cwd=ROOT)
-    assert f"{block}\n" in ran.stdout
+    last_digit = re.compile(r"(-3\.8678)\d")  # differs between processors
+    assert last_digit.sub(r"\1", f"{block}\n") in last_digit.sub(r"\1", ran.stdout)

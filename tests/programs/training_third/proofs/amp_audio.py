@@ -1,5 +1,5 @@
 import os, sys
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from proofkit import run, flat
 
 fix = ("        norm = nn.utils", "        self.scaler.unscale_(self.opt)\n        norm = nn.utils")

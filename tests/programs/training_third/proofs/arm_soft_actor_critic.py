@@ -1,5 +1,5 @@
 import os, sys
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from proofkit import run, flat, flat_grad, rel
 N = "arm_soft_actor_critic"
 one = ("steps=120", "steps=1")

@@ -1,5 +1,5 @@
 import os, sys
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from proofkit import run
 
 fix = ("            s.lerp_(p, 1 - self.decay)\n", "            s.lerp_(p, 1 - self.decay)\n        for s, b in zip(self.shadow.buffers(), model.buffers()):\n            s.copy_(b)\n")

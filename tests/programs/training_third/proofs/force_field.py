@@ -1,5 +1,5 @@
 import os, sys
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from proofkit import run
 
 fix = ("        self.model.train()\n        for epoch in range(epochs):\n", "        for epoch in range(epochs):\n            self.model.train()\n")

@@ -1,5 +1,5 @@
 import os, sys
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from proofkit import run, flat, rel
 
 fix = ("        self.opt = self._optimizer()\n\n    def step", "        live = self.opt.param_groups[0]['params']\n        live += [p for p in stage.parameters()]\n\n    def step")

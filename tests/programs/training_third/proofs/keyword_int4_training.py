@@ -1,5 +1,5 @@
 import os, sys
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from proofkit import run
 N = "keyword_int4_training"
 steps = lambda r: [p for n, p in r["model"].named_parameters() if n.endswith("log_step")]

@@ -1,5 +1,5 @@
 import os, sys
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from proofkit import run, flat, rel
 
 junk = ("    loop = Loop(model)\n", "    y[96:] += 50\n    loop = Loop(model)\n")

@@ -1,5 +1,5 @@
 import os, sys, gc, weakref
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 import torch
 from proofkit import run, flat
 N = "maze_recurrent_replay"

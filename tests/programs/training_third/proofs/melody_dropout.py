@@ -1,5 +1,5 @@
 import os, sys
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from proofkit import run
 
 fix = ("        torch.manual_seed(self.seed)\n        return model.continue_from(self.opening, self.length)", "        with torch.random.fork_rng():\n            torch.manual_seed(self.seed)\n            return model.continue_from(self.opening, self.length)")

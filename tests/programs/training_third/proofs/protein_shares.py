@@ -1,5 +1,5 @@
 import os, sys
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from proofkit import run, flat, flat_grad, rel
 
 one = ("torch.arange(len(data[0])).split(batch)", "torch.arange(40).split(batch)"), ("epochs=5", "epochs=1")

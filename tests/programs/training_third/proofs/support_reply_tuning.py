@@ -1,5 +1,5 @@
 import os, sys
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from proofkit import run
 N = "support_reply_tuning"
 ups = lambda r: [b.qkv.up for b in r["model"].blocks] + [b.proj.up for b in r["model"].blocks]

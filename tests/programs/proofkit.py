@@ -1,10 +1,10 @@
-"""Helpers for the *.proof.py files: run a script (optionally with edits) and look at what it left behind."""
+"""Helpers for the proofs of each set: they run a program, with edits if asked, and look at what it left behind."""
 import contextlib
 import io
 import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+SET = os.path.dirname(os.path.dirname(os.path.abspath(sys.argv[0])))  # a proof is started as SET/proofs/NAME.py
 
 
 class Result(dict):
@@ -17,7 +17,7 @@ class Result(dict):
 
 
 def run(name, *edits, capture=(), inject=None, as_main=True, folder="wrong"):
-    path = os.path.join(HERE, folder, name + ".py")
+    path = os.path.join(SET, folder, name + ".py")
     source = open(path).read()
     for old, new in edits:
         assert old in source, f"edit not applicable: {old!r}"
