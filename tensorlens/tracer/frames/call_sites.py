@@ -28,6 +28,7 @@ from tensorlens.tracer.frames.source_text import is_typed, source_text
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 
 if TYPE_CHECKING:
+    from tensorlens.tracer.frames.compiled_sites import CompiledSites
     from tensorlens.tracer.frames.edited_files import EditedFiles
 
 NOWHERE = NONE
@@ -70,6 +71,7 @@ class Sites:
         self.local_tensors = LocalTensors(rows)
         self.shared = SharedSites(rows)
         self._edited: EditedFiles | None = None  # in a notebook
+        self.compiled: CompiledSites | None = None
         self.user_files: dict[str, bool] = {}  # by name: whether a file is the user's, as far as known
         self._sources: dict[str, str] = {}
         self._count = 0
@@ -208,6 +210,8 @@ class Sites:
         if offsets is None:  # a library's
             offsets = self._codes[code.co_filename, code] = self.by_id[id(code)] = {}
             self._kept.append(code)
+            if self.compiled is not None:
+                self.compiled.forget_libraries()
         return offsets
 
     def _lines(self, code: CodeType) -> tuple[str, ...]:

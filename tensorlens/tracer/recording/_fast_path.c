@@ -27,6 +27,7 @@ enum { MAX_TEMPLATES = 1 << 18 };                       /* kept here: more than 
 enum { BUCKETS = 1 << 12 };                             /* of the templates, at first */
 enum { MAX_RUN = 1 << 13 };                             /* numbers: then they are put into the rows */
 enum { TEXTS = 1 << 6 };                                /* of values, kept here */
+enum { LIBRARIES = 1 << 10 };                           /* code objects, kept here */
 enum { SHOWN_VALUES = 6 };                              /* as in tensor_text.py */
 enum { STORAGE_ROW = 10, TENSOR_ROW = 11 };             /* as in journal/row_buffer.py */
 #define NONE (-1)                                       /* as in journal/rows.py */
@@ -669,6 +670,7 @@ typedef struct {
     Kind last_kind; /* of a tensor that got its rows, with the names of its dtype and device */
     PyObject *dtype_text, *device_text;
     Text values_texts[TEXTS];
+    PyCodeObject *libraries[LIBRARIES]; /* code of libraries, borrowed: `Sites` keeps it */
 } FastPath;
 
 typedef struct { /* a tensor among the arguments, as it was before the call */
@@ -1523,11 +1525,61 @@ static int
 is_users(FastPath *self, PyFrameObject *frame)
 {
     PyCodeObject *code = PyFrame_GetCode(frame);
+    Py_DECREF(code); /* the frame keeps it */
+    PyCodeObject **library = &self->libraries[((uintptr_t)code >> 5) & (LIBRARIES - 1)];
+    if (*library == code)
+        return 0;
     PyObject *address = PyLong_FromVoidPtr(code);
-    Py_DECREF(code);
     PyObject *offsets = address == NULL ? NULL : PyDict_GetItemWithError(self->codes, address);
     Py_XDECREF(address);
+    if (offsets == Py_None)
+        *library = code;
     return offsets == NULL ? -1 : offsets != Py_None;
+}
+
+/* Forgets which code is a library's: some of it has got sites. */
+static PyObject *
+forget_libraries_method(FastPath *self, PyObject *Py_UNUSED(nothing))
+{
+    memset(self->libraries, 0, sizeof self->libraries);
+    Py_RETURN_NONE;
+}
+
+/* Appends the place that a frame is at, if its file is the user's: 1 if that is known. */
+static int
+note_place(FastPath *self, PyFrameObject *frame, PyObject *places)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    PyObject *by_user = PyDict_GetItemWithError(self->user_files, code->co_filename), *place = NULL;
+    int known = by_user != NULL;
+    if (by_user == Py_True) {
+        place = Py_BuildValue("(Oi)", code, PyFrame_GetLasti(frame));
+        known = place != NULL && PyList_Append(places, place) == 0;
+    }
+    Py_XDECREF(place);
+    Py_DECREF(code);
+    return known;
+}
+
+/* Returns the place of the user's frames, as `place_of` in frames/code_between_calls.py; None: it is for Python. */
+static PyObject *
+place_method(FastPath *self, PyObject *innermost)
+{
+    PyObject *places = PyList_New(0), *tuple = NULL;
+    PyFrameObject *frame = PyFrame_Check(innermost) ? (PyFrameObject *)Py_NewRef(innermost) : NULL;
+    int known = places != NULL;
+    while (known && frame != NULL) {
+        int users = is_users(self, frame);
+        known = users == 1 ? note_place(self, frame, places) : users == 0;
+        PyFrameObject *caller = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = caller;
+    }
+    Py_XDECREF((PyObject *)frame);
+    if (known && PyList_Reverse(places) == 0)
+        tuple = PyList_AsTuple(places);
+    Py_XDECREF(places);
+    return tuple == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : tuple;
 }
 
 /* Returns the address of the user's innermost instruction; 0 if it is not known. */
@@ -2473,6 +2525,8 @@ static PyMethodDef methods[] = {
     {"stepped", (PyCFunction)(void (*)(void))stepped_method, METH_FASTCALL, "Writes what a step has changed."},
     {"dropped", (PyCFunction)(void (*)(void))dropped_method, METH_FASTCALL, "Writes which gradients are gone."},
     {"handle", (PyCFunction)(void (*)(void))handle_method, METH_FASTCALL | METH_KEYWORDS, "Does what PyTorch's function does."},
+    {"forget_libraries", (PyCFunction)forget_libraries_method, METH_NOARGS, "Forgets which code is a library's."},
+    {"place", (PyCFunction)place_method, METH_O, "Returns the place of the user's frames, or None."},
     {"pause", (PyCFunction)pause_method, METH_O, "Stops recording, or resumes it."},
     {NULL}};
 

@@ -37,7 +37,7 @@ from tensorlens.tracer.saved_tensors.watched_storage import (
     weak_alias,
 )
 
-SWEEP_CREDIT = 32  # what each backward pass adds to the credit of a sweep: see `WatchedStorages`
+SWEEP_CREDIT = 8  # what each backward pass adds to the credit of a sweep: see `WatchedStorages`
 _TENSORS_WITH_ALIAS = {"from_numpy": 1, "as_tensor": 1, "asarray": 1, "numpy": 2, "__array__": 2, "__get__": 2}
 """The tensors on a storage that only an alias and its source use, by the last part of the op that made the alias."""
 _sharing: dict[str, int] = {}  # the same by the whole op, for those that were asked for
