@@ -81,6 +81,8 @@ class Sites:
 
     def site_of(self, frame: FrameType | None) -> int:
         """Returns the site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
+        if self.compiled is not None and (known := self.compiled.site(frame)) is not None:
+            return known
         codes, new, site = self.by_id, [], NOWHERE
         while frame is not None:
             code = frame.f_code

@@ -340,12 +340,31 @@ tensor_of(const Entry *entry)
 #endif
 }
 
+/* Returns a tuple of new references; NULL if one of them is NULL. */
+static PyObject *
+tuple_with(Py_ssize_t count, PyObject **items)
+{
+    PyObject *tuple = PyTuple_New(count);
+    int whole = tuple != NULL;
+    for (Py_ssize_t n = 0; n < count; n++) {
+        whole &= items[n] != NULL;
+        if (tuple == NULL)
+            Py_XDECREF(items[n]);
+        else
+            PyTuple_SET_ITEM(tuple, n, items[n]);
+    }
+    if (!whole)
+        Py_CLEAR(tuple);
+    return tuple;
+}
+
 /* Returns an entry as a tuple. Takes a copy: a garbage collection may run here, and change the table. */
 static PyObject *
 tuple_of(Entry entry)
 {
-    return Py_BuildValue("(NLLL)", Py_NewRef(entry.ref), (long long)entry.id, (long long)entry.counter,
-                         (long long)entry.storage);
+    PyObject *items[] = {Py_NewRef(entry.ref), PyLong_FromLongLong(entry.id), PyLong_FromLongLong(entry.counter),
+                         PyLong_FromLongLong(entry.storage)};
+    return tuple_with(4, items);
 }
 
 static Entry *
@@ -977,24 +996,6 @@ names_of(FastPath *self, PyObject *tensor, PyObject **dtype, PyObject **device)
     return 1;
 }
 
-/* Returns a tuple of new references; NULL if one of them is NULL. */
-static PyObject *
-tuple_with(Py_ssize_t count, PyObject **items)
-{
-    PyObject *tuple = PyTuple_New(count);
-    int whole = tuple != NULL;
-    for (Py_ssize_t n = 0; n < count; n++) {
-        whole &= items[n] != NULL;
-        if (tuple == NULL)
-            Py_XDECREF(items[n]);
-        else
-            PyTuple_SET_ITEM(tuple, n, items[n]);
-    }
-    if (!whole)
-        Py_CLEAR(tuple);
-    return tuple;
-}
-
 /* Returns the rows of a new tensor on new memory as one tuple; NULL without an exception if Python must make them. */
 static PyObject *
 rows_of(FastPath *self, PyObject *tensor, int64_t id)
@@ -1559,6 +1560,39 @@ note_place(FastPath *self, PyFrameObject *frame, PyObject *places)
     Py_XDECREF(place);
     Py_DECREF(code);
     return known;
+}
+
+/* Returns the site of an instruction of the user's code, a new reference; NULL without an exception if it has none yet. */
+static PyObject *
+known_site(FastPath *self, PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    PyObject *address = PyLong_FromVoidPtr(code), *offset = PyLong_FromLong(PyFrame_GetLasti(frame)), *site = NULL;
+    Py_DECREF(code);
+    if (address != NULL && offset != NULL) {
+        PyObject *offsets = PyDict_GetItemWithError(self->codes, address);
+        site = offsets == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(offsets, offset));
+    }
+    Py_XDECREF(address);
+    Py_XDECREF(offset);
+    return site;
+}
+
+/* Returns the site of the user's innermost frame, as `Sites.site_of`; None: it is for Python. */
+static PyObject *
+site_method(FastPath *self, PyObject *innermost)
+{
+    PyFrameObject *frame = PyFrame_Check(innermost) ? (PyFrameObject *)Py_NewRef(innermost) : NULL;
+    PyObject *site = NULL;
+    while (frame != NULL) {
+        int users = is_users(self, frame);
+        PyFrameObject *caller = users == 0 ? PyFrame_GetBack(frame) : NULL;
+        if (users == 1)
+            site = known_site(self, frame);
+        Py_DECREF(frame);
+        frame = caller;
+    }
+    return site == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : site;
 }
 
 /* Returns the place of the user's frames, as `place_of` in frames/code_between_calls.py; None: it is for Python. */
@@ -2527,6 +2561,7 @@ static PyMethodDef methods[] = {
     {"handle", (PyCFunction)(void (*)(void))handle_method, METH_FASTCALL | METH_KEYWORDS, "Does what PyTorch's function does."},
     {"forget_libraries", (PyCFunction)forget_libraries_method, METH_NOARGS, "Forgets which code is a library's."},
     {"place", (PyCFunction)place_method, METH_O, "Returns the place of the user's frames, or None."},
+    {"site", (PyCFunction)site_method, METH_O, "Returns the site of the user's innermost frame, or None."},
     {"pause", (PyCFunction)pause_method, METH_O, "Stops recording, or resumes it."},
     {NULL}};
 
@@ -2619,7 +2654,20 @@ facts(PyObject *Py_UNUSED(module), PyObject *tensor)
                                          (unsigned long long)torch.next_sequence());
 }
 
+/* Returns whether these bytes are at an address. */
+static PyObject *
+has_bytes(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 2 || !PyBytes_CheckExact(arguments[1]))
+        return PyErr_Format(PyExc_TypeError, "has_bytes() takes an address and bytes");
+    void *address = PyLong_AsVoidPtr(arguments[0]);
+    if (address == NULL)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "no address");
+    return PyBool_FromLong(memcmp(address, PyBytes_AS_STRING(arguments[1]), PyBytes_GET_SIZE(arguments[1])) == 0);
+}
+
 static PyMethodDef functions[] = {
+    {"has_bytes", (PyCFunction)(void (*)(void))has_bytes, METH_FASTCALL, "Returns whether bytes are at an address."},
     {"bind", bind, METH_VARARGS, "Takes the addresses of PyTorch's functions."},
     {"facts", facts, METH_O, "Returns what is read of a tensor."},
     {NULL}};
