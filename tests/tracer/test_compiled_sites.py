@@ -41,7 +41,7 @@ def outer(inner: Any) -> Any:
 
 def test_places_and_sites_are_those_that_python_finds() -> None:
     recorder = new_recorder((__file__,))
-    found = []
+    found: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
 
     class Layer(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -67,7 +67,7 @@ def test_no_frame_has_no_place_and_no_site() -> None:
 
 def test_code_of_a_library_that_gets_a_site_is_followed_from_then_on() -> None:
     recorder = new_recorder((__file__,))
-    seen = []
+    seen: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
 
     def inner(_: object) -> None:
         library = sys._getframe(1)

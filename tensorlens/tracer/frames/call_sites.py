@@ -86,10 +86,7 @@ class Sites:
         codes, new, site = self.by_id, [], NOWHERE
         while frame is not None:
             code = frame.f_code
-            try:
-                offsets = codes[id(code)]
-            except KeyError:
-                offsets = self.offsets(code)
+            offsets = codes[id(code)] if id(code) in codes else self.offsets(code)
             if offsets is not None:
                 known = offsets.get(frame.f_lasti)
                 if known is not None:

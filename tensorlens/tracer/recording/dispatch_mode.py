@@ -121,8 +121,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     def close(self) -> None:
         """Breaks the reference cycles through the mode's own method, after recording."""
         self.rows.settle()
-        self.rows.settle = nothing_waits
-        self.tensor_ids.in_c = self.sites.compiled = None
+        self.rows.settle, self.tensor_ids.in_c, self.sites.compiled = nothing_waits, None, None
         self.__dict__.pop("__torch_function__", None)
 
     def call_kind(self, func: Function) -> int:
