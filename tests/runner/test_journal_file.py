@@ -21,7 +21,7 @@ from tensorlens.runner.follow import JournalFollower
 from tensorlens.tracer.recording import journal_writer
 from tensorlens.tracer.recording.journal_writer import JournalWriter
 
-SIZE = 300_000  # bytes of a row, which can't be compressed
+SIZE = 300_000  # bytes of a row. Compressed, they are half as many
 SCRIPT = Script("program.py", (), "", "ok", 0, None)
 
 
@@ -90,7 +90,7 @@ def test_a_followed_journal_is_read_whole_whether_it_can_be_released_or_not(
 def test_the_program_waits_for_a_reader_that_is_far_behind_and_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(journal_writer, "pause", pauses.append)
-    monkeypatch.setattr(journal_writer, "FAR_BEHIND", 4 * SIZE // 2)
+    monkeypatch.setattr(journal_writer, "FAR_BEHIND", 4 * SIZE)
     monkeypatch.setattr(journal_writer, "INTERVAL", 60.0)  # the thread does not look
     rows = RowBuffer()
     with files.journal_file() as journal:
@@ -113,6 +113,33 @@ def test_the_program_waits_for_a_reader_that_is_far_behind_and_reads(monkeypatch
         assert look(2, 0) == []  # it has stopped
         assert look(0, 18) == []  # it is not far behind
         writer.close()
+
+
+@pytest.mark.usefixtures("can_release")
+@pytest.mark.parametrize("reads", [True, False])
+def test_the_journal_is_compressed_only_while_the_reader_is_behind(
+    reads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_writer, "FEW_UNREAD", 4 * SIZE)
+    monkeypatch.setattr(journal_writer, "INTERVAL", 60.0)  # the thread does not look
+    monkeypatch.setattr(files, "_PORTION", 1)
+    rows = RowBuffer()
+    with files.journal_file() as journal:
+        writer = JournalWriter(rows, journal.descriptor)
+        batches = unpack(journal.stream)
+        sizes = []
+        for number in range(20):
+            before = writer._written
+            write(writer, rows, number)
+            sizes.append(writer._written - before)
+            if reads:
+                next(batches)
+                journal.stream.release()
+            writer._wait_for_reader()
+        writer.close()
+        left = [int(row[1].split()[0]) for batch in batches for row in batch]
+    assert all(size > SIZE for size in sizes) if reads else sizes[0] > SIZE > 1.5 * sizes[-1]
+    assert left == ([] if reads else [*range(20)])
 
 
 def test_a_pause_is_one() -> None:

@@ -28,6 +28,7 @@ from tensorlens.tracer.frames.source_text import is_typed, source_text
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 
 if TYPE_CHECKING:
+    from tensorlens.tracer.frames.compiled_sites import CompiledSites
     from tensorlens.tracer.frames.edited_files import EditedFiles
 
 NOWHERE = NONE
@@ -70,6 +71,7 @@ class Sites:
         self.local_tensors = LocalTensors(rows)
         self.shared = SharedSites(rows)
         self._edited: EditedFiles | None = None  # in a notebook
+        self.compiled: CompiledSites | None = None
         self.user_files: dict[str, bool] = {}  # by name: whether a file is the user's, as far as known
         self._sources: dict[str, str] = {}
         self._count = 0
@@ -79,13 +81,12 @@ class Sites:
 
     def site_of(self, frame: FrameType | None) -> int:
         """Returns the site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
+        if self.compiled is not None and (known := self.compiled.site(frame)) is not None:
+            return known
         codes, new, site = self.by_id, [], NOWHERE
         while frame is not None:
             code = frame.f_code
-            try:
-                offsets = codes[id(code)]
-            except KeyError:
-                offsets = self.offsets(code)
+            offsets = codes[id(code)] if id(code) in codes else self.offsets(code)
             if offsets is not None:
                 known = offsets.get(frame.f_lasti)
                 if known is not None:
@@ -208,6 +209,8 @@ class Sites:
         if offsets is None:  # a library's
             offsets = self._codes[code.co_filename, code] = self.by_id[id(code)] = {}
             self._kept.append(code)
+            if self.compiled is not None:
+                self.compiled.forget_libraries()
         return offsets
 
     def _lines(self, code: CodeType) -> tuple[str, ...]:

@@ -21,6 +21,9 @@ Span = tuple[CodeType, int, int]
 
 def place_of(sites: Sites, frame: FrameType | None) -> Place:
     """Returns the place of the user's frames from `frame` outwards."""
+    known = None if sites.compiled is None else sites.compiled.place(frame)
+    if known is not None:
+        return known
     place = []
     codes, user_files = sites.by_id, sites.user_files
     while frame is not None:

@@ -215,7 +215,7 @@ def _movable_without_gradient(optimizer: torch.optim.Optimizer, parameters: list
                 if isinstance(value, torch.Tensor):
                     moved.add(id(parameter))
                     break
-    return tuple(number for parameter, number, *_ in parameters if id(parameter) in moved) if moved else ()
+    return tuple([found[1] for found in parameters if id(found[0]) in moved]) if moved else ()
 
 
 def _has_closure(args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:

@@ -27,6 +27,7 @@ enum { MAX_TEMPLATES = 1 << 18 };                       /* kept here: more than 
 enum { BUCKETS = 1 << 12 };                             /* of the templates, at first */
 enum { MAX_RUN = 1 << 13 };                             /* numbers: then they are put into the rows */
 enum { TEXTS = 1 << 6 };                                /* of values, kept here */
+enum { LIBRARIES = 1 << 10 };                           /* code objects, kept here */
 enum { SHOWN_VALUES = 6 };                              /* as in tensor_text.py */
 enum { STORAGE_ROW = 10, TENSOR_ROW = 11 };             /* as in journal/row_buffer.py */
 #define NONE (-1)                                       /* as in journal/rows.py */
@@ -339,12 +340,31 @@ tensor_of(const Entry *entry)
 #endif
 }
 
+/* Returns a tuple of new references; NULL if one of them is NULL. */
+static PyObject *
+tuple_with(Py_ssize_t count, PyObject **items)
+{
+    PyObject *tuple = PyTuple_New(count);
+    int whole = tuple != NULL;
+    for (Py_ssize_t n = 0; n < count; n++) {
+        whole &= items[n] != NULL;
+        if (tuple == NULL)
+            Py_XDECREF(items[n]);
+        else
+            PyTuple_SET_ITEM(tuple, n, items[n]);
+    }
+    if (!whole)
+        Py_CLEAR(tuple);
+    return tuple;
+}
+
 /* Returns an entry as a tuple. Takes a copy: a garbage collection may run here, and change the table. */
 static PyObject *
 tuple_of(Entry entry)
 {
-    return Py_BuildValue("(NLLL)", Py_NewRef(entry.ref), (long long)entry.id, (long long)entry.counter,
-                         (long long)entry.storage);
+    PyObject *items[] = {Py_NewRef(entry.ref), PyLong_FromLongLong(entry.id), PyLong_FromLongLong(entry.counter),
+                         PyLong_FromLongLong(entry.storage)};
+    return tuple_with(4, items);
 }
 
 static Entry *
@@ -669,6 +689,7 @@ typedef struct {
     Kind last_kind; /* of a tensor that got its rows, with the names of its dtype and device */
     PyObject *dtype_text, *device_text;
     Text values_texts[TEXTS];
+    PyCodeObject *libraries[LIBRARIES]; /* code of libraries, borrowed: `Sites` keeps it */
 } FastPath;
 
 typedef struct { /* a tensor among the arguments, as it was before the call */
@@ -973,24 +994,6 @@ names_of(FastPath *self, PyObject *tensor, PyObject **dtype, PyObject **device)
     }
     *dtype = self->dtype_text, *device = self->device_text;
     return 1;
-}
-
-/* Returns a tuple of new references; NULL if one of them is NULL. */
-static PyObject *
-tuple_with(Py_ssize_t count, PyObject **items)
-{
-    PyObject *tuple = PyTuple_New(count);
-    int whole = tuple != NULL;
-    for (Py_ssize_t n = 0; n < count; n++) {
-        whole &= items[n] != NULL;
-        if (tuple == NULL)
-            Py_XDECREF(items[n]);
-        else
-            PyTuple_SET_ITEM(tuple, n, items[n]);
-    }
-    if (!whole)
-        Py_CLEAR(tuple);
-    return tuple;
 }
 
 /* Returns the rows of a new tensor on new memory as one tuple; NULL without an exception if Python must make them. */
@@ -1523,11 +1526,94 @@ static int
 is_users(FastPath *self, PyFrameObject *frame)
 {
     PyCodeObject *code = PyFrame_GetCode(frame);
+    Py_DECREF(code); /* the frame keeps it */
+    PyCodeObject **library = &self->libraries[((uintptr_t)code >> 5) & (LIBRARIES - 1)];
+    if (*library == code)
+        return 0;
     PyObject *address = PyLong_FromVoidPtr(code);
-    Py_DECREF(code);
     PyObject *offsets = address == NULL ? NULL : PyDict_GetItemWithError(self->codes, address);
     Py_XDECREF(address);
+    if (offsets == Py_None)
+        *library = code;
     return offsets == NULL ? -1 : offsets != Py_None;
+}
+
+/* Forgets which code is a library's: some of it has got sites. */
+static PyObject *
+forget_libraries_method(FastPath *self, PyObject *Py_UNUSED(nothing))
+{
+    memset(self->libraries, 0, sizeof self->libraries);
+    Py_RETURN_NONE;
+}
+
+/* Appends the place that a frame is at, if its file is the user's: 1 if that is known. */
+static int
+note_place(FastPath *self, PyFrameObject *frame, PyObject *places)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    PyObject *by_user = PyDict_GetItemWithError(self->user_files, code->co_filename), *place = NULL;
+    int known = by_user != NULL;
+    if (by_user == Py_True) {
+        place = Py_BuildValue("(Oi)", code, PyFrame_GetLasti(frame));
+        known = place != NULL && PyList_Append(places, place) == 0;
+    }
+    Py_XDECREF(place);
+    Py_DECREF(code);
+    return known;
+}
+
+/* Returns the site of an instruction of the user's code, a new reference; NULL without an exception if it has none yet. */
+static PyObject *
+known_site(FastPath *self, PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    PyObject *address = PyLong_FromVoidPtr(code), *offset = PyLong_FromLong(PyFrame_GetLasti(frame)), *site = NULL;
+    Py_DECREF(code);
+    if (address != NULL && offset != NULL) {
+        PyObject *offsets = PyDict_GetItemWithError(self->codes, address);
+        site = offsets == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(offsets, offset));
+    }
+    Py_XDECREF(address);
+    Py_XDECREF(offset);
+    return site;
+}
+
+/* Returns the site of the user's innermost frame, as `Sites.site_of`; None: it is for Python. */
+static PyObject *
+site_method(FastPath *self, PyObject *innermost)
+{
+    PyFrameObject *frame = PyFrame_Check(innermost) ? (PyFrameObject *)Py_NewRef(innermost) : NULL;
+    PyObject *site = NULL;
+    while (frame != NULL) {
+        int users = is_users(self, frame);
+        PyFrameObject *caller = users == 0 ? PyFrame_GetBack(frame) : NULL;
+        if (users == 1)
+            site = known_site(self, frame);
+        Py_DECREF(frame);
+        frame = caller;
+    }
+    return site == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : site;
+}
+
+/* Returns the place of the user's frames, as `place_of` in frames/code_between_calls.py; None: it is for Python. */
+static PyObject *
+place_method(FastPath *self, PyObject *innermost)
+{
+    PyObject *places = PyList_New(0), *tuple = NULL;
+    PyFrameObject *frame = PyFrame_Check(innermost) ? (PyFrameObject *)Py_NewRef(innermost) : NULL;
+    int known = places != NULL;
+    while (known && frame != NULL) {
+        int users = is_users(self, frame);
+        known = users == 1 ? note_place(self, frame, places) : users == 0;
+        PyFrameObject *caller = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = caller;
+    }
+    Py_XDECREF((PyObject *)frame);
+    if (known && PyList_Reverse(places) == 0)
+        tuple = PyList_AsTuple(places);
+    Py_XDECREF(places);
+    return tuple == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : tuple;
 }
 
 /* Returns the address of the user's innermost instruction; 0 if it is not known. */
@@ -2473,6 +2559,9 @@ static PyMethodDef methods[] = {
     {"stepped", (PyCFunction)(void (*)(void))stepped_method, METH_FASTCALL, "Writes what a step has changed."},
     {"dropped", (PyCFunction)(void (*)(void))dropped_method, METH_FASTCALL, "Writes which gradients are gone."},
     {"handle", (PyCFunction)(void (*)(void))handle_method, METH_FASTCALL | METH_KEYWORDS, "Does what PyTorch's function does."},
+    {"forget_libraries", (PyCFunction)forget_libraries_method, METH_NOARGS, "Forgets which code is a library's."},
+    {"place", (PyCFunction)place_method, METH_O, "Returns the place of the user's frames, or None."},
+    {"site", (PyCFunction)site_method, METH_O, "Returns the site of the user's innermost frame, or None."},
     {"pause", (PyCFunction)pause_method, METH_O, "Stops recording, or resumes it."},
     {NULL}};
 
@@ -2565,7 +2654,20 @@ facts(PyObject *Py_UNUSED(module), PyObject *tensor)
                                          (unsigned long long)torch.next_sequence());
 }
 
+/* Returns whether these bytes are at an address. */
+static PyObject *
+has_bytes(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 2 || !PyBytes_CheckExact(arguments[1]))
+        return PyErr_Format(PyExc_TypeError, "has_bytes() takes an address and bytes");
+    void *address = PyLong_AsVoidPtr(arguments[0]);
+    if (address == NULL)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "no address");
+    return PyBool_FromLong(memcmp(address, PyBytes_AS_STRING(arguments[1]), PyBytes_GET_SIZE(arguments[1])) == 0);
+}
+
 static PyMethodDef functions[] = {
+    {"has_bytes", (PyCFunction)(void (*)(void))has_bytes, METH_FASTCALL, "Returns whether bytes are at an address."},
     {"bind", bind, METH_VARARGS, "Takes the addresses of PyTorch's functions."},
     {"facts", facts, METH_O, "Returns what is read of a tensor."},
     {NULL}};

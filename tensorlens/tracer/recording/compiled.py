@@ -7,6 +7,7 @@ It needs some functions of PyTorch, too: see `native`.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 from collections.abc import Callable, Mapping
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
 FastPath: type[_fast_path.FastPath] | None = None  # None: not compiled, or not for this PyTorch
 
 
+def _has_bytes(address: int, contents: bytes) -> bool:
+    """Returns whether these bytes are at an address."""
+    return ctypes.string_at(address, len(contents)) == contents
+
+
+has_bytes: Callable[[int, bytes], bool] = _has_bytes
+
+
 def _is_current(built_from: str) -> bool:
     """Returns whether the compiled path is that of the C file beside this one. Takes the SHA-256 of its source."""
     source = Path(__file__).with_name("_fast_path.c")
@@ -41,7 +50,7 @@ if not os.environ.get("TENSORLENS_PURE_PYTHON"):
         from tensorlens.tracer.recording import _fast_path
 
         if _is_current(_fast_path.SOURCE) and native.bind(_fast_path):
-            FastPath = _fast_path.FastPath
+            FastPath, has_bytes = _fast_path.FastPath, _fast_path.has_bytes
 
 
 def table() -> dict[int, Any] | _fast_path.Table:

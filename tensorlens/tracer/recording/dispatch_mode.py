@@ -73,7 +73,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         self._thread = ModeOfThread()
         if compiled.FastPath is not None:
             self._mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS, texts)
-            self.tensor_ids.in_c = in_c
+            self.tensor_ids.in_c = self.sites.compiled = in_c
             self.rows.settle, self._note_pause = in_c.settle, in_c.pause
         self.__torch_function__ = path  # type: ignore[method-assign]
 
@@ -121,7 +121,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     def close(self) -> None:
         """Breaks the reference cycles through the mode's own method, after recording."""
         self.rows.settle()
-        self.rows.settle, self.tensor_ids.in_c = nothing_waits, None
+        self.rows.settle, self.tensor_ids.in_c, self.sites.compiled = nothing_waits, None, None
         self.__dict__.pop("__torch_function__", None)
 
     def call_kind(self, func: Function) -> int:

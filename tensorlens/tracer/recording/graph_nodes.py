@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import NONE, SAME
+from tensorlens.tracer.recording.tensor_ids import PLAIN
 
 MAX_READS = 5_000  # wrappers: freeing a chain of so many needs a small part of a thread's stack
 MAX_KINDS = 50_000  # a program may pass another string at each call
@@ -56,14 +57,14 @@ def read_node(tensor: torch.Tensor) -> Node:
 def kinds_of(value: Any, depth: int = 4) -> Any:
     """Returns what may decide which nodes a call makes: the types of its arguments, and values of bools and strings."""
     kind = type(value)
-    if isinstance(value, torch.Tensor):
+    if kind in PLAIN or isinstance(value, torch.Tensor):
         return value.ndim, value.requires_grad
     if kind is bool or kind is str:
         return value
     if kind in (list, tuple) and depth:
-        return (kind, len(value), *(kinds_of(item, depth - 1) for item in value[:FEW]))
+        return (kind, len(value), *[kinds_of(item, depth - 1) for item in value[:FEW]])
     if kind is dict and depth:
-        return tuple((str(name), kinds_of(item, depth - 1)) for name, item in value.items())
+        return tuple([(str(name), kinds_of(item, depth - 1)) for name, item in value.items()])
     return value.__code__ if kind is FunctionType else kind
 
 

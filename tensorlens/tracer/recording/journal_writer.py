@@ -17,6 +17,7 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, GapRow
 
 INTERVAL = 0.2  # seconds
+FEW_UNREAD = 8 << 20  # bytes: the journal is not compressed while the reader has so little left to read
 _MOST_WAITING = 1.0  # seconds for the thread to end
 FAR_BEHIND = 64 << 20  # bytes: the program is slowed down while the reader has so much left to read
 _PROGRESS = 1 << 16  # bytes that a reader releases, at least: the file system may count some blocks more or less
@@ -52,6 +53,7 @@ class JournalWriter:
         self._unwritten = memoryview(b"")
         self._written = 0  # bytes
         self._released = 0  # bytes that the reader had read and released at the last look
+        self._unread = 0  # bytes that it had not released then
         self._writing = _thread.RLock()
         self._forks: int | None = 0  # being made now, each in a thread of the program; None: no thread starts again
         self._later = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._start_later)
@@ -112,7 +114,8 @@ class JournalWriter:
             if self._descriptor is None:
                 self._rows[:count] = ()  # in one step, here and below: no signal handler in between
             elif count:
-                data = memoryview(_packed(self._rows[:count]))
+                compressed = self._overflows or self._unread > FEW_UNREAD
+                data = memoryview(_packed(self._rows[:count], compressed))
                 self._unwritten, self._rows[:count] = data, ()
                 self._write()
 
@@ -185,7 +188,7 @@ class JournalWriter:
         except OSError:
             return
         released, before = self._written - unread, self._released
-        self._released = released
+        self._unread, self._released = unread, released
         if unread >= FAR_BEHIND and released - before >= _PROGRESS:
             pause(min(LONGEST_PAUSE, INTERVAL * unread / FAR_BEHIND))
 
@@ -216,14 +219,14 @@ def _file_behind(descriptor: int) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _packed(rows: list[Any]) -> bytes:
+def _packed(rows: list[Any], compressed: bool) -> bytes:
     """Returns the rows as bytes. Turns other objects (a symbolic size, a subclass of str) into plain ones."""
     try:
-        return pack(rows)
+        return pack(rows, compressed)
     except ValueError:
         pass
     try:
-        return pack([_plain(item) for item in rows])
+        return pack([_plain(item) for item in rows], compressed)
     except Exception as error:  # ours: report that these rows are missing
         lost = RowBuffer()
         lost.write(GapRow, f"some of the run could not be written down ({type(error).__name__})", None)

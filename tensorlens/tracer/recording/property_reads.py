@@ -27,12 +27,15 @@ class PropertyReads(FastPathMode):
         self, func: Function, source: torch.Tensor, result: torch.Tensor, frame: FrameType | None, recorded: bool
     ) -> None:
         """Records a read of `.data`, unless the compiled path has, and watches the memory that both tensors have."""
+        op = ops.name_of(func)
         if not recorded:
             with ErrorGuard(self, "an alias", frame):
                 if not self._record_alias(func, source, result, frame):
-                    self.note_alias(ops.name_of(func), source, result, frame)
-        with ErrorGuard(self, "shared memory", frame):
-            self.saved_tensors.watch(result, ops.name_of(func), frame, False, source)
+                    self.note_alias(op, source, result, frame)
+        try:
+            self.saved_tensors.watch_alias(result, op, frame, source)
+        except Exception as error:  # ours, never the user's
+            self.internal_error("shared memory", error, frame)
 
     def _record_alias(
         self, func: Function, source: torch.Tensor, result: torch.Tensor, frame: FrameType | None

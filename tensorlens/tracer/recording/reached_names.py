@@ -26,6 +26,9 @@ _DEPTH = 2  # attributes and items before a module
 
 def known_site(sites: Sites, frame: FrameType | None) -> int:
     """Returns the site of the innermost user frame from `frame` outwards; `NONE` if it has none yet."""
+    if sites.compiled is not None:
+        site = sites.compiled.site(frame)
+        return NONE if site is None else site
     codes = sites.by_id
     while frame is not None and id(frame.f_code) in codes:
         offsets = codes[id(frame.f_code)]

@@ -30,6 +30,7 @@ from tensorlens.tracer.recording.tensor_states import current_mode, version_of
 from tensorlens.tracer.recording.thread_state import StepOfThread
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks
 
+_modes, _mode_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
 __all__ = ["Recorder", "collect_tensors", "current_mode", "version_of"]
 
 
@@ -121,8 +122,8 @@ class Recorder(PropertyReads):
 
     def is_on_top(self) -> bool:
         """Returns whether the recorder is the innermost mode, so that it sees the next call of torch."""
-        depth = torch._C._len_torch_function_stack()
-        return depth > 0 and torch._C._get_function_stack_at(depth - 1) is self.mode
+        depth = _modes()
+        return depth > 0 and _mode_at(depth - 1) is self.mode
 
     def quiet(self) -> Quiet:
         """Records nothing of this thread inside a `with` block."""

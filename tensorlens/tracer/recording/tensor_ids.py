@@ -166,6 +166,14 @@ class TensorIds:
         holders = [tensor for ref in refs if (tensor := ref()) is not None]
         return {self.entry(tensor)[2] for tensor in holders}
 
+    def is_used(self, address: int, storage: int | None) -> bool:
+        """Returns whether a tensor uses the storage at an address: the one with that number, unless it is None."""
+        if storage is not None:
+            latest = self.blocks.get(address)
+            if latest is None or latest[3] != storage:
+                return False
+        return bool(self.counters_at(address))
+
     def live(self) -> list[tuple[int, torch.Tensor]]:
         """Returns every known tensor that is still alive, by id."""
         entries = list(self.known.values())

@@ -5,9 +5,8 @@ Only a few arrays are compared: those used last, and only as long as a change is
 
 from __future__ import annotations
 
-import ctypes
-
 from tensorlens.tracer.frames.code_between_calls import Place
+from tensorlens.tracer.recording.compiled import has_bytes
 from tensorlens.tracer.saved_tensors.watched_storage import WatchedStorage
 
 SMALL = 16 * 1024  # bytes: larger memory is not compared at every call
@@ -50,14 +49,14 @@ class ArrayGuards:
 
     def is_any_changed(self) -> bool:
         """Returns whether an array has changed since its last comparison, or is gone."""
-        read, settled = ctypes.string_at, None
+        settled = None
         for pair in self.pairs:
             storage = pair[1]
             memory = storage.memory
             live = memory.storage()
             if live is None or live.data_ptr() != memory.start or live.nbytes() < memory.size:
                 return True
-            if read(memory.start, memory.size) != storage.contents:
+            if storage.contents is None or not has_bytes(memory.start, storage.contents):
                 return True
             storage.unchanged_checks += 1
             if storage.unchanged_checks >= MAX_UNCHANGED:

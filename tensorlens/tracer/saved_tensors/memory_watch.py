@@ -20,12 +20,14 @@ import torch
 
 from tensorlens.journal.rows import NONE
 from tensorlens.tracer.frames.code_between_calls import Place, place_of, sites_of_writes
+from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.array_guards import ArrayGuards
 from tensorlens.tracer.saved_tensors.overwrites import Overwrite, Overwrites
 from tensorlens.tracer.saved_tensors.watched_storage import (
     Memory,
+    UnsavedStorage,
     WatchedStorage,
     WatchedStorages,
     address_of,
@@ -37,7 +39,7 @@ from tensorlens.tracer.saved_tensors.watched_storage import (
     weak_alias,
 )
 
-SWEEP_CREDIT = 32  # what each backward pass adds to the credit of a sweep: see `WatchedStorages`
+SWEEP_CREDIT = 8  # what each backward pass adds to the credit of a sweep: see `WatchedStorages`
 _TENSORS_WITH_ALIAS = {"from_numpy": 1, "as_tensor": 1, "asarray": 1, "numpy": 2, "__array__": 2, "__get__": 2}
 """The tensors on a storage that only an alias and its source use, by the last part of the op that made the alias."""
 _sharing: dict[str, int] = {}  # the same by the whole op, for those that were asked for
@@ -57,6 +59,27 @@ class MemoryWatcher:
         self._storages = WatchedStorages(recorder.watched)
         self._guards = ArrayGuards(recorder.guarded)  # the storages compared after every call
         self._pass_ran = False  # a backward pass may have freed the nodes that the guards are for
+
+    def watch_alias(self, alias: torch.Tensor, op: str, frame: FrameType | None, source: torch.Tensor) -> None:
+        """Watches the memory of an alias that PyTorch has made. Reads nothing of it if no node has saved it.
+
+        `source`: what the alias is made of.
+        """
+        _, tensor, _, number = self._recorder.tensor_ids.entry(alias)
+        known = self._recorder.watched.get(number)
+        is_read = known is not None and type(known) is not UnsavedStorage
+        if is_read or not self._is_unsaved(op, source):
+            self.watch(alias, op, frame, False, source)
+            return
+        site = self._recorder.sites.site_of(frame)
+        if known is not None:
+            known.op, known.site = op, site
+            return
+        if not is_in_main_memory(source):
+            return
+        self._storages.sweep_if_due(self._recorder.tensor_ids.is_used)
+        self._storages.put_unsaved(number, UnsavedStorage(op, site, tensor, untyped_storage(source).data_ptr()))
+        self._note_watched(frame)
 
     def watch(
         self, tensor: torch.Tensor, op: str, frame: FrameType | None, external: bool, source: object = None
@@ -87,30 +110,34 @@ class MemoryWatcher:
             storage.may_be_saved, storage.contents, storage.place = True, known.contents, known.place
         else:
             self._keep_contents(storage, original, frame)
-        self._storages.sweep_if_due(self._recorder.tensor_ids.counters_at)
+        self._storages.sweep_if_due(self._recorder.tensor_ids.is_used)
         self._storages.put(number, storage)
+        self._note_watched(frame, (number, storage) if external else None)
+
+    def _note_watched(self, frame: FrameType | None, to_guard: tuple[int, WatchedStorage] | None = None) -> None:
+        """Adapts the guards when memory is watched from here on."""
         if self._guards.pairs:
             self._drop_guards(of_unsaved=True)
-        if external:
-            self._guards.add(number, storage)
+        if to_guard is not None:
+            self._guards.add(*to_guard)
         if self._guards.pairs:
             self._guards.place = place_of(self._recorder.sites, frame)
 
     def _keep_contents(self, storage: WatchedStorage, original: torch.Tensor, frame: FrameType | None) -> None:
         """Copies memory unless no node can have saved it, which the uses of `original`, a tensor on it, show."""
-        if self._is_unsaved(storage, original):
+        if self._is_unsaved(storage.op, original):
             storage.forget_contents()
         else:
             storage.keep_contents(place_of(self._recorder.sites, frame))
 
     def memory_outside(self) -> list[tuple[int, Memory]]:
         """Returns the watched memory that others than PyTorch can write, each with its tensor."""
-        return [(s.tensor, s.memory) for _, s in self._storages if s.external and s.memory.is_there()]
+        return [(s.tensor, s.memory) for _, s in self._storages.read_ones() if s.external and s.memory.is_there()]
 
     def note_storage_write(self, frame: FrameType) -> None:
         """Compares the watched memory: the line of `frame` has just written to a storage."""
         place = place_of(self._recorder.sites, frame)
-        for _, storage in self._storages:
+        for _, storage in self._storages.read_ones():
             if storage.may_be_saved and storage.memory.is_there():
                 self._compare(storage, None, frame, (), None)
                 storage.place = place
@@ -151,9 +178,11 @@ class MemoryWatcher:
             before: the sequence number that the call's first node gets. A change that the call did not make itself came
                 before that node. None if the call ran code of the program, which may have made the change.
         """
-        recorded = before is None or _next_sequence() != before
+        recorded, known = before is None or _next_sequence() != before, self._recorder.tensor_ids.known
         writers: dict[int, torch.Tensor | None] = {}  # storage used by the call -> the argument that was written there
         for position, tensor in enumerate(tensors):
+            if recorded and (entry := known.get(id(tensor))) is not None:
+                self._storages.read(entry[3], tensor)
             for number in self._storages.at(address_of(tensor)):
                 if writers.get(number) is None and (recorded or self._storages[number].may_be_saved):
                     version = inputs[2 * position + 1]
@@ -189,10 +218,13 @@ class MemoryWatcher:
 
         That is so when the storage is gone, or when PyTorch makes all writes and no two version counters are left.
         """
-        storage = self._storages.get(number)
-        if storage is not None:
-            if storage.external or len(self._recorder.tensor_ids.counters_at(storage.memory.start)) > 1:
-                return False
+        unsaved = self._storages.unsaved(number)
+        storage = None if unsaved is not None else self._storages.get(number)
+        start = unsaved.start if unsaved is not None else 0 if storage is None else storage.memory.start
+        if storage is not None and storage.external:
+            return False
+        if start and len(self._recorder.tensor_ids.counters_at(start)) > 1:
+            return False
         self._storages.drop(number)
         return True
 
@@ -223,7 +255,7 @@ class MemoryWatcher:
         entry = tensor_ids.blocks.get(storage.memory.start)
         tensor = None if entry is None else entry[0]()
         if tensor is not None:
-            return untyped_storage(tensor) is live and self._is_unsaved(storage, tensor)
+            return untyped_storage(tensor) is live and self._is_unsaved(storage.op, tensor)
         if live is None or storage.alias is None or storage.alias() is None or not storage.is_array_of_tensor():
             return False
         return (
@@ -232,20 +264,23 @@ class MemoryWatcher:
             and not tensor_ids.counters_at(storage.memory.start)
         )
 
-    def _is_unsaved(self, storage: WatchedStorage, tensor: torch.Tensor) -> bool:
-        """Returns whether no node can have saved the memory of a tensor, nor a custom Function kept it on `ctx`."""
-        sharing = _sharing.get(storage.op)
+    def _is_unsaved(self, op: str, tensor: torch.Tensor) -> bool:
+        """Returns whether no node can have saved the memory of a tensor, nor a custom Function kept it on `ctx`.
+
+        `op` made an alias of it.
+        """
+        sharing = _sharing.get(op)
         if sharing is None:
-            sharing = _sharing[storage.op] = _TENSORS_WITH_ALIAS.get(storage.op.rpartition(".")[2], 0)
+            sharing = _sharing[op] = _TENSORS_WITH_ALIAS.get(op.rpartition(".")[2], 0)
         return is_surely_unsaved(tensor, sharing) and self._counts_are_complete()
 
     def compare_all(self, frame: FrameType) -> None:
         """Compares all watched memory with its copies."""
         if not len(self._storages):
             return
-        self._storages.sweep_if_due(self._recorder.tensor_ids.counters_at, credit=SWEEP_CREDIT)
+        self._storages.sweep_if_due(self._recorder.tensor_ids.is_used, credit=SWEEP_CREDIT)
         place = place_of(self._recorder.sites, frame)
-        for number, storage in self._storages:
+        for number, storage in self._storages.read_ones():
             if not storage.may_be_saved:
                 continue
             if not storage.memory.is_there():
@@ -263,9 +298,9 @@ class MemoryWatcher:
         since = self._guards.place if storage in self._guards else storage.place
         storage.place = place
         memory = storage.memory
-        now = memory.read()
-        if now is not None and now == storage.contents:
+        if storage.contents is not None and not storage.is_changed():
             return
+        now = memory.read()
         if now is not None and storage.contents is not None:
             first, last = differing_bytes(storage.contents, now)
             start, size = memory.start + first, last - first

@@ -31,8 +31,12 @@ class SavedTensors:
         self._overwrites = Overwrites(recorder)
         self._attributes = ContextAttributes()
         self._has_packed = False  # a pack hook of the program ran: no use count shows what it keeps
-        self._memory = MemoryWatcher(recorder, self._overwrites, self._counts_are_complete)
+        self._watch_memory()
         self._statistics: set[int] = set()  # running statistics that nodes may have saved
+
+    def _watch_memory(self) -> None:
+        self._memory = memory = MemoryWatcher(self._recorder, self._overwrites, self._counts_are_complete)
+        self.is_watched, self.watch, self.watch_alias = memory.is_watched, memory.watch, memory.watch_alias
 
     def _counts_are_complete(self) -> bool:
         """Returns whether PyTorch's use counts show everything that is saved."""
@@ -40,22 +44,12 @@ class SavedTensors:
 
     # --- asked by the recorder, only if some storage is watched -----------------------------------------------------
 
-    def is_watched(self, tensors: Sequence[torch.Tensor], first: int, frame: FrameType) -> bool:
-        """See `MemoryWatcher.is_watched`."""
-        return self._memory.is_watched(tensors, first, frame)
-
     def after_call(self, called: Called, tensors: Sequence[torch.Tensor], inputs: Sequence[int], before: int) -> None:
         """Compares the watched memory after a call on the slow path, before its row is written."""
         runs_user_code = called[1].endswith(".apply")
         self._memory.after_call(called[2], tensors, inputs, None if runs_user_code else before)
 
     # --- asked by the patches ---------------------------------------------------------------------------------------
-
-    def watch(
-        self, tensor: torch.Tensor, op: str, frame: FrameType | None, external: bool, source: object = None
-    ) -> None:
-        """Watches memory that can be written past its version counter. See `MemoryWatcher.watch`."""
-        self._memory.watch(tensor, op, frame, external, source)
 
     def compare_all(self, frame: FrameType) -> None:
         """Compares all watched memory with its copies."""
@@ -118,7 +112,7 @@ class SavedTensors:
         self._overwrites.forget()
         self._attributes = ContextAttributes()
         self._has_packed = True  # hooks may have packed tensors unseen
-        self._memory = MemoryWatcher(self._recorder, self._overwrites, self._counts_are_complete)
+        self._watch_memory()
         self._statistics.clear()
 
     def may_be_stale(self) -> bool:

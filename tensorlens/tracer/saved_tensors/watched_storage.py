@@ -7,6 +7,7 @@ import weakref
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -15,6 +16,7 @@ from tensorlens.tracer.frames.code_between_calls import Place
 from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_features import USES_OF_STORAGE, USES_OF_TENSOR, StorageReference, refer_to
 from tensorlens.tracer.isolation.torch_originals import data_ptr, element_size, numel, stride, untyped_storage
+from tensorlens.tracer.recording.compiled import has_bytes
 from tensorlens.tracer.recording.tensor_ids import PLAIN, is_fake
 
 LARGE = 1024 * 1024  # bytes: larger memory is not copied, and only changes that PyTorch makes itself are seen there
@@ -84,17 +86,32 @@ class WatchedStorage:
 
     def is_changed(self) -> bool:
         """Returns whether the bytes differ from their last copy."""
-        return self.contents is not None and self.contents != self.memory.read()
+        return self.contents is not None and not has_bytes(self.memory.start, self.contents)
 
     def is_array_of_tensor(self) -> bool:
         """Returns whether the alias is an array that was made of a tensor, not the other way round."""
         return self.op.rpartition(".")[2] in ("numpy", "__array__")
 
 
+@dataclass(slots=True)
+class UnsavedStorage:
+    """Memory that an alias, which PyTorch made, can write past its version counter, and that no node has saved.
+
+    Most aliases are gone before a node saves their memory, so no more is read of it until then.
+    """
+
+    op: str  # as in `WatchedStorage`
+    site: int
+    tensor: int
+    start: int  # address
+    may_be_saved: ClassVar[bool] = False
+    external: ClassVar[bool] = False
+
+
 class WatchedStorages:
     """The watched storages of a run, by their number and by address. The fast path looks at `by_number`, too."""
 
-    def __init__(self, by_number: dict[int, WatchedStorage]) -> None:
+    def __init__(self, by_number: dict[int, WatchedStorage | UnsavedStorage]) -> None:
         self._by_number = by_number
         self._starts: dict[int, list[tuple[int, int]]] = {}  # bit length of the size -> sorted (address, number)
         self._sweep_at = 64
@@ -103,16 +120,28 @@ class WatchedStorages:
     def __len__(self) -> int:
         return len(self._by_number)
 
-    def __iter__(self) -> Iterator[tuple[int, WatchedStorage]]:
-        return iter(list(self._by_number.items()))
-
-    def __getitem__(self, number: int) -> WatchedStorage:
+    def __getitem__(self, number: int) -> WatchedStorage | UnsavedStorage:
         return self._by_number[number]
 
     def get(self, number: int) -> WatchedStorage | None:
         """Returns the watched storage with a number, if it still has the same memory."""
         storage = self._by_number.get(number)
-        return storage if storage is not None and storage.memory.is_there() else None
+        return storage if type(storage) is WatchedStorage and storage.memory.is_there() else None
+
+    def unsaved(self, number: int) -> UnsavedStorage | None:
+        """Returns what is known of a storage of which nothing was read yet."""
+        storage = self._by_number.get(number)
+        return storage if type(storage) is UnsavedStorage else None
+
+    def read_ones(self) -> list[tuple[int, WatchedStorage]]:
+        """Returns the storages whose memory was read."""
+        every = list(self._by_number.items())
+        return [(number, storage) for number, storage in every if type(storage) is WatchedStorage]
+
+    def put_unsaved(self, number: int, storage: UnsavedStorage) -> None:
+        """Adds a storage of which nothing was read yet, in place of an earlier one with its number."""
+        self.drop(number)
+        self._by_number[number] = storage
 
     def put(self, number: int, storage: WatchedStorage) -> None:
         """Adds a storage, in place of an earlier one with its number."""
@@ -121,36 +150,58 @@ class WatchedStorages:
         self._by_number[number] = storage
         insort(self._starts.setdefault(storage.memory.size.bit_length(), []), (storage.memory.start, number))
 
+    def read(self, number: int, tensor: torch.Tensor) -> None:
+        """Reads the memory of a storage, that of a tensor, if nothing of it was read yet."""
+        unsaved = self.unsaved(number)
+        if unsaved is None:
+            return
+        memory = memory_of(tensor)
+        if memory is None:
+            self.drop(number)
+        else:
+            made = unsaved.op, unsaved.site, unsaved.tensor
+            self.put(number, WatchedStorage(memory, *made, None, external=False, may_be_saved=False))
+
     def drop(self, number: int) -> None:
         """Stops watching a storage."""
         storage = self._by_number.pop(number, None)
-        if storage is not None:
+        if type(storage) is WatchedStorage:
             starts = self._starts[storage.memory.size.bit_length()]
             del starts[bisect_left(starts, (storage.memory.start, number))]
 
-    def sweep_if_due(self, is_used: Callable[[int], object], credit: int = 0) -> None:
+    def sweep_if_due(self, is_used: Callable[[int, int | None], object], credit: int = 0) -> None:
         """Sweeps when there are many storages, or when the `credit` of all calls together exceeds their number."""
         self._credit += credit
         if len(self._by_number) >= self._sweep_at or self._credit > len(self._by_number):
             self.sweep(is_used)
 
-    def sweep(self, is_used: Callable[[int], object] = bool) -> None:
-        """Drops freed memory, and memory that no node has saved and no tensor uses. `is_used` takes an address."""
+    def sweep(self, is_used: Callable[[int, int | None], object]) -> None:
+        """Drops freed memory, and memory that no node has saved and no tensor uses.
+
+        `is_used` takes an address, and the number of the storage if another one may be there by now.
+        """
         for number, storage in list(self._by_number.items()):
-            if not storage.memory.is_there() or not (storage.may_be_saved or is_used(storage.memory.start)):
+            if isinstance(storage, UnsavedStorage):
+                stays = is_used(storage.start, number)
+            else:
+                stays = storage.memory.is_there() and (storage.may_be_saved or is_used(storage.memory.start, None))
+            if not stays:
                 self.drop(number)
         self._sweep_at, self._credit = 2 * len(self) + 64, 0
 
     def at(self, address: int) -> Iterator[int]:
         """Finds the storages whose memory contains an address: there may be several, since arrays overlap."""
         for bits, starts in self._starts.items():
+            if not starts or address < starts[0][0] or address >= starts[-1][0] + (1 << bits):
+                continue
             position = bisect_left(starts, (address + 1, NONE))
             while position:
                 position -= 1
                 start, number = starts[position]
                 if start + (1 << bits) <= address:
                     break
-                if address < self._by_number[number].memory.end:
+                storage = self._by_number[number]
+                if type(storage) is WatchedStorage and address < storage.memory.end:
                     yield number
 
 
