@@ -59,6 +59,7 @@ from tensorlens.diagnostics.standing_out import (
     unread_options,
     untied,
     unused_changes,
+    write_to_copy,
     zero_gradient,
 )
 from tensorlens.records.report import Diagnostic, StandingOut
@@ -106,6 +107,7 @@ FINDERS: tuple[Finder, ...] = (
     repeated_hooks.find,
     hook_on_shared.find,
     unused_changes.find,
+    write_to_copy.find,
     still_multiplied.find,
     moved_while_frozen.find,
     flag_of_alias.find,
@@ -121,6 +123,7 @@ SAID_BY: dict[Finder, frozenset[str]] = {
     path_ends.find: frozenset(("branch-detached", "leaf-rebound-to-nonleaf", "optimizer-holds-replaced-parameter",
                                "target-not-detached", "loss-term-is-constant", "parameter-not-registered")),
     left_gradients.find: frozenset(("gradient-accumulates-without-zero-grad",)),
+    write_to_copy.find: frozenset(("indexing-makes-a-copy",)),
     moved_while_frozen.find: frozenset(("frozen-parameter-still-updated",)),
 }  # fmt: skip
 """The findings that say the same as a finder's sentence if they label its main line."""
