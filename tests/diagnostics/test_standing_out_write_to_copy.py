@@ -28,7 +28,8 @@ RIGHT = {
     "an assignment": NET + TRAIN + STEP + "    net.weight.grad[mask] = 0\n" + END,
     "a result that is used": NET + TRAIN + STEP + END + "    small = net.weight.data.clone().clamp_(-1, 1)\n",
     "a copy that the program keeps": NET + "kept = []\ndef copied(w):\n    kept.append(w.clone())\n"
-        "    return kept[-1]\n" + TRAIN + STEP + END + "    copied(net.weight.data).clamp_(-1, 1)\nprint(kept[0].sum())\n",
+        "    return kept[-1]\n" + TRAIN + STEP + END
+        + "    copied(net.weight.data).clamp_(-1, 1)\nprint(kept[0].sum())\n",
     "a cached copy": NET + "class Box:\n    pass\nbox = Box()\nbox.w = net.weight.detach().clone()\nbox.w.zero_()\n"
         + TRAIN + STEP + END,
     "a new tensor": NET + TRAIN + "    torch.empty(4).normal_()\n" + STEP + END,
