@@ -126,3 +126,17 @@ def test_names_schedules_without_effect(case: str, tmp_path: Path) -> None:
 def test_says_nothing_of_other_schedules(case: str, tmp_path: Path) -> None:
     texts = [each.text for each in sentences(tmp_path, RIGHT[case])]
     assert not [text for text in texts if any(words in text for words in WORDS)]
+
+
+def test_the_scheduler_that_keeps_the_rate_at_zero_is_labelled(tmp_path: Path) -> None:
+    body = """
+        model = nn.Linear(4, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda step: step // 50)  #!
+        for i in range(6):
+            opt.zero_grad(); model(torch.randn(8, 4)).square().mean().backward(); opt.step()
+            schedule.step()
+    """
+    (found,) = (each for each in sentences(tmp_path, body) if "learning rate" in each.text)
+    assert "is 0 at each of its 6 steps" in found.text
+    assert [label.span.line for label in found.labels] == [marked(body) - 1, marked(body)]

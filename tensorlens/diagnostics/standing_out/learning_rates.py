@@ -22,9 +22,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         if low == high == 0:
             steps = "its only step" if group.steps == 1 else f"each of its {group.steps} steps"
-            yield stands_out(f"the learning rate of {_whose(training, group)} is 0 at {steps}", _made(training, group))
+            text = f"the learning rate of {_whose(training, group)} is 0 at {steps}"
+            yield stands_out(text, _made(training, group), *_schedulers(training, group))
         elif way := _way(group):
-            yield stands_out(f"the learning rate of {_whose(training, group)} {way}", _made(training, group))
+            text = f"the learning rate of {_whose(training, group)} {way}"
+            yield stands_out(text, _made(training, group), *_schedulers(training, group))
     yield from _unmoved(training)
 
 
@@ -54,6 +56,14 @@ def _whose(training: MeasuredTraining, group: OptimizerGroup) -> str:
 
 def _made(training: MeasuredTraining, group: OptimizerGroup) -> Label | None:
     return training.facts.label("optimizer_made_here", group.site, "made here")
+
+
+def _schedulers(training: MeasuredTraining, group: OptimizerGroup) -> list[Label | None]:
+    """Labels the lines that make the schedulers that step for the optimizer of a group."""
+    facts = training.facts
+    schedules = [each for each in facts.trace.inspection.schedules if each.number == training.measured.number]
+    own = [each for each in schedules if each.optimizer == group.optimizer and each.steps and not each.is_held]
+    return [facts.label("optimizer_made_here", each.site, "its scheduler is made here") for each in own[:3]]
 
 
 def _unmoved(training: MeasuredTraining) -> Iterator[StandingOut]:

@@ -1,0 +1,84 @@
+"""Names statements that write to a tensor which they have just computed, and which nothing reads."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written, op_text
+from tensorlens.records.model import Access, Call, Write
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds statements such as `w[mask].zero_()`, of which no run changes a tensor that another line can use."""
+    facts = training.facts
+    sites: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        if call.writes and not call.within and _is_statement(facts, call):
+            sites[call.site].append(call)
+    if not sites or training.training.is_hidden or not is_complete(facts.trace):
+        return
+    users = _users(facts)
+    for calls in sites.values():
+        makers = [_maker(facts, call, users) for call in calls]
+        if all(makers) and (maker := makers[0]) is not None:
+            what = op_text(maker.op)
+            yield stands_out(
+                f"{as_written(facts, calls[0])} writes to a new tensor that {what} makes in the same statement, and "
+                "no other line reads it",
+                facts.label("modified_here", calls[0].site, "changed here", calls[0].index),
+            )
+
+
+def _is_statement(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call in place is a whole statement, on an expression that is no variable."""
+    span, site, syntax = facts.span(call.site), facts.trace.sites[call.site], facts.names.syntax
+    if span is None or not call.op.endswith("_") or not syntax.is_whole_statement(site):
+        return False
+    node = syntax.node(span)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return not isinstance(node.func.value, ast.Name) and syntax.is_direct(site, call.op)
+
+
+def _users(facts: TraceIndex) -> dict[int, list[Call]]:
+    """Maps each storage to the calls that use it, in order."""
+    users: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        for storage in {_storage(facts, each, call) for each in (*call.inputs, *call.outputs)}:
+            if storage is not None:
+                users[storage].append(call)
+    return users
+
+
+def _maker(facts: TraceIndex, call: Call, users: dict[int, list[Call]]) -> Call | None:
+    """Returns the call that made the memory of a write from other tensors, if only that statement uses it."""
+    storage = _storage(facts, call.writes[0], call)
+    if len(call.writes) != 1 or storage is None:
+        return None
+    using = users[storage]
+    maker = using[0]
+    given = {_storage(facts, each, maker) for each in maker.inputs}
+    is_new = any(_storage(facts, each, maker) == storage for each in maker.outputs)
+    if maker is call or not given or None in given or storage in given or not is_new or using[-1] is not call:
+        return None
+    return maker if all(_is_inside(facts, each, call) for each in using) else None
+
+
+def _storage(facts: TraceIndex, access: Access | Write, call: Call) -> int | None:
+    return facts.storage_of(access.tensor, call.index)
+
+
+def _is_inside(facts: TraceIndex, call: Call, outer: Call) -> bool:
+    """Returns whether the expression of a call is a part of another one's."""
+    inner, span = facts.span(call.site), facts.span(outer.site)
+    if inner is None or span is None or inner.file != span.file:
+        return False
+    starts = (span.line, span.column) <= (inner.line, inner.column)
+    return starts and (inner.end_line, inner.end_column) <= (span.end_line, span.end_column)

@@ -1,0 +1,66 @@
+"""Checks the sentence about `nn.functional.dropout()` without `training=`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+SMALL = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+    def forward(self, x):
+        return DROPOUT
+net = Net()
+"""
+TRAIN = """
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(4):
+    net.train(); opt.zero_grad(); net(torch.randn(8, 4)).square().mean().backward(); opt.step()
+"""
+EVAL = "net.eval()\nwith torch.no_grad():\n    print(net(torch.randn(8, 4)).mean())\n"
+WORDS = "has no `training=`"
+
+
+def net(call: str) -> str:
+    return SMALL.replace("DROPOUT", call) + TRAIN
+
+
+WRONG = {
+    "a rate": (net("nn.functional.dropout(self.fc(x), 0.3)  #!") + EVAL, "once: `eval()` of a module does not reach"),
+    "whole channels, the rate by default": (
+        net("torch.nn.functional.alpha_dropout(self.fc(x))  #!") + EVAL + EVAL, "2 times",
+    ),
+    "train(False), in inference mode": (
+        net("nn.functional.dropout(self.fc(x), p=0.3, inplace=False)  #!")
+        + EVAL.replace("eval()", "train(False)").replace("no_grad", "inference_mode"),
+        "runs in training mode also where gradients are off",
+    ),
+}  # fmt: skip
+RIGHT = {
+    "the mode of the module": net("nn.functional.dropout(self.fc(x), 0.3, self.training)") + EVAL,
+    "the mode by name": net("nn.functional.dropout(self.fc(x), p=0.3, training=self.training)") + EVAL,
+    "a mode that is always on": net("nn.functional.dropout(self.fc(x), 0.3, training=True)") + EVAL,
+    "only in training": net("nn.functional.dropout(self.fc(x), 0.3) if self.training else self.fc(x)") + EVAL,
+    "a module": SMALL.replace("DROPOUT", "self.drop(self.fc(x))").replace(
+        "nn.Linear(4, 4)", "nn.Linear(4, 4); self.drop = nn.Dropout(0.3)") + TRAIN + EVAL,
+    "Monte-Carlo dropout": net("nn.functional.dropout(self.fc(x), 0.3)") + "net.eval()\nx = torch.randn(8, 4)\n"
+        "with torch.no_grad():\n    print(torch.stack([net(x) for _ in range(5)]).std(0))\n",
+    "no dropout at all": net("nn.functional.dropout(self.fc(x), 0)") + EVAL,
+    "a program that never evaluates": net("nn.functional.dropout(self.fc(x), 0.3)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "text"), WRONG.values(), ids=WRONG)
+def test_dropout_that_eval_does_not_reach_is_named(tmp_path: Path, body: str, text: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
+    assert text in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_dropout_with_a_mode_is_left_alone(tmp_path: Path, body: str) -> None:
+    assert not [each for each in sentences(tmp_path, body) if WORDS in each.text]

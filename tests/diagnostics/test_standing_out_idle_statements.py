@@ -1,0 +1,61 @@
+"""Checks the sentences about statements that do nothing, as `net.eval` without parentheses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = "net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.2), nn.Linear(4, 1))\n"
+TRAIN = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(4):\n    opt.zero_grad()\n"
+STEP = "    net(torch.randn(8, 4)).square().mean().backward()\n    opt.step()\n"
+WORDS = ("names a method", "compares, and drops", "no line of the program reads")
+
+WRONG = {
+    "eval": (NET + TRAIN + STEP + "net.eval  #!\n", "`net.eval` names a method and does not call it"),
+    "train in a function": (
+        NET + "def evaluate():\n    net.eval()\n    net.train  #!\n" + TRAIN + STEP + "    evaluate()\n",
+        "`net.train` names a method and does not call it",
+    ),
+    "a compared flag": (
+        NET + "for p in net[0].parameters():\n    p.requires_grad == False  #!\n" + TRAIN + STEP,
+        "`p.requires_grad == False` compares, and drops the result",
+    ),
+    "a compared rate": (
+        NET + TRAIN + STEP + '    opt.param_groups[0]["lr"] == 0.01  #!\n',
+        "compares, and drops the result",
+    ),
+    "a misspelled flag": (
+        NET + "for p in net[0].parameters():\n    p.require_grad = False  #!\n" + TRAIN + STEP,
+        "`p.require_grad = False` writes to `require_grad`, which no line of the program reads",
+    ),
+    "another misspelled flag": (
+        NET + "net[0].weight.requires_gard = False  #!\n" + TRAIN + STEP,
+        "the flag of a tensor is called `requires_grad`",
+    ),
+}
+RIGHT = {
+    "calls": NET + TRAIN + "    net.train()\n" + STEP + "net.eval()\n",
+    "an attribute that is kept": NET + TRAIN + STEP + "switch = net.eval\nswitch()\n",
+    "a property of the program": NET
+    + "class Loop:\n    @property\n    def train(self):\n        opt.step()\nloop = Loop()\n"
+    + TRAIN + STEP + "    loop.train\n",
+    "a comparison that is used": NET + TRAIN + STEP + "assert net[0].weight.requires_grad == True\n",
+    "an attribute that is read": NET + "net[0].weight.require_grad = False\nif net[0].weight.require_grad: print()\n"
+    + TRAIN + STEP,
+    "an attribute of an own class": "class Config:\n    def __init__(self):\n        self.require_grad = True\n"
+    + NET + TRAIN + STEP,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "text"), WRONG.values(), ids=WRONG)
+def test_a_statement_that_does_nothing_is_named(tmp_path: Path, body: str, text: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
+    assert text in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_statements_that_do_something_are_left_alone(tmp_path: Path, body: str) -> None:
+    assert not [each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS)]
