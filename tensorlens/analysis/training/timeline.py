@@ -20,6 +20,7 @@ from tensorlens.records.observations import Step
 
 GRAD_SET = "Tensor.grad.__set__"
 DATA_SET = "Tensor.data.__set__"
+FLAG_SETS = ("Tensor.requires_grad_", "Tensor.requires_grad.__set__")  # calls that set `requires_grad` of a tensor
 GRAD_READ = "Tensor.grad.__get__"
 _CHANGING = (GRAD_SET, DATA_SET, "torch._fused_")  # change a leaf or its gradient, with or without a write
 
