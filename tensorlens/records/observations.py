@@ -16,6 +16,9 @@ from tensorlens.records.distributed import (
     CollectiveReturned,
     EndedAt,
     ReplicaState,
+    Sharded,
+    ShardedHookRan,
+    ShardedOutput,
     Wrapped,
     WrapperOption,
 )
@@ -293,6 +296,9 @@ class Observations:
     wrapper_options: tuple[WrapperOption, ...] = ()
     replicas: tuple[ReplicaState, ...] = ()
     broadcast: tuple[BroadcastBuffer, ...] = ()
+    sharded: tuple[Sharded, ...] = ()
+    sharded_outputs: tuple[ShardedOutput, ...] = ()
+    sharded_hooks: tuple[ShardedHookRan, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

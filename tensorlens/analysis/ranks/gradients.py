@@ -10,6 +10,7 @@ from tensorlens.analysis.ranks.branches import is_folded
 from tensorlens.analysis.ranks.endings import place_of
 from tensorlens.analysis.ranks.rank_texts import ranks_text
 from tensorlens.analysis.ranks.replicas import replica_groups
+from tensorlens.analysis.ranks.sharded_run import is_sharded
 from tensorlens.records.merged_report import RankDifference
 from tensorlens.records.model import Backward, Trace
 
@@ -21,7 +22,7 @@ def gradients(traces: Mapping[int, Trace]) -> Iterator[RankDifference]:
     yield from _replicas(traces)
     passes = {number: _completed(trace) for number, trace in traces.items() if not is_folded(trace)}
     most = max(passes.values(), default=0)
-    whole = {number for number in passes if not _is_sharded(traces[number])}
+    whole = {number for number in passes if not is_sharded(traces[number])}
     known = {number: _parameters(traces[number]) for number in whole if most and passes[number] == most}
     if len(known) < 2:
         return
@@ -51,12 +52,6 @@ def _replicas(traces: Mapping[int, Trace]) -> Iterator[RankDifference]:
                 ranks = (found.one.rank, found.other.rank)
                 text = f"{ranks_text(list(ranks))} have different {what} {when}: {_listed(found.names)}"
                 yield RankDifference(kind, text, ranks)  # type: ignore[arg-type]
-
-
-def _is_sharded(trace: Trace) -> bool:
-    """Returns whether ranks hold parts of parameters: such a part may be empty on one of them."""
-    is_flat = any(site.through.startswith("FullyShardedDataParallel.") for site in trace.sites)
-    return is_flat or any(tensor.type == "DTensor" for tensor in trace.tensors)
 
 
 def _listed(names: Sequence[str]) -> str:

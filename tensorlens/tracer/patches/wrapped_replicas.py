@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from contextlib import ExitStack
 from types import FrameType
 from typing import Any
 
@@ -75,6 +76,7 @@ class Replicas:
         self._wrappers: list[Wrapper] = []
         self._stepping: int | None = None  # an optimizer: its step may call that of another one
         self._passes = 0
+        self.undo = ExitStack()  # closed when the run ends
 
     # --- wrappers ---------------------------------------------------------------------------------------------------
 
@@ -205,6 +207,7 @@ class Replicas:
             for wrapper in self._wrappers:
                 if wrapper.step:
                     self._note_state(wrapper, -wrapper.step, None)
+        self.undo.close()
 
     def _note_state(self, wrapper: Wrapper, step: int, site: int | None) -> None:
         moments, sites = wrapper.moments, tuple(wrapper.sites)
