@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 
 from tensorlens.analysis.lineage import MAX_DEEP, ancestry
 from tensorlens.analysis.missing_gradient import GRAD_SET
+from tensorlens.analysis.ranks.sharded_run import is_sharded
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import FLAG_SETS
 from tensorlens.records.distributed import Sharded, ShardedOutput
-from tensorlens.records.model import Backward, Call, Failure, Trace
+from tensorlens.records.model import Access, Backward, Call, Failure, Trace
 
 OUTPUT_WRITTEN, FROZEN_FIRST = "fsdp-output-modified-inplace", "fsdp-first-forward-frozen"
-_FREED, _OTHER_DTYPE = "as-strided-out-of-bounds", "grad-dtype-mismatch"
+NOT_CALLED = "fsdp-not-called-by-forward"
+_FREED, _OTHER_DTYPE, _VIEW = "as-strided-out-of-bounds", "grad-dtype-mismatch", "multi-output-view-modified-inplace"
+_WRAPPING = "FullyShardedDataParallel.__init__"
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,19 @@ def _is_gathered(facts: TraceIndex, number: int, group: Sharded) -> bool:
     return str([*tensor.shape]) in {form.rpartition(" ")[0] for form in group.forms}
 
 
+def flat_part(facts: TraceIndex, inputs: tuple[Access, ...]) -> Call | None:
+    """Returns the call with which `FullyShardedDataParallel` made one of some tensors a view of its flat parameter."""
+    for access in inputs:
+        made = facts.creator(access.tensor)
+        if made is not None and facts.trace.sites[made.site].through == _WRAPPING:
+            return made
+    return None
+
+
 def with_kinds_of_sharded(trace: Trace) -> Trace:
     """Returns the trace with the kinds of the failures that `fully_shard` explains: their messages, about memory and
     data types, have other causes elsewhere."""
-    if not (trace.inspection.sharded and trace.failures):
+    if not (trace.failures and is_sharded(trace)):
         return trace
     facts = TraceIndex(trace)
     return replace(trace, failures=tuple(replace(each, kind=_kind(facts, each)) for each in trace.failures))
@@ -112,4 +124,6 @@ def _kind(facts: TraceIndex, failure: Failure) -> str:
         return OUTPUT_WRITTEN
     if failure.kind == _OTHER_DTYPE and frozen_at_first(facts, failure) is not None:
         return FROZEN_FIRST
+    if failure.kind == _VIEW and flat_part(facts, failure.inputs) is not None:
+        return NOT_CALLED
     return failure.kind
