@@ -81,6 +81,29 @@ class ReplicaState:
 
 
 @dataclass(frozen=True, slots=True)
+class ForwardInputs:
+    """The inputs of a forward pass through a wrapper in training mode. Tensors with different numbers have different
+    values."""
+
+    index: int
+    number: int  # of the wrapper
+    passed: int  # counts the forward passes, from 1
+    site: SiteId | None
+    values: tuple[int, ...]  # of the tensors, in their order; (): they are not known
+
+
+@dataclass(frozen=True, slots=True)
+class HooksFired:
+    """A backward pass has changed gradients of wrapped parameters, by itself or by averaging."""
+
+    index: int
+    number: int  # of the wrapper
+    passed: int  # counts these passes, from 1
+    site: SiteId | None
+    missed: tuple[int, ...]  # the places in `Wrapped` of parameters that require grad and that it did not arrive at
+
+
+@dataclass(frozen=True, slots=True)
 class BroadcastBuffer:
     """A wrapper's forward pass overwrites a buffer with other values, those of rank 0."""
 

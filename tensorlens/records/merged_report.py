@@ -37,9 +37,9 @@ class RankedFinding:
 
 @dataclass(frozen=True, slots=True)
 class RankDifference:
-    """A sentence about how ranks differ, and the lines that it is about."""
+    """A sentence about how ranks differ, and the lines that it is about. `inputs`: they train on the same."""
 
-    kind: Literal["branch", "gradient", "collective", "waiting", "parameters"]
+    kind: Literal["branch", "gradient", "collective", "waiting", "parameters", "arrival", "inputs"]
     text: str
     ranks: tuple[int, ...]
     lines: tuple[Span, ...] = ()

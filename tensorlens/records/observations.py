@@ -15,6 +15,8 @@ from tensorlens.records.distributed import (
     Collective,
     CollectiveReturned,
     EndedAt,
+    ForwardInputs,
+    HooksFired,
     ReplicaState,
     Sharded,
     ShardedHookRan,
@@ -296,6 +298,8 @@ class Observations:
     wrapper_options: tuple[WrapperOption, ...] = ()
     replicas: tuple[ReplicaState, ...] = ()
     broadcast: tuple[BroadcastBuffer, ...] = ()
+    forward_inputs: tuple[ForwardInputs, ...] = ()
+    fired: tuple[HooksFired, ...] = ()
     sharded: tuple[Sharded, ...] = ()
     sharded_outputs: tuple[ShardedOutput, ...] = ()
     sharded_hooks: tuple[ShardedHookRan, ...] = ()
