@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from pathlib import Path
 
-from support.folders import PROGRAMS
+import jsonschema
+from support.folders import DOCS, PROGRAMS
 from support.ranks import report_of
 from support.warm import Warm
 
@@ -69,3 +71,6 @@ def test_the_report_lists_parts_by_rank(warm: Warm) -> None:
     assert parts["0.bias"] == (("[3]", (0,)), ("[2]", (1,)))
     text = merged_text(report, "table", RenderOptions())
     assert "0.weight  [5, 4] float32  [3, 4] on 0, [2, 4] on 1" in text
+    data = json.loads(merged_text(report, "json", RenderOptions()))
+    jsonschema.validate(data, json.loads((DOCS / "report.schema.json").read_text()))
+    assert data["shards"][0]["mesh"] == [2]

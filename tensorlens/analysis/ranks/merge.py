@@ -38,7 +38,7 @@ def _findings(endings: Sequence[RankEnding], first: int | None) -> tuple[RankedF
     for each in sorted(endings, key=lambda ending: (ending.rank != first, ending.rank)):
         if each.report is None:
             continue
-        is_own = each.ending in ("ended", "failed first", "failed alike")
+        is_own = each.ending in ("ended", "failed first", "failed alike", "timed out")
         for diagnostic in each.report.diagnostics:
             if is_own or not _is_about_end(each.report.trace, diagnostic):
                 entry = found.setdefault(_key(each.report.trace, diagnostic), (diagnostic, [], each.report))

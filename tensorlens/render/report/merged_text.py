@@ -151,6 +151,7 @@ def _ended(ending: RankEnding, first: int | None) -> str:
         "failed first": "failed first: {}" if first is not None else "{}",
         "failed alike": "failed alike: {}",
         "waited": "{}: it waited for a rank whose process was gone",
+        "timed out": "{}: it waited for another rank until its time limit",
         "stopped": "{}" + after,
         "failed later": "{}" + after,
     }
@@ -198,6 +199,9 @@ def verdict_of_ranks(report: MergedReport) -> str:
     missing = [each.rank for each in report.endings if each.ending == "no trace"]
     if missing:
         return f"there is no trace of {ranks_text(missing)}"
+    waited = [each.rank for each in report.endings if each.ending == "timed out"]
+    if waited:
+        return f"{ranks_text(waited)} waited for another rank until {'their' if len(waited) > 1 else 'its'} time limit"
     failed = [each.rank for each in report.endings if each.ending != "ended"]
     if failed:
         return f"{ranks_text(failed)} did not end by {'themselves' if len(failed) > 1 else 'itself'}"

@@ -103,6 +103,7 @@ class FollowedProcess:
         recorder.rows.write(VersionsRow, __version__, str(torch.__version__), sys.version.split()[0])
         self._recorder, recorder.children, recorder.is_rank = recorder, self, joins
         recorder.leaving = self._leave
+        recorder.write_out = self._sink.flush_if_due
         user = recorder.sites.user_frame(frame)
         place = {} if user is None else {"file": user.f_code.co_filename, "line": user.f_lineno}
         self._write_record(place)

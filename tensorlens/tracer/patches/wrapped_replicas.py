@@ -119,6 +119,7 @@ class Replicas:
             tuple(map(_form, (*parameters.values(), *buffers.values()))),
             tuple(given),
         )
+        self._recorder.write_out()  # the process may be killed while it waits for the other ranks, here and below
         return made
 
     def has_wrapped(self, wrapper: Wrapper) -> None:
@@ -153,7 +154,8 @@ class Replicas:
     def pass_begins(self) -> None:
         """Notes the gradients before a backward pass. A pass may run inside another one."""
         self._passes += 1
-        if self._passes == 1:
+        if self._passes == 1 and self._wrappers:
+            self._recorder.write_out()
             with torch._C.DisableTorchFunction(), MutedDispatch():
                 for wrapper in self._wrappers:
                     wrapper.before = wrapper.gradients()
