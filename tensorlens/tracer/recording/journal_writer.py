@@ -17,7 +17,8 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, GapRow
 
 INTERVAL = 0.2  # seconds
-_MOMENT = 0.02  # seconds
+_MOMENT = 0.1  # seconds
+_EARLY = 8  # calls of `flush_if_due`
 _MOST_WAITING = 1.0  # seconds for the thread to end
 FAR_BEHIND = 64 << 20  # bytes: the program is slowed down while the reader has so much left to read
 _PROGRESS = 1 << 16  # bytes that a reader releases, at least: the file system may count some blocks more or less
@@ -51,7 +52,7 @@ class JournalWriter:
         for number in (descriptor, *(spare or ())):
             os.set_inheritable(number, False)
         self._unwritten = memoryview(b"")
-        self._flushed = 0.0  # time
+        self._flushed, self._asked = 0.0, 0  # the time of the last flush, and calls of `flush_if_due`
         self._written = 0  # bytes
         self._released = 0  # bytes that the reader had read and released at the last look
         self._writing = _thread.RLock()
@@ -106,8 +107,10 @@ class JournalWriter:
                     os.write(2, _SCROLL_ALL)
 
     def flush_if_due(self) -> None:
-        """Writes out what has been recorded so far, unless that was done a moment ago."""
-        if time.monotonic() - self._flushed > _MOMENT:
+        """Writes out what has been recorded so far: the first few times always, later not if it was done a moment
+        ago."""
+        self._asked += 1
+        if self._asked <= _EARLY or time.monotonic() - self._flushed > _MOMENT:
             self.flush()
 
     def flush(self) -> None:
