@@ -28,6 +28,7 @@ def explain_processes(target: Target, options: RunOptions, output: Output, gate:
     """Runs a script and reports it, together with the processes that it starts. Returns the exit code."""
     shared = _shared()
     processes = FollowedProcesses(everything, options.steps, options.training)
+    processes.on_end = _inform_launcher
     if shared is not None:
         processes.on_rank = shared.joined
     reporter = ScriptReporter(output, gate=gate)
@@ -51,6 +52,13 @@ def explain_processes(target: Target, options: RunOptions, output: Output, gate:
     finally:
         if shared is not None:
             shared.close()
+
+
+def _inform_launcher(path: str, trace: Trace) -> None:
+    """Gives the launcher the main finding of a rank that failed."""
+    from tensorlens.cli.rank_reports import inform_launcher
+
+    inform_launcher(report_of(trace), path)
 
 
 def _shared() -> SharedRanks | None:

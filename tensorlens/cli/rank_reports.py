@@ -72,21 +72,23 @@ class _StoppedBeforeTheRunError(Exception):
     """Says that SIGTERM came before the script ran."""
 
 
-def inform_launcher(report: Report) -> None:
+def inform_launcher(report: Report, path: str | None = None) -> None:
     """Gives the launcher the main finding of a rank that failed, and its place. A rank that failed by itself did so
-    before the others: its time is rounded down, that of a rank which waited for it is rounded up."""
+    before the others: its time is rounded down, that of a rank which waited for it is rounded up. `path` is the file
+    that the launcher reads, if it is not that of this process."""
     from tensorlens.analysis.ranks.endings import ended_at, ended_text, has_failed, place_of, waited_for_gone
     from tensorlens.diagnostics.shared.main_finding import is_about_failure, main_finding
 
     trace = report.trace
-    if not has_failed(trace):
+    file = os.environ.get("TORCHELASTIC_ERROR_FILE", "") if path is None else path
+    if not (file and has_failed(trace)):
         return
     text = ended_text(trace)
     main = main_finding(report)
     if main is not None and main.labels and is_about_failure(trace, main):
         text = f"[{main.code}] {main.title} ({place_of(trace, main.labels[0].span)})"
     seconds = math.ceil(time.time()) if waited_for_gone(trace) else math.floor(ended_at(trace))
-    write_error_file(f"tensorlens: {text}", seconds)
+    write_error_file(file, f"tensorlens: {text}", seconds)
 
 
 def loaded(paths: Sequence[Path], own: Trace | None = None) -> Iterator[Trace]:

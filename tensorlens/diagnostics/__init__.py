@@ -44,9 +44,11 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
 
 def report_on(trace: Trace) -> Report:
     """Returns the report of a run: its findings, and which of PyTorch's warnings they explain."""
+    from tensorlens.analysis.ranks.sharding import with_kinds_of_sharded
     from tensorlens.diagnostics.ignored import without_commented
     from tensorlens.records.report import Report
 
+    trace = with_kinds_of_sharded(trace)
     diagnostics = diagnose(trace)
     explained, sentences = explained_by(trace, diagnostics), _standing_out(trace, diagnostics)
     return without_commented(Report(trace, diagnostics, explained, standing_out=sentences))

@@ -60,6 +60,7 @@ class ProcessRecord:
     rank: int = -1  # in its default process group
     world: int = 0
     restart: int = 0  # of the launcher
+    error_file: str = ""  # the file that `torchrun` reads when the process has failed
 
 
 class ProcessFolder:
@@ -102,6 +103,10 @@ class ProcessFolder:
 
     def journal(self, name: str) -> Path:
         return self.path / f"{name}.journal"
+
+    def told(self, name: str) -> Path:
+        """Returns the file that the command makes when it has told the launcher how a process failed."""
+        return self.path / f"{name}.told"
 
     def write_record(self, name: str, record: ProcessRecord) -> None:
         new = self.path / f"{name}.new"

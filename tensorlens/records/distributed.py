@@ -81,6 +81,29 @@ class ReplicaState:
 
 
 @dataclass(frozen=True, slots=True)
+class ForwardInputs:
+    """The inputs of a forward pass through a wrapper in training mode. Tensors with different numbers have different
+    values."""
+
+    index: int
+    number: int  # of the wrapper
+    passed: int  # counts the forward passes, from 1
+    site: SiteId | None
+    values: tuple[int, ...]  # of the tensors, in their order; (): they are not known
+
+
+@dataclass(frozen=True, slots=True)
+class HooksFired:
+    """A backward pass has changed gradients of wrapped parameters, by itself or by averaging."""
+
+    index: int
+    number: int  # of the wrapper
+    passed: int  # counts these passes, from 1
+    site: SiteId | None
+    missed: tuple[int, ...]  # the places in `Wrapped` of parameters that require grad and that it did not arrive at
+
+
+@dataclass(frozen=True, slots=True)
 class BroadcastBuffer:
     """A wrapper's forward pass overwrites a buffer with other values, those of rank 0."""
 
@@ -89,3 +112,37 @@ class BroadcastBuffer:
     name: str
     tensor: TensorId
     site: SiteId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sharded:
+    """A group of parameters that `fully_shard` has divided among the ranks, as the first forward pass finds it."""
+
+    index: int
+    number: int  # the groups of a rank are numbered in their order
+    sites: tuple[SiteId | None, ...]  # of `fully_shard`, and of the first forward pass
+    names: tuple[str, ...]
+    tensors: tuple[TensorId, ...]  # the parts that this rank holds
+    kinds: tuple[str, ...]  # of each parameter: "trained", "frozen"
+    forms: tuple[str, ...]  # of each whole parameter: "[3, 4] float32"
+    shards: tuple[str, ...]  # the shapes of the parts: "[3, 2]"
+    mesh: tuple[int, ...]  # the ranks are arranged in this shape
+    computes_in: str  # the data type that the forward pass converts to: "bfloat16"; "": none
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedOutput:
+    """A sharded module returns a view. A hook on it gathers the parameters again when backward arrives there."""
+
+    index: int
+    number: int  # of the module
+    site: SiteId | None
+    tensor: TensorId
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedHookRan:
+    """The hook on an output of a sharded module runs in a backward pass. It is noted once some output was a view."""
+
+    index: int
+    number: int  # as of its `ShardedOutput`

@@ -8,14 +8,15 @@ from typing import Literal
 from tensorlens.records.model import Span
 from tensorlens.records.report import Diagnostic, Report
 
-Ending = Literal["ended", "failed first", "failed alike", "waited", "stopped", "failed later", "no trace"]
+Ending = Literal["ended", "failed first", "failed alike", "waited", "timed out", "stopped", "failed later", "no trace"]
 
 
 @dataclass(frozen=True, slots=True)
 class RankEnding:
     """Says how one rank ended.
 
-    `waited`: it waited for a rank whose process was gone. `stopped`: a signal ended it. `failed later`: it failed after
+    `waited`: it waited for a rank whose process was gone. `timed out`: it waited for another rank until the time limit
+    of a collective. `stopped`: a signal ended it. `failed later`: it failed after
     another rank, at another place.
     """
 
@@ -37,9 +38,9 @@ class RankedFinding:
 
 @dataclass(frozen=True, slots=True)
 class RankDifference:
-    """A sentence about how ranks differ, and the lines that it is about."""
+    """A sentence about how ranks differ, and the lines that it is about. `inputs`: they train on the same."""
 
-    kind: Literal["branch", "gradient", "collective", "waiting", "parameters"]
+    kind: Literal["branch", "gradient", "collective", "waiting", "parameters", "arrival", "inputs"]
     text: str
     ranks: tuple[int, ...]
     lines: tuple[Span, ...] = ()

@@ -15,7 +15,12 @@ from tensorlens.records.distributed import (
     Collective,
     CollectiveReturned,
     EndedAt,
+    ForwardInputs,
+    HooksFired,
     ReplicaState,
+    Sharded,
+    ShardedHookRan,
+    ShardedOutput,
     Wrapped,
     WrapperOption,
 )
@@ -293,6 +298,11 @@ class Observations:
     wrapper_options: tuple[WrapperOption, ...] = ()
     replicas: tuple[ReplicaState, ...] = ()
     broadcast: tuple[BroadcastBuffer, ...] = ()
+    forward_inputs: tuple[ForwardInputs, ...] = ()
+    fired: tuple[HooksFired, ...] = ()
+    sharded: tuple[Sharded, ...] = ()
+    sharded_outputs: tuple[ShardedOutput, ...] = ()
+    sharded_hooks: tuple[ShardedHookRan, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

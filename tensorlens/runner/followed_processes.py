@@ -50,6 +50,7 @@ class _Journal:
     stream: JournalStream
     started: str  # of its process, as the system counts
     stopped: bool = False  # at the time limit
+    told: bool = False  # the launcher knows how it ended
     ended: float = 0.0
 
 
@@ -62,6 +63,7 @@ class FollowedProcesses:
     training: bool = False
     path: str = field(default_factory=lambda: str(_new_path()))
     on_rank: Callable[[ProcessRecord], None] = lambda record: None  # called once for each rank
+    on_end: Callable[[str, Trace], None] = lambda path, trace: None  # once for each rank with such a file: its end
     _journals: dict[str, _Journal] = field(default_factory=dict)
     _is_used: bool = False
 
@@ -100,8 +102,13 @@ class FollowedProcesses:
                     known.record, known_rank = record, known.record.rank
                 if record.rank >= 0 and (known is None or known_rank < 0):
                     self.on_rank(record)
-        for each in self._journals.values():
+        for name, each in self._journals.items():
             _read(each)
+            if each.record.error_file and each.reader.finished and not each.told:
+                each.told = True
+                with suppress(Exception):  # the report at the end shows what is wrong
+                    self.on_end(each.record.error_file, _trace_of(each, None))
+                folder.told(name).touch()
             if not each.ended and not is_running(each.record.pid, each.started):
                 _read(each)
                 each.ended = time.time()

@@ -59,12 +59,9 @@ def is_first_here(rank: Rank | None) -> bool:
     return rank is None or os.environ.get("LOCAL_RANK", str(rank.number)) == "0"
 
 
-def write_error_file(message: str, seconds: int) -> None:
-    """Writes what ended this rank into the file whose content `torchrun` shows in its summary. What a script's own
+def write_error_file(name: str, message: str, seconds: int) -> None:
+    """Writes what ended a rank into the file whose content `torchrun` shows in its summary. What a script's own
     `@record` wrote there stays, below the message."""
-    name = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    if not name:
-        return
     extra = {"timestamp": str(seconds)}
     with suppress(OSError):
         path = Path(name)

@@ -43,6 +43,16 @@ if __name__ == "__main__":
     way = "fork" if sys.argv[1] in ("kills", "hangs") else "spawn"
     mp.start_processes(train, args=(2,), nprocs=2, start_method=way)
 """
+FAILS_ON_ONE = """\
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+y = torch.ones(3, requires_grad=True).exp()
+if dist.get_rank() == 1:
+    y.add_(1)
+y.sum().backward()
+dist.all_reduce(torch.ones(1))
+"""
 LAUNCHED = """\
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -177,6 +187,15 @@ def test_a_launcher_is_explained_by_its_ranks(tmp_path: Path) -> None:
     viewed = CliRunner().invoke(app, ["view", str(tmp_path / "run.json")])
     assert viewed.stdout.startswith("train.py   2 ranks   torch "), ran.stderr
     assert "warning[" in viewed.stdout  # a pass through `module` leaves the gradients of the ranks as they are
+
+
+def test_a_launcher_shows_the_cause_in_its_summary(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FAILS_ON_ONE)
+    ran = explain(tmp_path, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", "train.py")
+    summary = ran.stderr[ran.stderr.index("Root Cause") :]
+    assert "rank      : 1" in summary
+    assert "tensorlens: [saved-tensor-modified-inplace] `y.add_(1)` overwrote `y`" in summary
+    assert "(line 6)" in summary
 
 
 @pytest.fixture(scope="module")

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 from support.folders import DOCS, PROGRAMS
 from support.rank_traces import failing, ranks
+from support.torchrun import launch
 from typer.testing import CliRunner
 
 from tensorlens.cli.command_line import app
 from tensorlens.records.model import Trace
 from tensorlens.records.trace_file import save
 
-LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
 BEGIN = 'import os, signal, time, torch, torch.distributed as dist\ndist.init_process_group("gloo")\n'
 FAILS = """\
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
@@ -38,19 +35,8 @@ time.sleep(60)
 """
 
 
-def launch(folder: Path, script: str, *options: str) -> subprocess.CompletedProcess[str]:
-    (folder / "train.py").write_text(BEGIN + script)
-    command = [*LAUNCH, "-m", "tensorlens", "explain", *options, "train.py"]
-    temporary = folder / "temporary"
-    temporary.mkdir()
-    environment = {**os.environ, "TMPDIR": str(temporary), "COLUMNS": "100"}
-    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=150, check=False)
-    assert not list(temporary.glob("tensorlens-ranks-*")), ran.stderr
-    return ran
-
-
 def test_the_rank_that_failed_is_explained_once_and_torchrun_shows_it(tmp_path: Path) -> None:
-    ran = launch(tmp_path, FAILS)
+    ran = launch(tmp_path, BEGIN + FAILS)
     text = ran.stdout
     assert text.startswith("train.py   2 ranks   torch "), ran.stderr
     assert text.count("error[") == 1
@@ -63,7 +49,7 @@ def test_the_rank_that_failed_is_explained_once_and_torchrun_shows_it(tmp_path: 
 
 
 def test_a_hanging_rank_says_the_collective_that_its_record_ends_in(tmp_path: Path) -> None:
-    ran = launch(tmp_path, HANGS, "--format", "json", "--timeout", "15")
+    ran = launch(tmp_path, BEGIN + HANGS, "--format", "json", "--timeout", "15")
     data = json.loads(ran.stdout)
     jsonschema.validate(data, json.loads((DOCS / "report.schema.json").read_text()))
     assert [(each["rank"], each["failed_first"]) for each in data["ranks"]] == [(0, None), (1, None)]
@@ -79,7 +65,7 @@ def test_a_hanging_rank_says_the_collective_that_its_record_ends_in(tmp_path: Pa
 
 def test_gradients_that_ranks_have_not_averaged_are_named_once_for_all(tmp_path: Path) -> None:
     script = (PROGRAMS / "ranks" / "ddp-forward-in-no-sync--flag.py").read_text()
-    ran = launch(tmp_path, script.replace('dist.init_process_group("gloo")', ""), "--format", "json")
+    ran = launch(tmp_path, BEGIN + script.replace('dist.init_process_group("gloo")', ""), "--format", "json")
     data = json.loads(ran.stdout)
     jsonschema.validate(data, json.loads((DOCS / "report.schema.json").read_text()))
     (found,) = data["diagnostics"]
@@ -88,7 +74,7 @@ def test_gradients_that_ranks_have_not_averaged_are_named_once_for_all(tmp_path:
 
 
 def test_one_file_has_the_traces_of_all_ranks(tmp_path: Path) -> None:
-    ran = launch(tmp_path, FAILS, "-o", "trace.json")
+    ran = launch(tmp_path, BEGIN + FAILS, "-o", "trace.json")
     assert ran.stdout == ""
     file = tmp_path / "trace.json"
     assert [path.name for path in tmp_path.glob("*.json")] == ["trace.json"]

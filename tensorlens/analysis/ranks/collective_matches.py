@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tensorlens.analysis.ranks.endings import last_line, place_of
+from tensorlens.analysis.ranks.endings import has_timed_out, last_line, place_of
 from tensorlens.records.distributed import Collective
 from tensorlens.records.limits import MAX_COLLECTIVES
 from tensorlens.records.merged_report import RankDifference
@@ -54,7 +54,10 @@ def _waiting(
     for number, own in sorted(started.items()):
         trace = traces[number]
         returned = {each.number for each in trace.inspection.returned}
-        if trace.script.outcome not in _STOPPED or own[-1].number in returned or _is_full(trace):
+        if any(len(each) > len(own) for each in started.values()):
+            continue  # a rank that starts the next one has come out of this one, and so have all
+        stopped = trace.script.outcome in _STOPPED and own[-1].number not in returned
+        if not (stopped or _timed_out_in(trace, own[-1])) or _is_full(trace):
             continue
         absent = [
             other
@@ -67,6 +70,12 @@ def _waiting(
             text += f"; that of rank {other} ends before it" + (f", at {place_of(traces[other], line)}" if line else "")
         span = _span(trace, own[-1])
         yield RankDifference("waiting", text, (number, *absent), () if span is None else (span,))
+
+
+def _timed_out_in(trace: Trace, last: Collective) -> bool:
+    """Returns whether a rank waited in its last collective until the time limit: the exception left that call."""
+    number = trace.script.failure
+    return number is not None and has_timed_out(trace) and trace.failures[number].site == last.site
 
 
 def _is_full(trace: Trace) -> bool:

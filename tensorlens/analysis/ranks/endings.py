@@ -10,23 +10,28 @@ from tensorlens.records.model import Failure, Gap, Span, Trace
 from tensorlens.records.report import Report
 from tensorlens.records.source import shown_path
 
-GONE = "peer-process-gone"
+GONE, TIMED_OUT = "peer-process-gone", "collective-timed-out"
 
 
 def first_failed(reports: Mapping[int, Report]) -> int | None:
     """Returns the rank that failed first, by the clocks of the machines; None if none failed, or if it is not known.
 
     A rank that waited for the process of another one was not the first. A rank that SIGTERM ended was stopped by the
-    launcher, unless no rank failed otherwise and another one waited for it. A time limit or Ctrl-C is no failure.
+    launcher, unless no rank failed otherwise and another one waited for it. A time limit or Ctrl-C is no failure. If a
+    rank waited for another one until the time limit of a collective, what the others did decides: then none is known
+    unless one failed by itself.
     """
     failed = [number for number, each in reports.items() if has_failed(each.trace)]
+    timed_out = {number for number in failed if has_timed_out(reports[number].trace)}
     waited = [number for number in failed if waited_for_gone(reports[number].trace)]
     others = [
-        n for n in failed if n not in waited and reports[n].trace.script.outcome not in ("timeout", "interrupted")
+        n
+        for n in failed
+        if n not in {*waited, *timed_out} and reports[n].trace.script.outcome not in ("timeout", "interrupted")
     ]
     own = [number for number in others if not _was_terminated(reports[number].trace)]
     world = max((rank.world for each in reports.values() if (rank := each.trace.script.rank) is not None), default=0)
-    if not own and waited and len(reports) == world:
+    if not own and waited and not timed_out and len(reports) == world:
         own = others
     return min(own, key=lambda number: (ended_at(reports[number].trace), number), default=None)
 
@@ -52,8 +57,14 @@ def has_failed(trace: Trace) -> bool:
 
 def waited_for_gone(trace: Trace) -> bool:
     """Returns whether the rank ended because the process of another rank was gone."""
-    number = trace.script.failure
-    return number is not None and trace.failures[number].kind == GONE
+    failure = _failure(trace)
+    return failure is not None and failure.kind == GONE
+
+
+def has_timed_out(trace: Trace) -> bool:
+    """Returns whether the rank ended because another one did not come to a collective in time."""
+    failure = _failure(trace)
+    return failure is not None and failure.kind == TIMED_OUT
 
 
 def ended_at(trace: Trace) -> float:
@@ -119,6 +130,8 @@ def _ending(trace: Trace, first: Trace | None) -> Ending:
         return "ended"
     if waited_for_gone(trace):
         return "waited"
+    if has_timed_out(trace):
+        return "timed out"
     if trace is first:
         return "failed first"
     if _was_stopped(trace) or first is None or trace.script.outcome in ("timeout", "interrupted"):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from tensorlens.analysis.naming.names import names_of
 from tensorlens.analysis.ranks.averaging import unaveraged
 from tensorlens.analysis.ranks.branches import is_folded
 from tensorlens.analysis.ranks.endings import place_of
-from tensorlens.analysis.ranks.rank_texts import ranks_text
+from tensorlens.analysis.ranks.rank_texts import names_text, ranks_text
 from tensorlens.analysis.ranks.replicas import replica_groups
+from tensorlens.analysis.ranks.sharded_run import is_sharded
 from tensorlens.records.merged_report import RankDifference
 from tensorlens.records.model import Backward, Trace
-
-_MOST = 6  # names in one sentence
 
 
 def gradients(traces: Mapping[int, Trace]) -> Iterator[RankDifference]:
@@ -21,7 +20,7 @@ def gradients(traces: Mapping[int, Trace]) -> Iterator[RankDifference]:
     yield from _replicas(traces)
     passes = {number: _completed(trace) for number, trace in traces.items() if not is_folded(trace)}
     most = max(passes.values(), default=0)
-    whole = {number for number in passes if not _is_sharded(traces[number])}
+    whole = {number for number in passes if not is_sharded(traces[number])}
     known = {number: _parameters(traces[number]) for number in whole if most and passes[number] == most}
     if len(known) < 2:
         return
@@ -32,7 +31,7 @@ def gradients(traces: Mapping[int, Trace]) -> Iterator[RankDifference]:
             missing.setdefault(without, []).append(name)
     for without, names in missing.items():
         having = [number for number, known_names in known.items() if known_names.get(names[0])]
-        text = f"no gradient on {ranks_text(list(without))}, but on {ranks_text(having)}: {_listed(names)}"
+        text = f"no gradient on {ranks_text(list(without))}, but on {ranks_text(having)}: {names_text(names)}"
         yield RankDifference("gradient", text, without)
 
 
@@ -49,19 +48,8 @@ def _replicas(traces: Mapping[int, Trace]) -> Iterator[RankDifference]:
                 place = "" if site is None else f" ({place_of(found.one.trace, found.one.trace.sites[site].span)})"
                 when = f"at step {found.step}{place}" if found.step > 0 else "when the run ends"
                 ranks = (found.one.rank, found.other.rank)
-                text = f"{ranks_text(list(ranks))} have different {what} {when}: {_listed(found.names)}"
+                text = f"{ranks_text(list(ranks))} have different {what} {when}: {names_text(found.names)}"
                 yield RankDifference(kind, text, ranks)  # type: ignore[arg-type]
-
-
-def _is_sharded(trace: Trace) -> bool:
-    """Returns whether ranks hold parts of parameters: such a part may be empty on one of them."""
-    is_flat = any(site.through.startswith("FullyShardedDataParallel.") for site in trace.sites)
-    return is_flat or any(tensor.type == "DTensor" for tensor in trace.tensors)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:_MOST])
-    return shown + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
 
 
 def _completed(trace: Trace) -> int:

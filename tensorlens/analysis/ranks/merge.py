@@ -8,6 +8,7 @@ from tensorlens.analysis.ranks.branches import branches
 from tensorlens.analysis.ranks.collective_matches import collectives
 from tensorlens.analysis.ranks.endings import endings_of, first_failed
 from tensorlens.analysis.ranks.gradients import gradients
+from tensorlens.analysis.ranks.passes import passes
 from tensorlens.records.merged_report import MergedReport, RankedFinding, RankEnding
 from tensorlens.records.model import Failure, Trace
 from tensorlens.records.report import Diagnostic, Report
@@ -24,7 +25,7 @@ def merged(reports: Sequence[Report]) -> MergedReport:
     first = first_failed(ordered)
     endings = endings_of(ordered, world, first)
     traces = {number: report.trace for number, report in ordered.items()}
-    differences = (*branches(traces), *gradients(traces), *collectives(traces))
+    differences = (*branches(traces), *gradients(traces), *passes(traces), *collectives(traces))
     return MergedReport(tuple(ordered.values()), world, first, endings, _findings(endings, first), differences)
 
 
@@ -37,7 +38,7 @@ def _findings(endings: Sequence[RankEnding], first: int | None) -> tuple[RankedF
     for each in sorted(endings, key=lambda ending: (ending.rank != first, ending.rank)):
         if each.report is None:
             continue
-        is_own = each.ending in ("ended", "failed first", "failed alike")
+        is_own = each.ending in ("ended", "failed first", "failed alike", "timed out")
         for diagnostic in each.report.diagnostics:
             if is_own or not _is_about_end(each.report.trace, diagnostic):
                 entry = found.setdefault(_key(each.report.trace, diagnostic), (diagnostic, [], each.report))

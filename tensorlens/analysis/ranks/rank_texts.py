@@ -1,10 +1,16 @@
-"""Names ranks in a sentence."""
+"""Names ranks, and parameters, in a sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-_MOST = 6  # ranks, or ranges of ranks, that are listed
+_MOST = 6  # ranks, ranges of ranks, or names that are listed
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Returns "`a`, `b` and 3 more"."""
+    shown = ", ".join(f"`{name}`" for name in names[:_MOST])
+    return shown + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
 
 
 def ranks_text(numbers: Sequence[int], one: str = "rank", several: str = "ranks") -> str:

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 from tensorlens.analysis.naming.storage_numbers import owners_of_gradients
+from tensorlens.analysis.ranks.sharded_run import is_sharded
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.near_gradients import NearGradients
 from tensorlens.records.model import Backward, Call, Gap, Gradient
@@ -20,6 +21,7 @@ from tensorlens.records.observations import Step
 
 GRAD_SET = "Tensor.grad.__set__"
 DATA_SET = "Tensor.data.__set__"
+FLAG_SETS = ("Tensor.requires_grad_", "Tensor.requires_grad.__set__")  # calls that set `requires_grad` of a tensor
 GRAD_READ = "Tensor.grad.__get__"
 _CHANGING = (GRAD_SET, DATA_SET, "torch._fused_")  # change a leaf or its gradient, with or without a write
 
@@ -87,8 +89,11 @@ class Training:
 
     @cached_property
     def is_hidden(self) -> bool:
-        """True if compiled code ran: what it reads and changes is not recorded."""
-        return any(isinstance(event, Gap) and "torch.compile" in event.reason for event in self.facts.events)
+        """True if compiled code ran: what it reads and changes is not recorded. Also if a step changes parts of
+        parameters, while forward and backward use the whole ones."""
+        return is_sharded(self.facts.trace) or any(
+            isinstance(event, Gap) and "torch.compile" in event.reason for event in self.facts.events
+        )
 
     # --- moments --------------------------------------------------------------------------------------------------
 

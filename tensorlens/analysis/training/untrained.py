@@ -9,11 +9,10 @@ from typing import Literal
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.parameters_without_gradient import PathEnd, path_ends, unused_path_ends
 from tensorlens.analysis.training.run_summary import had_gradient, is_complete
-from tensorlens.analysis.training.timeline import DATA_SET, GRAD_READ, GRAD_SET
+from tensorlens.analysis.training.timeline import DATA_SET, FLAG_SETS, GRAD_READ, GRAD_SET
 from tensorlens.records.model import Call, Gap
 
-_NO_USE = frozenset((GRAD_READ, GRAD_SET, DATA_SET, "Tensor.data.__get__", "Tensor.requires_grad_",
-                     "Tensor.requires_grad.__set__", "nn.Parameter"))  # fmt: skip
+_NO_USE = frozenset((GRAD_READ, GRAD_SET, DATA_SET, "Tensor.data.__get__", *FLAG_SETS, "nn.Parameter"))
 
 
 @dataclass(frozen=True, slots=True)

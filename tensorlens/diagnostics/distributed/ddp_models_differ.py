@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.ranks.models import ModelDifference, model_differences
 from tensorlens.analysis.ranks.replicas import Replica
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.timeline import FLAG_SETS
 from tensorlens.diagnostics.shared.optimizers import born, listed
 from tensorlens.diagnostics.shared.ranked_facts import RankedDiagnostic, RankedFacts, wrapped_label
 from tensorlens.diagnostics.shared.rejected import rejected_calls
@@ -108,7 +109,7 @@ def _frozen(facts: TraceIndex, replica: Replica, names: tuple[str, ...]) -> Labe
     calls = [
         each
         for each in facts.trace.events[: facts.trace.position(wrapped.index)]
-        if isinstance(each, Call) and each.op in ("Tensor.requires_grad_", "Tensor.requires_grad.__set__")
+        if isinstance(each, Call) and each.op in FLAG_SETS
         if each.inputs and each.inputs[0].tensor in tensors
     ]
     text = f"sets it on rank {replica.rank}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.lineage import MAX_DEEP, ancestry
+from tensorlens.analysis.ranks.sharding import passes_from
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named
 from tensorlens.records.distributed import Collective
-from tensorlens.records.model import Backward, Call
+from tensorlens.records.model import Call
 from tensorlens.records.report import Diagnostic
 
 CODE = "collective-without-gradient"
@@ -37,7 +37,7 @@ def _in_place(facts: TraceIndex, _: Collective, call: Call) -> Diagnostic | None
     tensor = call.inputs[0].tensor if call.inputs else None
     if tensor is None or not facts.requires_grad(tensor, call.index - 1):
         return None
-    backward = next(_passes_from(facts, tensor, call), None)
+    backward = next(passes_from(facts, tensor, call), None)
     if backward is None:
         return None
     name, code = named(facts, tensor, call.index), as_written(facts, call)
@@ -72,11 +72,11 @@ def _gathered(facts: TraceIndex, collective: Collective, call: Call) -> Diagnost
     if rank is None or len(given) != 1 or len(copies) != len(collective.group) or rank.number not in collective.group:
         return None
     own = copies[collective.group.index(rank.number)]
-    backward = next(_passes_from(facts, own, call), None)
+    backward = next(passes_from(facts, own, call), None)
     if backward is None or facts.requires_grad(own, call.index):
         return None
     name = named(facts, given[0], call.index)
-    has_way = any(each is backward for each in _passes_from(facts, given[0], call))
+    has_way = any(each is backward for each in passes_from(facts, given[0], call))
     label = facts.label("called_here", call.site, f"copies {name} as a constant", call.index)
     return finding(
         CODE,
@@ -90,17 +90,3 @@ def _gathered(facts: TraceIndex, collective: Collective, call: Call) -> Diagnost
         ),
         evidence={"collective": "all_gather", "tensor": name},
     )
-
-
-def _passes_from(facts: TraceIndex, tensor: int, after: Call) -> Iterator[Backward]:
-    """Yields the passes whose root was computed from a tensor after a call, or is that tensor."""
-    for backward in facts.backwards:
-        if backward.index < after.index or backward.failed:
-            continue
-        for root in backward.roots:
-            if root.tensor == tensor or any(
-                call.index > after.index and any(access.tensor == tensor for access in call.inputs)
-                for _, call in ancestry(facts, root.tensor, backward.index, MAX_DEEP)
-            ):
-                yield backward
-                break

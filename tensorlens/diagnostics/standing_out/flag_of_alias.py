@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.timeline import FLAG_SETS
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
-_SETS = ("Tensor.requires_grad.__set__", "Tensor.requires_grad_")
 _ALIASES = ("Tensor.data.__get__", "Tensor.detach", "torch.detach")
 
 
@@ -20,7 +20,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     last_use = {access.tensor: call.index for call in facts.calls for access in call.inputs}
     groups: dict[tuple[int, bool], list[tuple[Call, ParameterRow]]] = {}
     for call in facts.calls:
-        if call.op not in _SETS or call.within or not call.inputs or last_use[call.inputs[0].tensor] > call.index:
+        if call.op not in FLAG_SETS or call.within or not call.inputs or last_use[call.inputs[0].tensor] > call.index:
             continue
         made = facts.creator(call.inputs[0].tensor)
         row = training.row(made.inputs[0].tensor) if made is not None and made.op in _ALIASES and made.inputs else None

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.ranks.endings import last_line
 from tensorlens.analysis.sampled_run import sampling_of, sampling_text
 from tensorlens.analysis.states import last_states
 from tensorlens.records.claim import Claim
@@ -93,7 +94,7 @@ def ranks_of(report: Report) -> list[dict[str, Any]] | None:
     trace, rank = report.trace, report.trace.script.rank
     if rank is None:
         return None
-    sites = [event.site for event in trace.events if not isinstance(event, Gap) and event.site is not None]
+    last = last_line(trace)
     return [
         {
             "rank": rank.number,
@@ -102,7 +103,7 @@ def ranks_of(report: Report) -> list[dict[str, Any]] | None:
             "outcome": trace.script.outcome,
             "failed_first": None,
             "diagnostics": [diagnostic.code for diagnostic in report.diagnostics],
-            "last_span": _span(trace.sites[sites[-1]].span, trace) if sites and sites[-1] >= 0 else None,
+            "last_span": None if last is None else _span(last, trace),
         }
     ]
 

@@ -12,7 +12,7 @@ from tensorlens.analysis.ranks.alike import RankGroup, groups_of, lines_of_ranks
 from tensorlens.analysis.ranks.endings import place_of
 from tensorlens.analysis.ranks.rank_texts import rank_ranges, ranks_text, short_ranks
 from tensorlens.analysis.training.run_summary import call_count
-from tensorlens.records.merged_report import MergedReport, RankedFinding, RankEnding
+from tensorlens.records.merged_report import MergedReport, RankDifference, RankedFinding, RankEnding
 from tensorlens.records.source import line_at, one_line
 from tensorlens.render.markdown_text import fenced
 from tensorlens.render.options import RenderOptions
@@ -20,6 +20,7 @@ from tensorlens.render.report import headline
 from tensorlens.render.report.findings import Finding, short_finding
 from tensorlens.render.report.headline import count
 from tensorlens.render.report.json import diagnostic_dict, ranks_of, to_dict
+from tensorlens.render.report.shards import shard_rows, sharded_table
 from tensorlens.render.safe_text import safe, written
 from tensorlens.render.tables import Cell, HouseTable, printed
 
@@ -44,14 +45,10 @@ def _sections(report: MergedReport) -> Iterator[RenderableType]:
     yield _endings(report)
     if remark := remark_on_ends(report):
         yield Text(safe(remark), "quiet")
-    if report.differences:
-        table = HouseTable(["differs between ranks"])
-        for difference in report.differences[:_DIFFERENCES]:
-            table.add(Cell(difference.text, hang=2))
-        if len(report.differences) > _DIFFERENCES:
-            left_out = len(report.differences) - _DIFFERENCES
-            table.add(Cell(f"and {left_out} more (all: --format json)", "quiet"))
-        yield table
+    yield from _sentences("differs between ranks", [each for each in report.differences if each.kind != "inputs"])
+    yield from _sentences("the same on several ranks", [each for each in report.differences if each.kind == "inputs"])
+    if (shards := sharded_table(report)) is not None:
+        yield shards
     if (lines := _lines(report, groups)) is not None:
         yield lines
     if not_seen := _gaps(report):
@@ -64,6 +61,17 @@ def _sections(report: MergedReport) -> Iterator[RenderableType]:
     yield Text(safe(verdict_of_ranks(report)), "good" if is_well(report) else "heading")
     if report.findings:
         yield from _finding(report.findings[0], report)
+
+
+def _sentences(heading: str, found: list[RankDifference]) -> Iterator[HouseTable]:
+    if not found:
+        return
+    table = HouseTable([heading])
+    for each in found[:_DIFFERENCES]:
+        table.add(Cell(each.text, hang=2))
+    if len(found) > _DIFFERENCES:
+        table.add(Cell(f"and {len(found) - _DIFFERENCES} more (all: --format json)", "quiet"))
+    yield table
 
 
 def run_parts(report: MergedReport) -> list[str]:
@@ -143,6 +151,7 @@ def _ended(ending: RankEnding, first: int | None) -> str:
         "failed first": "failed first: {}" if first is not None else "{}",
         "failed alike": "failed alike: {}",
         "waited": "{}: it waited for a rank whose process was gone",
+        "timed out": "{}: it waited for another rank until its time limit",
         "stopped": "{}" + after,
         "failed later": "{}" + after,
     }
@@ -190,6 +199,9 @@ def verdict_of_ranks(report: MergedReport) -> str:
     missing = [each.rank for each in report.endings if each.ending == "no trace"]
     if missing:
         return f"there is no trace of {ranks_text(missing)}"
+    waited = [each.rank for each in report.endings if each.ending == "timed out"]
+    if waited:
+        return f"{ranks_text(waited)} waited for another rank until {'their' if len(waited) > 1 else 'its'} time limit"
     failed = [each.rank for each in report.endings if each.ending != "ended"]
     if failed:
         return f"{ranks_text(failed)} did not end by {'themselves' if len(failed) > 1 else 'itself'}"
@@ -214,4 +226,6 @@ def _to_dict(report: MergedReport, options: RenderOptions) -> dict[str, Any]:
     data["rank_differences"] = [
         {"kind": each.kind, "text": each.text, "ranks": list(each.ranks)} for each in report.differences
     ]
+    if shards := shard_rows(report):
+        data["shards"] = [each.as_dict() for each in shards]
     return data

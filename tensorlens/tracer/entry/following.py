@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
@@ -27,6 +27,7 @@ from tensorlens.paths import PACKAGE
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.child_start import watch_runs
 from tensorlens.tracer.entry.new_recorder import new_recorder
+from tensorlens.tracer.entry.preparation import Preparation
 from tensorlens.tracer.entry.started_program import own_program
 from tensorlens.tracer.entry.written_outcome import FORKED, leave, stop_in_copy, write_outcome
 from tensorlens.tracer.isolation.guard import Function
@@ -37,26 +38,7 @@ from tensorlens.tracer.patches.warnings_and_tracebacks import warnings_and_trace
 from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.recording.recorder import Recorder
 
-_PREPARE = """\
-import sys
-sys.path.insert(0, {package!r})
-try:
-    from tensorlens.tracer.entry.child_start import multiprocessing_started
-finally:
-    sys.path.remove({package!r})
-multiprocessing_started({settings!r})
-"""
-
-
-class _Preparation:
-    """Runs code in the process that unpickles it. An error of that code does not reach the process."""
-
-    def __init__(self, code: str) -> None:
-        self._code = code
-
-    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        indented = "".join(f"    {line}\n" for line in self._code.splitlines())
-        return exec, (f"try:\n{indented}except Exception:\n    pass\n", {})
+_MOST_WAITING, _PAUSE = 5.0, 0.02  # seconds
 
 
 class FollowedProcess:
@@ -103,6 +85,7 @@ class FollowedProcess:
         recorder.rows.write(VersionsRow, __version__, str(torch.__version__), sys.version.split()[0])
         self._recorder, recorder.children, recorder.is_rank = recorder, self, joins
         recorder.leaving = self._leave
+        recorder.write_out = self._sink.flush_if_due
         user = recorder.sites.user_frame(frame)
         place = {} if user is None else {"file": user.f_code.co_filename, "line": user.f_lineno}
         self._write_record(place)
@@ -127,6 +110,7 @@ class FollowedProcess:
             rank=int(number) if is_rank else -1,
             world=int(world) if is_rank else 0,
             restart=int(restart) if restart.isdecimal() else 0,
+            error_file=os.environ.get("TORCHELASTIC_ERROR_FILE", "") if is_rank else "",
             **program,
             **place,
         )
@@ -171,6 +155,17 @@ class FollowedProcess:
             with suppress(Exception):  # the process is at its end
                 self._stack.close()
             self._sink.close()
+            with suppress(Exception):
+                self._wait_until_told()
+
+    def _wait_until_told(self) -> None:
+        """Waits a moment for the command if this rank failed: the launcher reads the cause when the process ends."""
+        failed = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        if failed is None or self._record is None or not self._record.error_file:
+            return
+        latest, told = time.monotonic() + _MOST_WAITING, self._folder.told(self._name)
+        while not told.exists() and time.monotonic() < latest and self._folder.path.exists():
+            time.sleep(_PAUSE)
 
     def show_own_frames_only(self) -> None:
         """Leaves this package's frames out of the traceback that Python shows when the program fails."""
@@ -242,7 +237,7 @@ class FollowedProcess:
     def preparation(self) -> object:
         """Returns an object that makes the process that unpickles it a followed one."""
         settings = json.dumps({**self._program, "following": asdict(self._following)})
-        return _Preparation(_PREPARE.format(package=str(PACKAGE.resolve().parent), settings=settings))
+        return Preparation(settings)
 
     def note_start(self, pid: int | None, what: str, frame: FrameType | None, runs_python: bool = True) -> None:
         """Notes a process that was started. Without `runs_python`, its own children may run Python."""

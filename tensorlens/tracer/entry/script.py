@@ -57,6 +57,7 @@ def main(
     stack = ExitStack()
     atexit.register(_close, stack, sink)
     recorder.leaving = lambda status: leave(recorder, sink, status)
+    recorder.write_out = sink.flush_if_due
     children = None if config.following is None else Children(config.following, recorder, (program.filename,))
     recorder.children = children
     _register_forks(recorder, sink, children)

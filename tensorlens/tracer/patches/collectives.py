@@ -60,6 +60,7 @@ class _Started:
             number = None
             with ErrorGuard(recorder, f"`{name}`"):
                 number = self._note(recorder, name, frame, args, kwargs)
+                recorder.write_out()  # the process may be killed while it waits
             self.depth += 1
             try:
                 return original(*args, **kwargs)

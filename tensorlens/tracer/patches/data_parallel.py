@@ -37,6 +37,22 @@ def _init(replicas: Replicas) -> Observing[Recorder]:
     return wrap
 
 
+def _before_forward(replicas: Replicas) -> Observing[Recorder]:
+    """Notes the inputs of a forward pass through the wrapper that a backward pass may follow."""
+
+    @observe
+    def wrap(recorder: Recorder, original: Function) -> Function:
+        def _pre_forward(frame: FrameType, /, self: DistributedDataParallel, *args: object, **kwargs: object) -> object:
+            with ErrorGuard(recorder, "the inputs of a wrapper", frame):
+                if torch.is_grad_enabled() and self.training:
+                    replicas.inputs(self, (*args, *kwargs.values()), frame)
+            return original(self, *args, **kwargs)
+
+        return _pre_forward
+
+    return wrap
+
+
 def _after_forward(replicas: Replicas) -> Observing[Recorder]:
     """Notes a forward pass through the wrapper, and whether the next backward pass averages gradients."""
 
@@ -110,6 +126,7 @@ def patches(replicas: Replicas) -> tuple[tuple[Patch[Recorder], ...], tuple[Patc
     """Returns the patches for a rank of a distributed run: those to install first, and the others."""
     wraps: dict[str, Callable[[Recorder, Function], object]] = {
         "__init__": _init(replicas),
+        "_pre_forward": _before_forward(replicas),
         "_post_forward": _after_forward(replicas),
         "_sync_buffers": _broadcast(replicas),
         "register_comm_hook": _option(replicas, "comm_hook"),

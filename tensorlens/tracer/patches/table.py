@@ -107,9 +107,9 @@ def with_ranks(recorder: Recorder, others: tuple[Patch[Recorder], ...]) -> tuple
     others += collectives.patches()
     if recorder.sampling is not None:
         return others
-    from tensorlens.tracer.patches import data_parallel
+    from tensorlens.tracer.patches import data_parallel, sharded_modules
     from tensorlens.tracer.patches.wrapped_replicas import Replicas
 
     recorder.replicas = replicas = Replicas(recorder)
     first, last = data_parallel.patches(replicas)
-    return (*first, *others, *last)
+    return (*first, *others, *last, *sharded_modules.patches(recorder, replicas.undo))

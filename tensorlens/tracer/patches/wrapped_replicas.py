@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from contextlib import ExitStack
 from types import FrameType
 from typing import Any
 
@@ -11,13 +12,20 @@ import torch
 import torch.distributed as dist
 
 from tensorlens.journal.rows import optional
-from tensorlens.records.distributed import BroadcastBuffer, ReplicaState, Wrapped, WrapperOption
+from tensorlens.records.distributed import (
+    BroadcastBuffer,
+    ForwardInputs,
+    HooksFired,
+    ReplicaState,
+    Wrapped,
+    WrapperOption,
+)
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.patches.replica_values import NOT_COMPUTED, value_numbers
+from tensorlens.tracer.patches.wrapper_passes import WrapperPasses, is_noted
 from tensorlens.tracer.recording.recorder import Recorder, version_of
 
-_ALL_NOTED = 20  # steps from the first; later only those whose number has one digit that is not 0
 _MOST_MOMENTS = 64
 _MARK = "tensorlens: of a wrapper"
 _BROADCAST = "DistributedDataParallel.forward"
@@ -38,6 +46,7 @@ class Wrapper:
         self.sites: list[int | None] = []
         self.before: list[tuple[int, int]] | None = None  # (id, version) of each gradient when a pass begins
         self.overwritten: set[str] = set()  # buffers
+        self.passes = WrapperPasses()
 
     def is_of(self, wrapper: object) -> bool:
         return self._wrapper() is wrapper
@@ -75,6 +84,7 @@ class Replicas:
         self._wrappers: list[Wrapper] = []
         self._stepping: int | None = None  # an optimizer: its step may call that of another one
         self._passes = 0
+        self.undo = ExitStack()  # closed when the run ends
 
     # --- wrappers ---------------------------------------------------------------------------------------------------
 
@@ -109,14 +119,21 @@ class Replicas:
             tuple(map(_form, (*parameters.values(), *buffers.values()))),
             tuple(given),
         )
+        self._recorder.write_out()  # the process may be killed while it waits for the other ranks, here and below
         return made
 
     def has_wrapped(self, wrapper: Wrapper) -> None:
         """Marks the nodes that the wrapper has put its hooks on."""
         with torch._C.DisableTorchFunction(), MutedDispatch():
-            for parameter in wrapper.tensors()[0].values():
-                if parameter.requires_grad:
-                    _marks(parameter)[_MARK] = wrapper.number
+            parameters = wrapper.tensors()[0]
+            nodes = {
+                wrapper.names[0].index(name): _accumulating_node(parameter)
+                for name, parameter in parameters.items()
+                if parameter.requires_grad
+            }
+            for node in nodes.values():
+                node.metadata[_MARK] = wrapper.number
+            wrapper.passes.watch(nodes)
 
     def option(self, wrapper: torch.nn.Module, name: str) -> None:
         known = self._known(wrapper)
@@ -137,10 +154,12 @@ class Replicas:
     def pass_begins(self) -> None:
         """Notes the gradients before a backward pass. A pass may run inside another one."""
         self._passes += 1
-        if self._passes == 1:
+        if self._passes == 1 and self._wrappers:
+            self._recorder.write_out()
             with torch._C.DisableTorchFunction(), MutedDispatch():
                 for wrapper in self._wrappers:
                     wrapper.before = wrapper.gradients()
+                    wrapper.passes.begin()
 
     def pass_ends(self, frame: FrameType) -> None:
         self._passes -= 1
@@ -148,8 +167,30 @@ class Replicas:
             site = optional(self._recorder.sites.site_of(frame)) if self._wrappers else None
             with torch._C.DisableTorchFunction(), MutedDispatch():
                 for wrapper in self._wrappers:
-                    if wrapper.before is not None and wrapper.gradients() != wrapper.before:
+                    after = wrapper.gradients()
+                    if wrapper.before is not None and after != wrapper.before:
                         wrapper.note("B", site)
+                        self._note_fired(wrapper, site)
+
+    def _note_fired(self, wrapper: Wrapper, site: int | None) -> None:
+        found = wrapper.passes.end()
+        if found is None:
+            return
+        number, missed = found
+        parameters = wrapper.tensors()[0] if missed else {}
+        known = {n: parameters.get(wrapper.names[0][n]) for n in missed}
+        missed = tuple(n for n, p in known.items() if p is not None and _has_marked_node(p))
+        self._recorder.rows.write_fact(HooksFired, wrapper.number, number, site, missed)
+
+    def inputs(self, wrapper: torch.nn.Module, values: tuple[object, ...], frame: FrameType) -> None:
+        """Notes the inputs of a forward pass through a wrapper."""
+        known = self._known(wrapper)
+        if known is not None:
+            with torch._C.DisableTorchFunction(), MutedDispatch():
+                number, found = known.passes.inputs(values)
+            if is_noted(number):
+                site = optional(self._recorder.sites.site_of(frame))
+                self._recorder.rows.write_fact(ForwardInputs, known.number, number, site, found)
 
     # --- buffers ----------------------------------------------------------------------------------------------------
 
@@ -205,11 +246,12 @@ class Replicas:
             for wrapper in self._wrappers:
                 if wrapper.step:
                     self._note_state(wrapper, -wrapper.step, None)
+        self.undo.close()
 
     def _note_state(self, wrapper: Wrapper, step: int, site: int | None) -> None:
         moments, sites = wrapper.moments, tuple(wrapper.sites)
         wrapper.moments, wrapper.sites = "", []
-        if step > _ALL_NOTED and str(step).rstrip("0")[1:]:
+        if step > 0 and not is_noted(step):
             return
         parameters, buffers = wrapper.tensors()
         tensors = [parameters.get(name) for name in wrapper.names[0]] + [buffers.get(n) for n in wrapper.names[1]]
@@ -217,7 +259,7 @@ class Replicas:
         unhooked = tuple(
             self._recorder.tensor_ids.id_of(p)
             for p in parameters.values()
-            if step > 0 and p.requires_grad and p.is_leaf and _MARK not in _marks(p)
+            if step > 0 and p.requires_grad and p.is_leaf and not _has_marked_node(p)
         )
         values = value_numbers(tensors), value_numbers(gradients)
         self._recorder.rows.write_fact(ReplicaState, wrapper.number, step, site, *values, moments, sites, unhooked)
@@ -234,13 +276,17 @@ def _form(tensor: torch.Tensor) -> str:
     return f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
 
 
-def _marks(leaf: torch.Tensor) -> dict[object, object]:
-    """Returns the marks on the node that accumulates the gradient of a leaf: they live as long as the node."""
+def _has_marked_node(parameter: torch.Tensor) -> bool:
+    """Returns whether the node that accumulates a parameter's gradient is the one that the wrapper put its hook on."""
+    return parameter.requires_grad and parameter.is_leaf and _MARK in _accumulating_node(parameter).metadata
+
+
+def _accumulating_node(leaf: torch.Tensor) -> Any:
+    """Returns the node that accumulates the gradient of a leaf. Its marks live as long as the node."""
     enabled = torch.is_grad_enabled()
     torch._C._set_grad_enabled(True)
     try:
         node: Any = leaf.view_as(leaf).grad_fn
-        marks: dict[object, object] = node.next_functions[0][0].metadata
-        return marks
+        return node.next_functions[0][0]
     finally:
         torch._C._set_grad_enabled(enabled)

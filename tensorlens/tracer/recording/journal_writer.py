@@ -18,6 +18,8 @@ from tensorlens.journal.rows import NONE, GapRow
 
 INTERVAL = 0.2  # seconds
 FEW_UNREAD = 8 << 20  # bytes: the journal is not compressed while the reader has so little left to read
+_MOMENT = 0.1  # seconds
+_EARLY = 8  # calls of `flush_if_due`
 _MOST_WAITING = 1.0  # seconds for the thread to end
 FAR_BEHIND = 64 << 20  # bytes: the program is slowed down while the reader has so much left to read
 _PROGRESS = 1 << 16  # bytes that a reader releases, at least: the file system may count some blocks more or less
@@ -51,6 +53,7 @@ class JournalWriter:
         for number in (descriptor, *(spare or ())):
             os.set_inheritable(number, False)
         self._unwritten = memoryview(b"")
+        self._flushed, self._asked = 0.0, 0  # the time of the last flush, and calls of `flush_if_due`
         self._written = 0  # bytes
         self._released = 0  # bytes that the reader had read and released at the last look
         self._unread = 0  # bytes that it had not released then
@@ -105,9 +108,17 @@ class JournalWriter:
                 with suppress(OSError):
                     os.write(2, _SCROLL_ALL)
 
+    def flush_if_due(self) -> None:
+        """Writes out what has been recorded so far: the first few times always, later not if it was done a moment
+        ago."""
+        self._asked += 1
+        if self._asked <= _EARLY or time.monotonic() - self._flushed > _MOMENT:
+            self.flush()
+
     def flush(self) -> None:
         """Writes out what has been recorded so far."""
         with self._writing:
+            self._flushed = time.monotonic()
             self._write()
             self._rows.settle()
             count = len(self._rows)

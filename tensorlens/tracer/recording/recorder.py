@@ -76,6 +76,7 @@ class Recorder(PropertyReads):
         self.children: Children | None = None  # None: only this process is traced
         self.is_rank = False  # this process is, or is about to be, a rank of a distributed run
         self.leaving: Callable[[int], None] = lambda status: None  # called before `os._exit`
+        self.write_out: Callable[[], None] = lambda: None  # what is recorded so far, if the last time is a moment ago
         made = services(self)
         self.saved_tensors = made.saved_tensors
         self.training = made.optimizer_state

@@ -83,7 +83,7 @@ class RanksView {
       const links = page < 0 ? [] : lines.map(([name, ...line]) => button(name, `go to ${name}`, () => this.choose(page, line), { class: "link" }));
       return el("li", {}, ...prose(text), ...links.flatMap((link) => [" ", link]));
     });
-    return el("section", {}, el("h2", {}, "Ranks differ"), el("ul", { class: "of-ranks" }, ...rows));
+    return el("section", {}, el("h2", {}, "Ranks compared"), el("ul", { class: "of-ranks" }, ...rows));
   }
 
   press(event) {

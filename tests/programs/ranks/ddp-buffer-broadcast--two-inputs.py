@@ -1,0 +1,29 @@
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 1)
+        self.register_buffer("scale", torch.ones(3))
+
+    def forward(self, x):
+        if self.training:
+            self.scale = 0.9 * self.scale + 0.1 * x.detach().std(dim=0)
+        return self.layer(x * self.scale)  # saved_here
+
+
+torch.manual_seed(0)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(3, 3), Scaled()))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+torch.manual_seed(dist.get_rank())
+for _ in range(2):
+    optimizer.zero_grad()
+    real = model(torch.randn(4, 3) + 1)
+    fake = model(torch.randn(4, 3))  # modified_here
+    (real.square().mean() - fake.square().mean()).backward()  # needed_here
+    optimizer.step()
+dist.destroy_process_group()
