@@ -49,7 +49,7 @@ def test_the_rank_that_failed_is_explained_once_and_torchrun_shows_it(tmp_path: 
 
 
 def test_a_hanging_rank_says_the_collective_that_its_record_ends_in(tmp_path: Path) -> None:
-    ran = launch(tmp_path, BEGIN + HANGS, "--format", "json", "--timeout", "15")
+    ran = launch(tmp_path, BEGIN + HANGS, "--format", "json", "--timeout", "25")
     data = json.loads(ran.stdout)
     jsonschema.validate(data, json.loads((DOCS / "report.schema.json").read_text()))
     assert [(each["rank"], each["failed_first"]) for each in data["ranks"]] == [(0, None), (1, None)]
