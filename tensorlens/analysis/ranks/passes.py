@@ -26,7 +26,7 @@ def passes(traces: Mapping[int, Trace]) -> Iterator[RankDifference]:
 
 
 def _same_inputs(group: ReplicaGroup) -> RankDifference | None:
-    """Says that all ranks gave the wrapper the same inputs in each noted pass, if inputs change between passes."""
+    """Says that all ranks gave the model the same inputs in each noted pass, if inputs change between passes."""
     by_rank = [_inputs(each) for each in group.replicas]
     base = by_rank[0]
     alike = all(_values(other) == _values(base) for other in by_rank[1:])
@@ -36,10 +36,12 @@ def _same_inputs(group: ReplicaGroup) -> RankDifference | None:
         return None
     replica, first = group.replicas[0], next(iter(base.values()))
     ranks = tuple(each.rank for each in group.replicas)
-    text = f"{ranks_text(list(ranks))} gave the wrapper the same inputs in {_compared(base, replica)}"
+    given = f"{ranks_text(list(ranks))} gave the `DistributedDataParallel` model the same inputs"
     span = _span(replica, first.site)
     place = "" if span is None else f" (first at {place_of(replica.trace, span)})"
-    return RankDifference("inputs", text + place, ranks, () if span is None else (span,))
+    return RankDifference(
+        "inputs", f"{given} in {_compared(base, replica)}{place}", ranks, () if span is None else (span,)
+    )
 
 
 def _compared(base: Mapping[int, ForwardInputs], replica: Replica) -> str:

@@ -258,9 +258,9 @@ def _fixes(facts: TraceIndex, overwrite: Overwrite, name: str, saving: Call | No
         yield fix("call backward for the pass in `eval()` mode before the next one in `train()` mode", place=place)
         yield fix("or run both passes in the same mode", place=saved)
     elif overwrite.way == BROADCAST:
-        yield fix("call `backward` before the next forward pass through the wrapper", place=place)
+        yield fix("call `backward` before the next forward pass of the `DistributedDataParallel` model", place=place)
         yield fix("or compute with a copy of the buffer", place=saved)
-        yield fix("or turn the wrapper's synchronisation of buffers off, if the buffers of ranks may differ")
+        yield fix("or wrap it with `broadcast_buffers=False`, if the buffers of ranks may differ")
     elif "_fused" in overwrite.way:
         yield fix("run the forward pass again after this step, or call backward before it", place=place)
     elif way in ("from_numpy", "as_tensor", "asarray", "from_dlpack") and overwrite.opened is not None:
