@@ -6,6 +6,7 @@ pages have the colours of the other output, and are not wider than a person read
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -53,8 +54,12 @@ class Command(_Help, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parses as typer does, without checking strings. An option with an optional value gets the usual one."""
-        _skip_checks(self.callback, self.get_params(ctx))
-        return super().parse_args(ctx, _with_usual_values(args, self.get_params(ctx)))
+        parameters = self.get_params(ctx)
+        _skip_checks(self.callback, parameters)
+        words = _with_usual_values(args, parameters)
+        if _begins_with_unknown_option(words, parameters):
+            ctx.ignore_unknown_options = False  # which are a script's own options: there is no script before this one
+        return super().parse_args(ctx, words)
 
 
 class Group(_Help, TyperGroup):
@@ -79,6 +84,21 @@ def _with_usual_values(args: list[str], parameters: Iterable[Any]) -> list[str]:
         if word in valued and rest:
             found.append(rest.pop(0))
     return found + rest
+
+
+def _begins_with_unknown_option(words: list[str], parameters: Iterable[Any]) -> bool:
+    """Returns whether an option that the command does not have comes before the script, or before `-m MODULE`."""
+    flags = {name: getattr(each, "is_flag", True) for each in parameters for name in (*each.opts, *each.secondary_opts)}
+    rest = iter(words)
+    for word in rest:
+        name = word.partition("=")[0] if word.startswith("--") else word[:2]
+        if not word.startswith("-") or word in ("-", "--") or name == "-m" or os.path.exists(word):
+            return False
+        if name not in flags:
+            return True
+        if name == word and not flags[name]:
+            next(rest, None)  # its value
+    return False
 
 
 def _skip_checks(callback: Callable[..., Any] | None, parameters: Iterable[Any]) -> None:

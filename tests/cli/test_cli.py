@@ -281,6 +281,21 @@ def test_a_binary_file(tmp_path: Path) -> None:
     assert "not Python source" in bad_input("explain", "model.pt", cwd=tmp_path)
 
 
+@pytest.mark.parametrize("words", [("--trainin", "model.py"), ("--width", "80", "--trainin", "-m", "model")])
+def test_an_unknown_option_before_the_script_is_no_file(words: tuple[str, ...]) -> None:
+    ended = run_command("explain", *words)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "No such option: --trainin (Possible options: --training)" in ended.stderr
+
+
+def test_options_of_a_script_or_a_module_are_its_own(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    (tmp_path / "--odd").write_text("print('odd')\n")
+    for words in (("model.py", "--trainin"), ("-m", "model", "--trainin"), ("--reference", "model.py", "--trainin")):
+        assert run_command("explain", *words, cwd=tmp_path).stdout.startswith("['--trainin']\n")
+    assert run_command("explain", "--odd", cwd=tmp_path).stdout.startswith("odd\n")
+
+
 def test_nothing_to_do() -> None:
     assert "explain what?" in bad_input("explain")
     assert "run what?" in bad_input("run")
