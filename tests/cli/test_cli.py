@@ -435,7 +435,8 @@ def failed(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def test_options_that_unfold_a_report(
     script: Path, failed: Trace, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], story: bool, tensors: bool
 ) -> None:
-    monkeypatch.setattr("tensorlens.runner.launch.run_script", lambda *given: failed)
+    for module in ("cli.process_reports", "runner.launch"):  # imports the first before the second is changed
+        monkeypatch.setattr(f"tensorlens.{module}.run_script", lambda *given: failed)
     trace = script.parent / "trace.json"
     assert said_by(["explain", *words, "-o", str(trace), str(script)])[0] == 1
     drawn = drawn_with(monkeypatch)
