@@ -105,7 +105,7 @@ class ProcessFolder:
         return self.path / f"{name}.journal"
 
     def told(self, name: str) -> Path:
-        """Returns the file that the command makes when it has told the launcher how a process failed."""
+        """Returns the file that the command makes when it has given the launcher the reason why a process failed."""
         return self.path / f"{name}.told"
 
     def write_record(self, name: str, record: ProcessRecord) -> None:

@@ -62,7 +62,7 @@ def waited_for_gone(trace: Trace) -> bool:
 
 
 def has_timed_out(trace: Trace) -> bool:
-    """Returns whether the rank ended because another one did not come to a collective in time."""
+    """Returns whether the rank ended because another one did not enter a collective in time."""
     failure = _failure(trace)
     return failure is not None and failure.kind == TIMED_OUT
 

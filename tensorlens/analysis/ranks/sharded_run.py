@@ -1,4 +1,4 @@
-"""Tells whether each rank of a run holds only a part of each parameter."""
+"""Decides whether each rank of a run holds only a part of each parameter."""
 
 from __future__ import annotations
 

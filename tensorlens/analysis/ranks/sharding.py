@@ -21,7 +21,7 @@ _WRAPPING = "FullyShardedDataParallel.__init__"
 
 @dataclass(frozen=True)
 class LostHook:
-    """An output of a sharded module that was written to, and the pass that came to it without running its hook."""
+    """An output of a sharded module that was written to, and the backward pass that did not run its hook."""
 
     output: ShardedOutput
     write: Call
