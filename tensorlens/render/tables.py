@@ -78,7 +78,7 @@ def folded(line: Text, room: int, hang: int = 0) -> list[Text]:
             starts.append(start)
             used = 0
         used += cell_len(line.plain[start:end])
-    parts = [line[start:end] for start, end in zip(starts, [*starts[1:], len(line)], strict=True)]
+    parts = list(line.divide(starts[1:]))  # at once: each slice of a `Text` copies the whole of it
     for part in parts:
         part.rstrip()
         part.no_wrap = True

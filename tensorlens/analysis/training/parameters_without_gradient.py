@@ -59,12 +59,9 @@ def parameters_without_gradient(training: Training) -> dict[int, Step]:
 
 def changed_since(training: Training, number: int, index: int) -> bool:
     """Returns whether a call after event `index` changed a parameter, as averaging or loading a state dict does."""
-    facts = training.facts
-    storages = facts.storages_of(number)
-    later = [call for call in facts.calls if call.index > index]
-    if any(call.op == DATA_SET and call.inputs[0].tensor == number for call in later):
-        return True
-    return any(facts.storage_of(write.tensor, call.index) in storages for call in later for write in call.writes)
+    last = training.last_changes
+    changes = [last.by_data.get(number), *map(last.by_storage.get, training.facts.storages_of(number))]
+    return any(change is not None and change > index for change in changes)
 
 
 def path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:

@@ -40,12 +40,28 @@ class Moment:
     fresh: bool = True  # of a "fill": there was no gradient before; of an "update": it used the gradient
 
 
+@dataclass(frozen=True, slots=True)
+class LastChanges:
+    """The index of the last call that changed each tensor."""
+
+    by_data: dict[int, int]  # of the last assignment to the `.data` of a tensor
+    by_storage: dict[int | None, int]  # of the last write to a storage
+
+
 class Training:
     """Collects the moments of every leaf that had a gradient or that an optimizer stepped."""
 
     def __init__(self, facts: TraceIndex) -> None:
         self.facts = facts
         self.steps = facts.trace.inspection.steps
+
+    @cached_property
+    def last_changes(self) -> LastChanges:
+        """The last changes that calls made. One look at each call answers this for thousands of parameters."""
+        facts = self.facts
+        by_data = {call.inputs[0].tensor: call.index for call in facts.calls if call.op == DATA_SET}
+        written = ((write.tensor, call.index) for call in facts.calls for write in call.writes)
+        return LastChanges(by_data, {facts.storage_of(number, index): index for number, index in written})
 
     # --- optimizers -----------------------------------------------------------------------------------------------
 
