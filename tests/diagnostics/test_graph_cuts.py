@@ -234,6 +234,23 @@ def test_none_from_a_custom_function_is_a_note_if_the_leaf_has_a_gradient(progra
     assert (both.code, both.severity) == ("custom-function-none-gradient", "note")
 
 
+def test_none_for_a_value_is_a_note_if_the_leaves_that_it_is_computed_from_have_gradients(programs: Programs) -> None:
+    """As in quantisation: the scale is computed from the weight, and its gradient is left out on purpose."""
+    found = programs.first(GATE + "scale = x.abs().max()\n(Gate.apply(x, scale) + t).sum().backward()\n")
+    assert (found.code, found.severity) == ("custom-function-none-gradient", "note")
+    assert found.title == "`Gate.backward` gives no gradient for `scale`"
+
+
+def test_an_operation_before_a_custom_function_is_not_where_the_path_ends(programs: Programs) -> None:
+    """autograd does not see what is inside a list, so the value that the Function returns for it says nothing."""
+    lists = GATE.replace("(ctx, x, t)", "(ctx, x, xs)").replace("(t > 0)", "(xs[0] > 0)")
+    text = "k = t.exp()\nopt = torch.optim.SGD([x, t])\nGate.apply(x, [k]).sum().backward()\nopt.step()\n"
+    (found,) = [each for each in programs.findings(lists + text) if each.code == "branch-detached"]
+    assert found.title == "no gradient ever reached `t`: `Gate.apply(x, [k])` gives it no gradient"
+    assert {label.span.line for label in found.labels if label.role == "graph_cut_here"} == {13}
+    assert found.fixes[0].title == "pass `k` to `Gate.apply` as an argument of its own, and return its gradient"
+
+
 def test_the_edge_of_a_detached_tensor_has_the_cut_and_says_nothing_of_the_leaf(programs: Programs) -> None:
     found = programs.first(
         "import torch\nw = torch.ones(2, requires_grad=True)\nh = (w * 2).detach()\n"

@@ -148,6 +148,31 @@ FOUND = {
         y.sum().backward()  # needed_here
         """,
     ),
+    "None for a value that is computed from a parameter": (
+        "custom-function-none-gradient",
+        """
+        import torch
+
+        class Force(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, height, stiffness, sharpness):
+                ctx.save_for_backward(height, stiffness)
+                return height * stiffness * sharpness
+
+            @staticmethod
+            def backward(ctx, g):
+                height, stiffness = ctx.saved_tensors
+                return g * stiffness, None, None  # returned_here
+
+        height, log_stiffness = torch.ones(3, requires_grad=True), torch.zeros((), requires_grad=True)
+        optimizer = torch.optim.SGD([height, log_stiffness], lr=0.1)
+        for _ in range(2):
+            loss = Force.apply(height, log_stiffness.exp(), 1.0).square().sum()
+            optimizer.zero_grad()
+            loss.backward()  # needed_here
+            optimizer.step()
+        """,
+    ),
     "an integer gradient": (
         "custom-function-integer-gradient-truncated",
         """

@@ -189,7 +189,7 @@ def _follow(training: Training, backward: Backward, numbers: set[int]) -> list[P
             sources = () if path in followed else {access.tensor for access in call.inputs} - {number}
             followed.add(path)
             for source in sources:
-                here = end or _cut_at(facts, source, call, in_graph, numbers)
+                here = _end_at(facts, source, call, in_graph, numbers, end)
                 if source in numbers and (source not in ends or ends[source].kind == "swallowed"):
                     end_call, left_behind, kind = here or (call, source, "swallowed")
                     ends[source] = PathEnd(source, backward, Cut(end_call, left_behind, source), kind)
@@ -235,6 +235,22 @@ def _has_history(facts: TraceIndex, number: int, call: Call) -> bool:
     """Returns whether the result of a call has a history."""
     state = facts.state(number, call.index)
     return state is not None and state.requires_grad and not state.is_leaf
+
+
+def _end_at(
+    facts: TraceIndex, source: int, call: Call, in_graph: bool, numbers: set[int], end: _End | None
+) -> _End | None:
+    """Returns where a path ends that went through a call: the first cut on it.
+
+    On a path without a cut, a custom Function may give no gradient, and the one nearest to the parameter does: the
+    others get zeros.
+    """
+    if end is not None and end[2] != "swallowed":
+        return end
+    cut = _cut_at(facts, source, call, in_graph, numbers)
+    if cut is None and call.op.endswith(".apply") and call.nodes[1] > call.nodes[0]:
+        return call, source, "swallowed"
+    return cut or end
 
 
 def _cut_at(facts: TraceIndex, source: int, call: Call, in_graph: bool, numbers: set[int]) -> _End | None:

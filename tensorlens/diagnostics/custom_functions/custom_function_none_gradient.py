@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.lineage import leaves_above
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
@@ -25,7 +26,9 @@ def _report(facts: TraceIndex, run: Run, call: Call, missing: list[int]) -> Diag
     one = len(missing) == 1
     function = call.op.removesuffix(".apply")
     backward = backward_of(facts, run.index)
-    has_other_path = backward is not None and set(missing) <= {each.tensor for each in backward.gradients}
+    leaves = {number for number in missing if facts.is_leaf_requiring_grad(number, call.index)}
+    leaves |= {leaf for number in missing for leaf in leaves_above(facts, number, call.index)}
+    has_other_path = backward is not None and leaves <= {each.tensor for each in backward.gradients}
     return finding(
         CODE,
         "note" if has_other_path else "warning",

@@ -20,7 +20,7 @@ from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
 from tensorlens.diagnostics.shared.cut_facts import written
 from tensorlens.diagnostics.shared.graph_cuts import cut_cause, cut_detail, cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name, several
-from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Diagnostic, Fix, Label
 
@@ -195,6 +195,8 @@ def _fixes(facts: TraceIndex, end: PathEnd, names: str, them: str) -> Iterator[F
         yield fix("add the result of this line to the loss", place=facts.span(end.cut.call.site))
         yield fix(f"if {names} {'is' if them == 'it' else 'are'} not to be trained, leave {them} out of the optimizer")
     elif end.cut.call.op.endswith(".apply"):
+        if end.cut.source not in (None, end.number):
+            names, them = named(facts, end.cut.source, end.cut.call.index), "it"
         one, its = ("an argument of its own", "its") if them == "it" else ("arguments of their own", "each")
         text = f"pass {names} to {op_text(end.cut.call.op)} as {one}, and return {its} gradient"
         yield fix(text, place=facts.span(end.cut.call.site))
