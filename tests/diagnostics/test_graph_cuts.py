@@ -248,7 +248,7 @@ def test_an_operation_before_a_custom_function_is_not_where_the_path_ends(progra
     (found,) = [each for each in programs.findings(lists + text) if each.code == "branch-detached"]
     assert found.title == "no gradient ever reached `t`: `Gate.apply(x, [k])` gives it no gradient"
     assert {label.span.line for label in found.labels if label.role == "graph_cut_here"} == {13}
-    assert found.fixes[0].title == "pass `k` to `Gate.apply` as an argument of its own, and return its gradient"
+    assert found.fixes[0].title == "pass `k` to `Gate.apply()` as an argument of its own, and return its gradient"
 
 
 def test_the_edge_of_a_detached_tensor_has_the_cut_and_says_nothing_of_the_leaf(programs: Programs) -> None:
