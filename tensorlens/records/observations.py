@@ -54,6 +54,7 @@ from tensorlens.records.training_values import (
     FunctionsChecked,
     GivenArray,
     InitialStatistics,
+    LoadedRate,
     TrainingModeKept,
     UnreadOption,
 )
@@ -289,6 +290,7 @@ class Observations:
     equal: tuple[EqualParameters, ...] = ()
     equal_rows: tuple[EqualRows, ...] = ()
     given_arrays: tuple[GivenArray, ...] = ()
+    loaded_rates: tuple[LoadedRate, ...] = ()
     training_mode: tuple[TrainingModeKept, ...] = ()
     functions_checked: tuple[FunctionsChecked, ...] = ()
     ended_at: tuple[EndedAt, ...] = ()  # these and the next only of a rank of a distributed run

@@ -71,6 +71,19 @@ class GivenArray:
     parts: NonNegative  # parts of the array that tensors were made on
     given: NonNegative  # tensors that were made on a part again
     changed: NonNegative  # of these, the ones that found other values than the one before
+    outdated: NonNegative = 0  # the most tensors alive at once that were made before a part got its last values
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRate:
+    """A learning rate that `load_state_dict()` of a new optimizer has replaced."""
+
+    index: int
+    number: NonNegative
+    optimizer: NonNegative  # as in `OptimizerGroup`
+    site: SiteId | None
+    made: float  # the rate that the optimizer was made with
+    loaded: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,25 @@ RIGHT = {
     + "mean = np.zeros(4, np.float32)\ndef item(i):\n    row = torch.from_numpy(rows[i])\n"
     "    torch.from_numpy(mean).mul_(0.9).add_(0.1 * row)\n    return row - torch.from_numpy(mean)\n" + TWICE,
 }  # fmt: skip
+REPLAY = """\
+state, memory = np.zeros(4, np.float32), []
+for step in range(12):
+    memory.append(torch.from_numpy(state))  #!
+    state += rows[step % 8]
+    if len(memory) > 4:
+        train(torch.stack(memory[-4:]))
+"""
+KEPT = {
+    "states of a replay memory": START + REPLAY,
+    "in a function": START + "def run():\n" + "".join(f"    {line}\n" for line in REPLAY.splitlines()) + "run()\n",
+}
+NEW = {
+    "copies of states": START + REPLAY.replace("from_numpy(state)", "from_numpy(state.copy())"),
+    "tensors of their own": START + REPLAY.replace("from_numpy(state)", "tensor(state)"),
+    "another array each time": START + REPLAY.replace("state += rows[step % 8]", "state = state + rows[step % 8]"),
+    "views of one array": START + "memory = [torch.from_numpy(row) for row in rows]\n"
+    "for step in range(4):\n    train(torch.stack(memory))\n    rows *= 0.9\n",
+}  # fmt: skip
 WORDS = "shares memory with"
 
 
@@ -48,3 +67,15 @@ def test_an_array_that_a_line_changes_is_named(tmp_path: Path, name: str) -> Non
 @pytest.mark.parametrize("name", RIGHT)
 def test_usual_arrays_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_tensors_that_have_lost_their_values_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, KEPT[name]) if "before are kept" in each.text)
+    assert "the array behind `torch.from_numpy(state)` gets other values later" in found.text
+    assert found.labels[0].span.line == marked(KEPT[name])
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_tensors_with_values_of_their_own_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, NEW[name]) if "before are kept" in each.text] == []

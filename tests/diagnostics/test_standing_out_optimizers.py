@@ -243,3 +243,44 @@ def test_an_optimizer_that_a_finding_names_is_not_named_again(tmp_path: Path) ->
     report = report_of(tmp_path, MODEL + SGD + LOOP.replace("opt.step()", "pass"))
     assert [each.code for each in report.diagnostics] == ["optimizer-step-not-called"]
     assert report.standing_out == ()
+
+
+RESUMED = """\
+x = torch.randn(8, 4)
+def run(opt, model):
+    for _ in range(3):
+        opt.zero_grad()
+        model(x).square().mean().backward()
+        opt.step()
+first, second = nn.Linear(4, 1), nn.Linear(4, 1)
+one = torch.optim.Adam(first.parameters(), lr=0.1)
+run(one, first)
+two = torch.optim.Adam(second.parameters(), lr=0.001)
+second.load_state_dict(first.state_dict())
+two.load_state_dict(one.state_dict())  #!
+run(two, second)
+"""
+KEPT_RATES = {
+    "the same rate": RESUMED.replace("0.001", "0.1"),
+    "set afterwards": RESUMED.replace("  #!\n", "\nfor group in two.param_groups:\n    group['lr'] = 0.001\n"),
+    "a schedule": RESUMED.replace("run(one", "sched = torch.optim.lr_scheduler.StepLR(one, 1, 0.5)\nrun(one").replace(
+        "first)\ntwo", "first)\nsched.step()\ntwo").replace("0.001", "0.1"),
+    "a schedule afterwards": RESUMED.replace("  #!\n", "\nsched = torch.optim.lr_scheduler.StepLR(two, 1, 0.5)\n"),
+    "its own state": RESUMED.replace("load_state_dict(one", "load_state_dict(two").replace("  #!", ""),
+    "back to what was kept": RESUMED.replace("  #!\n", "\n").replace("two.load_state_dict(one.state_dict())", (
+        "kept = two.state_dict()\nrun(two, second)\ntwo.load_state_dict(kept)")),
+}  # fmt: skip
+
+
+def test_a_learning_rate_that_a_state_dict_replaces_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, RESUMED) if "replaces the learning rate" in each.text)
+    assert found.text == (
+        "`two.load_state_dict(one.state_dict())` replaces the learning rate of the new `Adam`, 0.001, by the loaded "
+        "one: its 3 steps use 0.1"
+    )
+    assert found.labels[0].span.line == marked(RESUMED)
+
+
+@pytest.mark.parametrize("name", KEPT_RATES)
+def test_a_rate_that_stays_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, KEPT_RATES[name]) if "replaces the learning" in each.text] == []

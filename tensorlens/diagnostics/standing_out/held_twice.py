@@ -20,23 +20,31 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if one.optimizer != other.optimizer and _take_turns(one, other):
             numbers = pairs.setdefault((one.optimizer, other.optimizer), (one, other, set()))[2]
             numbers.update(set(one.parameters) & set(other.parameters))
+    shared: dict[tuple[int, ...], dict[int, OptimizerGroup]] = {}
     for one, other, numbers in pairs.values():
-        rows = [row for row in training.rows if row.tensor in numbers and row.statistics and row.statistics.filled]
+        holding = shared.setdefault(tuple(sorted(numbers)), {})
+        holding.update({one.optimizer: one, other.optimizer: other})
+    for tensors, holding in shared.items():
+        rows = [row for row in training.rows if row.tensor in tensors and row.statistics and row.statistics.filled]
         if rows:
-            yield _sentence(training, one, other, rows)
+            yield _sentence(training, list(holding.values()), rows)
 
 
 def _take_turns(one: OptimizerGroup, other: OptimizerGroup) -> bool:
     return one.turns[0] < other.turns[1] and other.turns[0] < one.turns[1]
 
 
-def _sentence(
-    training: MeasuredTraining, one: OptimizerGroup, other: OptimizerGroup, rows: list[ParameterRow]
-) -> StandingOut:
+def _sentence(training: MeasuredTraining, groups: list[OptimizerGroup], rows: list[ParameterRow]) -> StandingOut:
     label = training.facts.label
-    names = f"`{one.name}` and `{other.name}`" if one.name != other.name else f"two `{one.name}` optimizers"
+    one, other = groups[:2]
+    if len(groups) > 2:
+        kind = f"`{one.name}` " if len({group.name for group in groups}) == 1 else ""
+        holders, both = f"{len(groups)} {kind}optimizers", "each of them steps"
+    else:
+        holders = f"`{one.name}` and `{other.name}`" if one.name != other.name else f"two `{one.name}` optimizers"
+        both = "both step"
     return stands_out(
-        f"{listed(rows)} {'is' if len(rows) == 1 else 'are'} in {names}, and both step",
+        f"{listed(rows)} {'is' if len(rows) == 1 else 'are'} in {holders}, and {both}",
         label("optimizer_made_here", other.site, "the second is made here"),
         label("optimizer_made_here", one.site, "the first is made here"),
     )

@@ -1,4 +1,4 @@
-"""Notes what `Module.load_state_dict` loads and what `functional_call` uses.
+"""Notes what `load_state_dict()` of modules and optimizers loads, and what `functional_call` uses.
 
 Installed in runs with `--training` only.
 """
@@ -52,7 +52,22 @@ def _call(recorder: Recorder, original: Function) -> Function:
     return call
 
 
+@observe
+def _load_optimizer(recorder: Recorder, original: Function) -> Function:
+    """Wraps the method that also replaces the options of an optimizer, such as its learning rate."""
+
+    def load(frame: FrameType, self: torch.optim.Optimizer, *args: object, **options: object) -> object:
+        result = original(self, *args, **options)
+        with ErrorGuard(recorder, "a loaded state", frame), torch._C.DisableTorchFunction():
+            if recorder.statistics is not None:
+                recorder.statistics.options_loaded(self, optional(recorder.sites.site_of(frame)))
+        return result
+
+    return load
+
+
 PATCHES = (
+    Patch(torch.optim.Optimizer, "load_state_dict", _load_optimizer),
     Patch(torch.nn.Module, "_load_from_state_dict", _load),
     *existing((Patch(torch.nn.utils.stateless, "_functional_call", _call),)),
 )

@@ -27,7 +27,7 @@ def _on_memory_of(name: str) -> Observing[Recorder]:
                     recorder.saved_tensors.watch(result, name, frame, True, source)
                     if recorder.statistics is not None:
                         site = recorder.sites.site_or_outside(frame)
-                        recorder.statistics.arrays.given(source, recorder.tensor_ids.id_of(result), site)
+                        recorder.statistics.arrays.given(source, (recorder.tensor_ids.id_of(result), result), site)
             return result
 
         return call

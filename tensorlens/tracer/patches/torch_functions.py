@@ -100,7 +100,7 @@ def _from_array(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) 
             recorder.saved_tensors.watch(result, ops.name_of(func), frame, True, source)
             if recorder.statistics is not None:
                 site = recorder.sites.site_or_outside(frame)
-                recorder.statistics.arrays.given(source, recorder.tensor_ids.id_of(result), site)
+                recorder.statistics.arrays.given(source, (recorder.tensor_ids.id_of(result), result), site)
     return result
 
 

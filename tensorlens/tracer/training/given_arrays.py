@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
+import torch
+
 from tensorlens.records.training_values import GivenArray
 from tensorlens.tracer.recording.recorder import Recorder
 
 _MOST_ARRAYS = 64
 _MOST_PARTS = 100_000  # of one array
 _MOST_BYTES = 1 << 18  # of one part
+_MOST_LIVE = 256  # tensors of one array
 Part = tuple[int, int]  # address, bytes
 
 
@@ -24,6 +27,14 @@ class _Array:
     parts: dict[Part, int] = field(default_factory=dict)  # a checksum of the values at the last time
     given: int = 0
     changed: int = 0
+    live: list[tuple[weakref.ref[Any], Part, int]] = field(default_factory=list)  # tensors, with the values they had
+    outdated: int = 0
+
+    def count_outdated(self) -> int:
+        """Returns how many tensors are alive that were made on a part before it got its last values."""
+        self.live = [each for each in self.live if each[0]() is not None]
+        self.outdated = max(self.outdated, sum(values != self.parts[part] for _, part, values in self.live))
+        return self.outdated
 
 
 class GivenArrays:
@@ -33,8 +44,8 @@ class GivenArrays:
         self._recorder = recorder
         self._arrays: dict[int, _Array] = {}  # by the id of the array that owns the memory
 
-    def given(self, array: Any, tensor: int, site: int | None) -> None:
-        """Notes a tensor that is made on an array."""
+    def given(self, array: Any, made: tuple[int, torch.Tensor], site: int | None) -> None:
+        """Notes a tensor, with its number, that is made on an array."""
         whole = _whole(array)
         if whole is None or array.nbytes > _MOST_BYTES or not array.flags.c_contiguous or not array.nbytes:
             return
@@ -44,7 +55,7 @@ class GivenArrays:
                 self._arrays = {key: each for key, each in self._arrays.items() if each.ref() is not None}
             if len(self._arrays) >= _MOST_ARRAYS:
                 return
-            known = self._arrays[id(whole)] = _Array(weakref.ref(whole), site, tensor)
+            known = self._arrays[id(whole)] = _Array(weakref.ref(whole), site, made[0])
         part = array.__array_interface__["data"][0], array.nbytes
         before, now = known.parts.get(part), crc32(array)
         if before is None and len(known.parts) >= _MOST_PARTS:
@@ -52,12 +63,16 @@ class GivenArrays:
         known.parts[part] = now
         known.given += before is not None
         known.changed += before not in (None, now)
+        if len(known.live) >= _MOST_LIVE:
+            known.count_outdated()
+        if len(known.live) < _MOST_LIVE:
+            known.live.append((weakref.ref(made[1]), part, now))
 
     def write(self, number: int) -> None:
         """Writes what was found so far."""
         for each in self._arrays.values():
             if each.changed:
-                what = each.site, each.tensor, len(each.parts), each.given, each.changed
+                what = each.site, each.tensor, len(each.parts), each.given, each.changed, each.count_outdated()
                 self._recorder.rows.write_fact(GivenArray, number, *what)
 
 

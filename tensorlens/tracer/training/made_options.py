@@ -27,6 +27,19 @@ class MadeOptions:
         defaults = {name: value for name, value in _numbers(optimizer.defaults) if name not in attributes}
         return cls(defaults, tuple(dict(_numbers(group)) for group in optimizer.param_groups))
 
+    def replaced_rate(self, optimizer: torch.optim.Optimizer) -> tuple[float, float] | None:
+        """Returns the learning rate of the first group that has another one now, and that one.
+
+        None if a scheduler began with the rate that the optimizer was made with.
+        """
+        for then, now in zip(self.groups, optimizer.param_groups, strict=False):
+            made, rate = then.get("lr"), now.get("lr")
+            if made is None or rate is None or type(rate) not in _NUMBERS:
+                continue
+            if rate != made and now.get("initial_lr") != made:
+                return made, float(rate)
+        return None
+
     def unread(self, optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, str, float, float]]:
         """Yields (place, name, value, value of the groups) of the options that have got another value where no step
         reads it, while the groups have all kept theirs."""

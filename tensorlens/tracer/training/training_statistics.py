@@ -18,7 +18,7 @@ import torch
 
 from tensorlens.journal.child_config import LossTerms
 from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics, TrainingMeasured
-from tensorlens.records.training_values import UnreadOption
+from tensorlens.records.training_values import LoadedRate, UnreadOption
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.readable import is_measurable
@@ -97,6 +97,13 @@ class TrainingStatistics:
         """Notes the groups of an optimizer that was made, or that has got another group."""
         with self._guard, torch._C.DisableTorchFunction():
             self._known(optimizer, self._recorder.sites.site_or_outside(frame))
+
+    def options_loaded(self, optimizer: torch.optim.Optimizer, site: int | None) -> None:
+        """Notes that a state dict has replaced the options of an optimizer."""
+        known = self._optimizers.get(optimizer)
+        if known is not None and known.made is not None and not known.steps:
+            replaced = known.made.replaced_rate(optimizer)
+            known.loaded = None if replaced is None else (site, *replaced)
 
     def expect_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Keeps the values before a step with a closure, which computes the gradients: it is measured afterwards."""
@@ -303,6 +310,8 @@ class TrainingStatistics:
         for known in self._all:
             for unread in known.unread:
                 rows.write_fact(UnreadOption, number, known.number, *unread)
+            if known.loaded is not None:
+                rows.write_fact(LoadedRate, number, known.number, *known.loaded)
         self._zero_steps.write(number)
         self.schedules.write(number)
         self.layers.write(number)

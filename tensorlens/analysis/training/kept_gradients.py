@@ -1,0 +1,105 @@
+"""Finds lines that keep the `.grad` of each of several passes, although the passes fill one tensor in turn."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.code_around import scope_around
+from tensorlens.analysis.training.timeline import GRAD_READ, Moment, Training
+from tensorlens.records.model import Backward, Call
+
+_MIN_READS = 2
+_NEAR = 1_000  # uses of one gradient
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGradient:
+    """A line that keeps a gradient which nothing reads before it is set to zero and filled again."""
+
+    kept: Call
+    cleared: Call
+    filled: Backward
+    read: Call  # reads the last gradient instead of each
+    count: int  # reads of one line without a change in between
+
+
+def kept_gradients(training: Training) -> Iterator[KeptGradient]:
+    """Yields these lines, each once."""
+    reported: set[int] = set()
+    touched = _touched(training)
+    fetches = {call.site for events in touched.values() for call in events if _is_fetch(call)}
+    keeping = {site for site in fetches if _is_kept(training, site)}
+    for leaf, events in touched.items():
+        moments = [moment for moment in training.moments.get(leaf, ()) if moment.kind in ("fill", "clear")]
+        for first, clear, fill, last in _lost(events, moments, keeping):
+            reads = _reads_after(events, last)
+            if first.site in reported or not reads:
+                continue
+            reported.add(first.site)
+            yield KeptGradient(first, clear, fill, reads[0], len(reads))
+
+
+def _touched(training: Training) -> dict[int, list[Call]]:
+    """Maps each leaf whose `.grad` the script reads more than once to the calls that read the gradient."""
+    fetches = Counter(
+        (call.inputs[0].tensor, call.site) for call in training.facts.calls if _is_fetch(call) and not call.within
+    )
+    leaves = {leaf for (leaf, _), count in fetches.items() if count > 1}
+    found: dict[int, list[Call]] = {leaf: [] for leaf in leaves}
+    for call in training.facts.calls if leaves else ():
+        if _is_fetch(call):
+            if call.inputs[0].tensor in found:
+                found[call.inputs[0].tensor].append(call)
+            continue
+        for leaf in {training.gradient_of.get(access.tensor) for access in call.inputs}:
+            if leaf in found:
+                found[leaf].append(call)
+    return found
+
+
+def _is_fetch(call: Call) -> bool:
+    return call.op == GRAD_READ and bool(call.inputs)
+
+
+def _lost(events: list[Call], moments: list[Moment], keeping: set[int]) -> Iterator[tuple[Call, Call, Backward, Call]]:
+    """Yields (read of `.grad` that a line keeps, in-place clearing, next pass, next read of the same line): nothing
+    uses the gradient between the first two."""
+    for place, call in enumerate(events):
+        at = bisect_right(moments, call.index, key=lambda moment: moment.index)
+        if not _is_fetch(call) or call.site not in keeping or len(moments) < at + 2:
+            continue
+        clear, fill = moments[at].event, moments[at + 1].event
+        if not isinstance(clear, Call) or not clear.writes or not isinstance(fill, Backward):
+            continue
+        near = events[place + 1 : place + 1 + _NEAR]
+        between = [each for each in near if each.index < clear.index and not _is_fetch(each)]
+        later = next((each for each in near if each.index > fill.index and each.site == call.site), None)
+        if all(each.op == "Tensor.zero_" for each in between) and later is not None and _is_fetch(later):
+            yield call, clear, fill, later
+
+
+def _is_kept(training: Training, site: int) -> bool:
+    """Returns whether a line puts a `.grad` into a list, or gives it to a call, rather than compares it with None."""
+    span = training.facts.trace.sites[site].span
+    scope = scope_around(training.facts, span.file, span.line)
+    node = training.facts.names.syntax.node(span)
+    if not isinstance(node, ast.Attribute):
+        return False
+    around = (each for each in ast.walk(scope) if node in ast.iter_child_nodes(each))
+    return not any(isinstance(each, ast.Compare | ast.Attribute | ast.BoolOp | ast.If) for each in around)
+
+
+def _reads_after(events: list[Call], last: Call) -> list[Call]:
+    """Returns the reads of one line of a gradient that nothing changes in between, without a new read of `.grad`."""
+    by_site: dict[tuple[int, str], list[Call]] = {}
+    first = bisect_right(events, last.index, key=lambda call: call.index)
+    for call in events[first : first + _NEAR]:
+        if _is_fetch(call) or call.writes:
+            break
+        by_site.setdefault((call.site, call.op), []).append(call)
+    reads = max(by_site.values(), key=len, default=[])
+    return reads if len(reads) >= _MIN_READS else []

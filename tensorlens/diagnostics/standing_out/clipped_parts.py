@@ -1,0 +1,28 @@
+"""Names lines that clip gradients after each of the backward passes that add up before a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.partial_clips import partial_clips
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    if training.training.is_hidden or facts.trace.inspection.switches:
+        return
+    for each in partial_clips(training):
+        clip = each.clip.event
+        assert isinstance(clip, Call)
+        yield stands_out(
+            f"{as_written(facts, clip)} runs between {each.passes} backward passes that add up before a step: it clips "
+            "the sum of the gradients so far, several times",
+            facts.label("modified_here", clip.site, "clips a part of the sum", clip.index),
+            facts.label("accumulated_here", each.backward.site, "the gradients add up"),
+            facts.label("needed_here", each.step.site, "the step"),
+        )

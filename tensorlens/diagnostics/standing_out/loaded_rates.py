@@ -1,0 +1,30 @@
+"""Names loads of an optimizer's state that replace the learning rate that the optimizer was made with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import code_at
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds these loads, if all steps use the loaded rate: a script that sets a rate afterwards has seen to it."""
+    inspection = training.facts.trace.inspection
+    scheduled = {each.optimizer for each in inspection.schedules}
+    for each in inspection.loaded_rates:
+        groups = [group for group in training.groups if group.optimizer == each.optimizer]
+        rates = {rate for group in groups for rate in group.rates}
+        if each.number != training.measured.number or each.optimizer in scheduled or each.loaded not in rates:
+            continue
+        if not groups[0].steps or each.made in rates:
+            continue
+        steps = "its only step uses" if groups[0].steps == 1 else f"its {groups[0].steps} steps use"
+        yield stands_out(
+            f"{code_at(training.facts, each.site, 'Optimizer.load_state_dict')} replaces the learning rate of the new "
+            f"`{groups[0].name}`, {each.made:g}, by the loaded one: {steps} {each.loaded:g}",
+            training.facts.label("replaced_here", each.site, "loads another learning rate"),
+            training.facts.label("optimizer_made_here", groups[0].site, "made with the first one"),
+        )

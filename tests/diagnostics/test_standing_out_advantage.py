@@ -1,0 +1,66 @@
+"""Checks the sentence about log-probabilities that a loss multiplies by an estimate with a graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NETS = """\
+body = nn.Sequential(nn.Linear(4, 16), nn.Tanh())
+actor, critic = nn.Linear(16, 3), nn.Linear(16, 1)
+opt = torch.optim.Adam([*body.parameters(), *actor.parameters(), *critic.parameters()], lr=0.01)
+for _ in range(4):
+    x, r = torch.randn(32, 4), torch.randn(32)
+    h = body(x)
+    scores, value = actor(h), critic(h).squeeze(-1)
+    dist = torch.distributions.Categorical(logits=scores)
+    action = dist.sample()
+"""
+END = "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+ERROR = "    loss = policy.mean() + 0.5 * (r - value).pow(2).mean()\n" + END
+ADVANTAGE = "    advantage = r - value\n"
+PLAIN = NETS + ADVANTAGE + "    policy = -dist.log_prob(action) * advantage  #!\n" + ERROR
+PPO = """\
+    old = torch.randn(32)
+    ratio = (dist.log_prob(action) - old).exp()
+    policy = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)  #!
+"""
+WRONG = {
+    "a critic with its own error": PLAIN,
+    "a normalised advantage": PLAIN.replace("r - value\n", "r - value\n    advantage = (advantage - advantage.mean()) "
+                                            "/ (advantage.std() + 1e-8)\n", 1),
+    "clipped ratios": NETS + ADVANTAGE + PPO + ERROR,
+    "chosen from log_softmax": PLAIN.replace(
+        "dist.log_prob(action) *", "scores.log_softmax(-1).gather(1, action[:, None]).squeeze(1) *"),
+    "a smooth error": PLAIN.replace("(r - value).pow(2).mean()", "nn.functional.smooth_l1_loss(value, r)"),
+    "two passes": PLAIN.replace("    loss =", "    opt.zero_grad()\n    policy.mean().backward(retain_graph=True)\n"
+                                "    loss = 0 *").replace("    opt.zero_grad()\n    loss.b", "    loss.b"),
+}  # fmt: skip
+RIGHT = {
+    "detached": PLAIN.replace("* advantage  #!", "* advantage.detach()"),
+    "computed without a graph": NETS + "    with torch.no_grad():\n        advantage = r - value\n"
+    "    policy = -dist.log_prob(action) * advantage\n" + ERROR,
+    "no critic": PLAIN.replace("r - value", "r - r.mean()"),
+    "expected values of all actions": PLAIN.replace("-dist.log_prob(action) * advantage  #!", (
+        "-(dist.probs * dist.logits).sum(-1) * 0.1")),
+    "a temperature that is trained": PLAIN.replace("* advantage  #!", (
+        "* (r - value).detach() * body[0].weight.exp().mean()")),
+    "weights of a mixture": PLAIN.replace("-dist.log_prob(action) * advantage  #!", (
+        "-(value.sigmoid() * dist.log_prob(action) + (1 - value.sigmoid()) * dist.log_prob(action * 0))"))
+    .replace("(r - value).pow(2)", "value.sigmoid()"),
+}  # fmt: skip
+WORDS = "trains it already"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_advantage_with_a_graph_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "gives `critic.weight` and `critic.bias` gradients too" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_constant_advantage_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

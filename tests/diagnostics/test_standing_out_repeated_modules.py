@@ -1,0 +1,82 @@
+"""Checks the sentences about modules that a list repeats, and about averages that an optimizer steps as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+DATA = "import copy\nx, y = torch.randn(32, 4), torch.randn(32, 4)\n"
+TRAIN = """\
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    h = x
+    for layer in model:
+        h = layer(h)
+    loss = (h - y).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+KEYS = """\
+q = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4))
+k = copy.deepcopy(q)
+for _ in range(4):
+    loss = nn.functional.cross_entropy(q(x) @ k(x + 0.1 * torch.randn_like(x)).T, torch.arange(32))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    with torch.no_grad():
+        for a, b in zip(k.parameters(), q.parameters()):
+            UPDATE
+"""
+BOTH = "opt = torch.optim.SGD([*q.parameters(), *k.parameters()], lr=0.1)\n"
+
+
+def keys(made: str, update: str) -> str:
+    return DATA + KEYS.replace("for _ in range(4)", f"{made}for _ in range(4)", 1).replace("UPDATE", update)
+
+
+WRONG = {
+    "a list times a number": (
+        DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 3)  #!\n" + TRAIN,
+        "`[nn.Linear(4, 4)] * 3` calls `nn.Linear()` once: all 3 places of the list have the same `layer.weight`"),
+    "a number of a variable": (
+        DATA + "depth = 3\ndef block():\n    return nn.Sequential(nn.Linear(4, 4), nn.ReLU())\n"
+        "model = nn.Sequential(*(depth * [block()]))  #!\n" + TRAIN,
+        "`depth * [block()]` calls `block()` once: all places of the list"),
+    "keys that are stepped": (
+        keys(BOTH, "a.mul_(0.99).add_(b, alpha=0.01)  #!"),
+        "writes `k[0].weight`, `k[0].bias`, `k[2].weight` and 1 more from `q[0].weight`"),
+    "keys by lerp": (keys(BOTH, "a.lerp_(b, 0.01)  #!"), "and `SGD` steps them by gradients of their own, too"),
+    "keys by data": (keys(BOTH, "a.data = 0.9 * a.data + 0.1 * b.data  #!"), "steps them by gradients of their own"),
+}  # fmt: skip
+RIGHT = {
+    "a list of layers": DATA + "model = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])\n" + TRAIN,
+    "a shared layer": DATA + "layer = nn.Linear(4, 4)\nmodel = nn.ModuleList([layer] * 3)\n" + TRAIN,
+    "layers without parameters": DATA + "model = nn.Sequential(nn.Linear(4, 4), *[nn.ReLU()] * 2)\n" + TRAIN,
+    "once": DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 1)\n" + TRAIN,
+    "keys of no optimizer": keys("opt = torch.optim.SGD(q.parameters(), lr=0.1)\n", "a.lerp_(b, 0.01)"),
+    "keys without gradients": keys("k.requires_grad_(False)\n" + BOTH, "a.lerp_(b, 0.01)"),
+    "weights that are clipped": keys(BOTH, "a.clamp_(-1, 1)"),
+    "weights pulled to the first ones": keys(
+        "first = [p.detach().clone() for p in k.parameters()]\n" + BOTH, (
+        "pass\n        for a, b in zip(k.parameters(), first):\n            a.lerp_(b, 0.01)")),
+    "both averaged with each other": keys(BOTH, "m = (a + b) / 2; a.copy_(m); b.copy_(m)"),
+}  # fmt: skip
+WORDS = ("places of the list", "gradients of their own")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_repeated_or_averaged_module_is_named(tmp_path: Path, name: str) -> None:
+    body, text = WRONG[name]
+    (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
+    assert text in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_modules_of_their_own_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, RIGHT[name])
+    assert [each.text for each in found if any(word in each.text for word in WORDS)] == []

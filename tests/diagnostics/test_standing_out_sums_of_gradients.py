@@ -1,0 +1,110 @@
+"""Checks the sentences about gradients of several passes: clipped, filled by passes for an input, kept by reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+DATA = "x, y = torch.randn(32, 4), torch.randn(32, 1)\n"
+DATA += "model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))\n"
+OPT = "opt = torch.optim.SGD(model.parameters(), lr=0.01)\n"
+PARTS = """\
+for _ in range(3):
+    opt.zero_grad()
+    for a, b in zip(x.split(8), y.split(8)):
+        ((model(a) - b).square().mean() / 4).backward()
+        CLIP
+    opt.step()
+"""
+LANGEVIN = """\
+def sample(v):
+    v = v.clone().requires_grad_()
+    for _ in range(4):
+        model(v).sum().backward()  #!
+        with torch.no_grad():
+            v -= 0.1 * v.grad
+        v.grad.zero_()
+    return v.detach()
+for _ in range(3):
+    opt.zero_grad()
+    fake = sample(torch.randn(32, 4))
+    (model(x).mean() - model(fake).mean()).backward()
+    opt.step()
+"""
+TASKS = """\
+heads = nn.ModuleList(nn.Linear(8, 1) for _ in range(3))
+shared = list(model[0].parameters())
+def collect(losses):
+    found = []
+    for loss in losses:
+        for p in shared:
+            if p.grad is not None:
+                p.grad.zero_()
+        loss.backward(retain_graph=True)
+        found.append([p.grad for p in shared])  #!
+    return found
+for _ in range(3):
+    opt.zero_grad()
+    h = model[:2](x)
+    found = collect([(head(h) - y).square().mean() for head in heads])
+    for at, p in enumerate(shared):
+        p.grad = sum(g[at] * 0.3 for g in found)
+    opt.step()
+"""
+CLIPS = "runs between 4 backward passes that add up before a step"
+INPUTS = "`SGD.step()` uses the gradients that 4 backward passes for `v.grad` leave in `model[0].weight`"
+KEPT = (
+    "`p.grad` is kept after each pass, but the passes fill one tensor in turn: `g[at] * 0.3` reads the last gradient 3"
+)
+WRONG = {
+    "clipped after each part": (
+        DATA + OPT + PARTS.replace("CLIP", "nn.utils.clip_grad_norm_(model.parameters(), 0.1)  #!"), CLIPS),
+    "values clipped after each part": (
+        DATA + OPT + PARTS.replace("CLIP", "nn.utils.clip_grad_value_(model.parameters(), 0.01)  #!"), CLIPS),
+    "samples of an energy": (DATA + OPT + LANGEVIN, INPUTS),
+    "gradients of tasks": (DATA + OPT + TASKS, KEPT),
+}  # fmt: skip
+RIGHT = {
+    "clipped before the step": DATA + OPT + PARTS.replace("        CLIP\n", "").replace(
+        "    opt.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n    opt.step()"),
+    "clipped gradients of each part, added by hand": DATA + OPT + PARTS.replace("    opt.zero_grad()\n", (
+        "    sums = [torch.zeros_like(p) for p in model.parameters()]\n")).replace("        ((", (
+        "        opt.zero_grad()\n        ((")).replace("CLIP", (
+        "nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n"
+        "        for s, p in zip(sums, model.parameters()):\n            s += p.grad")).replace("    opt.step()", (
+        "    for s, p in zip(sums, model.parameters()):\n        p.grad = s\n    opt.step()")),
+    "parts of a GAN": DATA + OPT + "other = torch.optim.SGD(model[2].parameters(), lr=0.01)\n" + PARTS.replace(
+        "CLIP", "other.step()"),
+    "cleared after the samples": DATA + OPT + LANGEVIN.replace("    (model(x).mean()", (
+        "    opt.zero_grad()\n    (model(x).mean()")),
+    "samples by autograd.grad": DATA + OPT + LANGEVIN.replace("model(v).sum().backward()  #!", (
+        "g, = torch.autograd.grad(model(v).sum(), v)")).replace("v.grad.zero_()", "pass").replace("v.grad", "g"),
+    "samples of frozen weights": DATA + OPT + LANGEVIN.replace("    fake", (
+        "    model.requires_grad_(False)\n    fake")).replace("    (model(x).mean()", (
+        "    model.requires_grad_(True)\n    (model(x).mean()")),
+    "one pass whose gradients count twice": DATA + OPT + LANGEVIN.replace("range(4)", "range(1)"),
+    "an adversarial example of each pass": DATA + OPT + "v = torch.zeros(32, 4, requires_grad=True)\n"
+    "for _ in range(6):\n    opt.zero_grad()\n    (model(x + v) - y).square().mean().backward()\n"
+    "    with torch.no_grad():\n        v += 0.1 * v.grad.sign()\n    v.grad.zero_()\n    opt.step()\n",
+    "copies of gradients": DATA + OPT + TASKS.replace("[p.grad for", "[p.grad.clone() for"),
+    "gradients that are set to None": DATA + OPT + TASKS.replace("p.grad.zero_()", "p.grad = None"),
+    "norms of gradients": DATA + OPT + TASKS.replace("[p.grad for p in shared]", "[p.grad.norm() for p in shared]")
+    .replace("sum(g[at] * 0.3 for g in found)", "torch.ones_like(p) * sum(g[at] for g in found)"),
+}  # fmt: skip
+WORDS = ("add up before a step: it clips", "backward passes for", "is kept after each pass")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_sums_of_gradients_are_named(tmp_path: Path, name: str) -> None:
+    body, text = WRONG[name]
+    (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
+    assert text in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_usual_sums_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, RIGHT[name])
+    assert [each.text for each in found if any(word in each.text for word in WORDS)] == []
