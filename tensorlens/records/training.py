@@ -7,6 +7,7 @@ the fourth, and so on, and at the end. The last ones count, so a run that is kil
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 
 from tensorlens.records.fields import NonNegative, RegistrationId, SiteId, TensorId
 
@@ -42,6 +43,7 @@ class OptimizerGroup:
     turns: tuple[int, int]  # the first and the last step of the optimizer, among the steps of all optimizers, from 1
     is_shared: bool  # an earlier optimizer has the same group, as the optimizer has that a wrapper makes
     found: tuple[NonNegative, ...] = ()  # of each parameter: the steps that found a gradient
+    made_rate: float = nan  # the learning rate that the group was made with; NaN: it has none
 
 
 @dataclass(frozen=True, slots=True)

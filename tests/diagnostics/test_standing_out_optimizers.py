@@ -284,3 +284,54 @@ def test_a_learning_rate_that_a_state_dict_replaces_is_named(tmp_path: Path) -> 
 @pytest.mark.parametrize("name", KEPT_RATES)
 def test_a_rate_that_stays_is_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, KEPT_RATES[name]) if "replaces the learning" in each.text] == []
+
+
+GROUPS = """\
+body, head = nn.Linear(4, 4), nn.Linear(4, 1)
+f = lambda x: head(body(x)).square().mean()
+opt = torch.optim.AdamW([{"params": body.parameters(), "lr": 1e-5}, {"params": head.parameters(), "lr": 1e-2}])
+schedule = torch.optim.lr_scheduler.OneCycleLR(opt, max_lr=1e-2, total_steps=9)
+"""
+SCALED = "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\nschedule = torch.optim.lr_scheduler.LambdaLR(opt, {})\n"
+RATES = {
+    "one rate for two groups": (
+        GROUPS + SCHEDULED.format(8),
+        "the groups of `AdamW` were made with learning rates of 1e-05 and 0.01, and all of them have the same rate"),
+    "a factor that is a rate": (
+        MODEL + SCALED.format("lambda step: 1e-3") + SCHEDULED.format(4),
+        "the steps of `SGD` use a learning rate of at most 1e-06, and it was made with 0.001"),
+    "a group of a name that no parameter has": (
+        MODEL + "slow = [p for n, p in model.named_parameters() if n.startswith('encoder')]\n"
+        "opt = torch.optim.SGD([{'params': slow, 'lr': 1e-4}, {'params': model.parameters()}], lr=0.1)\n" + LOOP,
+        "a group of `SGD` with a learning rate of 0.0001 holds no parameters"),
+    "two schedulers of one optimizer": (
+        TWO + "one, other = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (body, head))\n"
+        "a = torch.optim.lr_scheduler.StepLR(one, 2)\nb = torch.optim.lr_scheduler.StepLR(one, 2)\n"
+        "for _ in range(4):\n    f(torch.randn(8, 4)).backward()\n    one.step(); other.step(); a.step(); b.step()\n"
+        "    one.zero_grad(); other.zero_grad()\n",
+        "two `StepLR` change the learning rate of one `SGD`, and another `SGD` has none"),
+}  # fmt: skip
+USUAL_RATES = {
+    "rates of their own": GROUPS.replace("max_lr=1e-2", "max_lr=[1e-5, 1e-2]") + SCHEDULED.format(8),
+    "a warm-up": MODEL + SCALED.format("lambda step: min(1, (step + 1) / 4)") + SCHEDULED.format(8),
+    "no decay for no biases": "model = nn.Linear(4, 1, bias=False)\nf = lambda x: model(x).square().mean()\n"
+    "opt = torch.optim.AdamW([{'params': model.parameters()}, {'params': [], 'weight_decay': 0.0}])\n" + LOOP,
+    "schedulers in a row": TWO + "one, other = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (body, head))\n"
+    "a = torch.optim.lr_scheduler.StepLR(one, 2)\nb = torch.optim.lr_scheduler.StepLR(other, 2)\n"
+    "for _ in range(4):\n    f(torch.randn(8, 4)).backward()\n    one.step(); other.step(); a.step(); b.step()\n"
+    "    one.zero_grad(); other.zero_grad()\n",
+}  # fmt: skip
+RATE_WORDS = ("were made with", "it was made with", "holds no parameters", "has none")
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_rates_that_no_step_uses_as_they_were_made_are_named(tmp_path: Path, name: str) -> None:
+    body, text = RATES[name]
+    (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in RATE_WORDS))
+    assert text in found.text
+
+
+@pytest.mark.parametrize("name", USUAL_RATES)
+def test_usual_rates_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, USUAL_RATES[name])
+    assert [each.text for each in found if any(word in each.text for word in RATE_WORDS)] == []

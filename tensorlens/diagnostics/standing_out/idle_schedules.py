@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import combinations
 
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -35,6 +36,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 yield from _never(training, schedule, own)
             else:
                 yield from _idle(training, schedule, own)
+    yield from _twice(training, lines.values(), groups)
     yield from _new_optimizers(training, groups)
 
 
@@ -46,6 +48,26 @@ def _never(
         label = training.facts.label("optimizer_made_here", schedule.site, "the scheduler is made here")
         text = f"`{schedule.name}` makes no step, and `{own[0].name}`, which it is made for, makes {steps:,} after that"
         yield stands_out(text, label)
+
+
+def _twice(
+    training: MeasuredTraining,
+    lines: Iterable[list[LearningRateSchedule]],
+    groups: dict[int, list[OptimizerGroup]],
+) -> Iterator[StandingOut]:
+    """Finds two schedulers of one kind that step for the same optimizer, while another optimizer has none."""
+    stepping = [schedules[0] for schedules in lines if len(schedules) == 1 and schedules[0].steps]
+    without = [own[0] for number, own in groups.items() if number not in {each.optimizer for each in stepping}]
+    without = [group for group in without if group.steps and not group.is_shared]
+    for one, other in combinations(stepping, 2):
+        if (one.optimizer, one.name) == (other.optimizer, other.name) and one.site != other.site and without:
+            name, label = groups[one.optimizer or 0][0].name, training.facts.label
+            yield stands_out(
+                f"two `{one.name}` change the learning rate of one `{name}`, and another `{without[0].name}` has none",
+                label("optimizer_made_here", other.site, "the second scheduler is made here"),
+                label("optimizer_made_here", one.site, "the first scheduler is made here"),
+                label("optimizer_made_here", without[0].site, "the optimizer without a scheduler"),
+            )
 
 
 def _idle(

@@ -6,9 +6,12 @@ import ast
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
+from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
 
 _METHODS = frozenset(("eval", "train", "zero_grad", "requires_grad_", "detach_", "unscale_"))
@@ -28,6 +31,73 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if text:
                 span = facts.span_of(node, file)
                 yield stands_out(f"`{facts.code_of(node, file)}` {text}", Label("observed_here", span, "written here"))
+            elif isinstance(node, ast.For):
+                yield from _loop(facts, node, file)
+
+
+def _loop(facts: TraceIndex, loop: ast.For, file: str) -> Iterator[StandingOut]:
+    """Finds statements of a loop over parameters that only rename, and a choice by name that chooses none."""
+    source = facts.code_of(loop.iter, file)
+    if not any(f".{method}(" in source for method in ("parameters", "named_parameters", "state_dict")):
+        return
+    for statement in _renaming(loop):
+        span = facts.span_of(statement, file)
+        name = statement.targets[0].id  # type: ignore[attr-defined]
+        text = f"`{facts.code_of(statement, file)}` gives the name `{name}` to another tensor, and changes no parameter"
+        yield stands_out(text, Label("observed_here", span, "written here"))
+    is_known = is_complete(facts.trace) and not facts.trace.inspection.switches
+    for statement in _freezing(loop) if is_known else ():
+        span = facts.span_of(statement, file)
+        if _has_run(facts, loop, file) and not any(_is_on(facts.span(site.id), span) for site in facts.trace.sites):
+            condition = next(each for each in loop.body if isinstance(each, ast.If))
+            test = facts.code_of(condition.test, file)
+            text = f"`{facts.code_of(statement, file)}` never runs: `{test}` holds for no parameter of the loop"
+            yield stands_out(text, Label("observed_here", span, "does not run"),
+                             Label("observed_here", facts.span_of(condition.test, file), "never true"))  # fmt: skip
+
+
+def _renaming(loop: ast.For) -> Iterator[ast.Assign]:
+    """Yields assignments of a computed value to a variable of the loop that nothing in the loop reads afterwards."""
+    variables = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    for place, statement in enumerate(loop.body):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        if not isinstance(target, ast.Name) or target.id not in variables:
+            continue
+        assert isinstance(statement, ast.Assign)
+        later = {node.id for each in loop.body[place + 1 :] for node in ast.walk(each) if isinstance(node, ast.Name)}
+        if target.id not in later and any(isinstance(node, ast.Name) for node in ast.walk(statement.value)):
+            yield statement
+
+
+def _freezing(loop: ast.For) -> Iterator[ast.Assign]:
+    """Yields `p.requires_grad = ...` below an `if` of the loop that asks for the name of a parameter."""
+    variables = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    if len(variables) < 2:
+        return
+    for choice in (each for each in loop.body if isinstance(each, ast.If) and not each.orelse):
+        parts = choice.test.values if isinstance(choice.test, ast.BoolOp) else [choice.test]
+        asked = [{node.id for node in ast.walk(part) if isinstance(node, ast.Name)} for part in parts]
+        for statement in choice.body if all(names & variables for names in asked) else ():
+            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
+                if statement.targets[0].attr == _FLAG:
+                    yield statement
+
+
+def _has_run(facts: TraceIndex, loop: ast.For, file: str) -> bool:
+    """Returns whether the trace shows that a loop has run: the script ended, and the loop is in its main part; or the
+    function that has the loop made a torch call below it."""
+    function = function_around(facts, file, loop.lineno)
+    if function is None:
+        return facts.trace.script.outcome == "ok" and loop in facts.tree(file).body
+    end = loop.end_lineno or loop.lineno
+    spans = (site.span for site in facts.trace.sites)
+    return loop in function.body and any(
+        span.file == file and end < span.line <= (function.end_lineno or 0) for span in spans
+    )
+
+
+def _is_on(one: Span | None, other: Span) -> bool:
+    return one is not None and one.file == other.file and other.line <= one.line <= other.end_line
 
 
 def _defined_and_read(facts: TraceIndex) -> tuple[set[str], set[str]]:

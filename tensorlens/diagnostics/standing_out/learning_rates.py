@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from math import isfinite
 
@@ -12,6 +13,7 @@ from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import OptimizerGroup
 
 _SMALL = 1 / 1000  # of the highest rate
+_LOW = 1 / 100  # of the rate that a group was made with
 _NOISE = 1e-4  # of the highest norm of a gradient
 
 
@@ -27,7 +29,42 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         elif way := _way(group):
             text = f"the learning rate of {_whose(training, group)} {way}"
             yield stands_out(text, _made(training, group), *_schedulers(training, group))
+    yield from _replaced(training)
     yield from _unmoved(training)
+
+
+def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds groups that were made with several learning rates and have one at each step, rates that a scheduler keeps
+    far below the one that a group was made with, and groups with a rate of their own that hold no parameters."""
+    loaded = {each.optimizer for each in training.facts.trace.inspection.loaded_rates}
+    scheduled = {each.optimizer for each in training.facts.trace.inspection.schedules}
+    optimizers: dict[int, list[OptimizerGroup]] = defaultdict(list)
+    for group in training.groups:
+        if group.steps and not group.is_shared and group.optimizer not in loaded:
+            optimizers[group.optimizer].append(group)
+    for groups in optimizers.values():
+        filled = [group for group in groups if group.parameters]
+        made = sorted({group.made_rate for group in filled})
+        rates = {group.course for group in filled}
+        if len(made) > 1 and len(rates) == 1 and made[0] > 0:
+            text = " and ".join(f"{rate:g}" for rate in (made[0], made[-1]))
+            yield stands_out(
+                f"the groups of `{groups[0].name}` were made with learning rates of {text}, and all of them have the "
+                f"same rate at each of its {groups[0].steps} steps",
+                *_schedulers(training, groups[0]),
+                _made(training, groups[0]),
+            )
+        for group in groups:
+            high = group.rates[1]
+            if group.optimizer in scheduled and 0 < high < _LOW * group.made_rate:
+                text = (
+                    f"the steps of {_whose(training, group)} use a learning rate of at most {high:g}, and it was made"
+                )
+                yield stands_out(f"{text} with {group.made_rate:g}", *_schedulers(training, group),
+                                 _made(training, group))  # fmt: skip
+            elif not group.parameters and filled and group.made_rate not in made:
+                text = f"a group of `{group.name}` with a learning rate of {group.made_rate:g} holds no parameters"
+                yield stands_out(text, _made(training, group))
 
 
 def _way(group: OptimizerGroup) -> str:

@@ -35,7 +35,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for call in facts.calls:
         if call.op == "Tensor.copy_" and facts.trace.sites[call.site].through == _LOADS:
             loads[call.site].append(call)
-        elif call.within or facts.trace.sites[call.site].through:
+        elif facts.trace.sites[call.site].through:
             continue
         elif call.op in _UPDATES and len(call.inputs) > 1 and call.writes:
             updates[call.site, call.op].append(call)
@@ -85,8 +85,8 @@ def _met_in_update(training: MeasuredTraining, call: Call) -> tuple[Operand, Ope
 
 
 def _counts(training: MeasuredTraining, call: Call, target: Operand) -> bool:
-    """Returns whether an update is one of a model's memory. A plain copy counts wherever it is."""
-    if call.op == "Tensor.copy_":
+    """Returns whether an update is one of a model's memory, or of a gradient. A plain copy counts wherever it is."""
+    if call.op == "Tensor.copy_" or target.tensor in training.training.gradient_of:
         return True
     memory = training.facts.storage_of(target.tensor, call.index)
     leaves = training.training.leaves

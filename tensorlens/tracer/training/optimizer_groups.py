@@ -25,6 +25,7 @@ class Group:
     weight_decay: float
     momentum: float
     is_shared: bool
+    made_rate: float
     course: Series = field(default_factory=Series)  # of its learning rates
     found: Counter[int] = field(default_factory=Counter)  # steps that found a gradient, by parameter
     steady: int = 0  # steps that found gradients of all `parameters`, which `found` does not count yet

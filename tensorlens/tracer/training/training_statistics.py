@@ -210,7 +210,7 @@ class TrainingStatistics:
                 rate, decay = rate_of(options), number_of(options.get("weight_decay"))
                 shared = any(each is options for other in self._optimizers if other is not optimizer
                              for each in other.param_groups)  # fmt: skip
-                known.groups.append(Group(site, numbers, (rate, rate), decay, momentum_of(options), shared))
+                known.groups.append(Group(site, numbers, (rate, rate), decay, momentum_of(options), shared, rate))
             known.groups[place].settle()
             known.groups[place].parameters = numbers
         return known
@@ -293,7 +293,7 @@ class TrainingStatistics:
                 group.settle()
                 what = (seen.number, place, seen.name, group.site, group.parameters, seen.steps)
                 counts = tuple(map(group.found.__getitem__, group.parameters))
-                more = (group.course.all(), seen.turns, group.is_shared, counts)
+                more = (group.course.all(), seen.turns, group.is_shared, counts, group.made_rate)
                 rows.write_fact(OptimizerGroup, number, *what, group.rates, group.weight_decay, group.momentum, *more)
         moved: list[Moved] = []
         for parameter in self._parameters.values():
