@@ -18,6 +18,7 @@ import torch
 
 from tensorlens.diagnostics import report_on
 from tensorlens.journal.reader import Reader
+from tensorlens.journal.retention import TRAINING_WINDOW, WINDOW
 from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import GapRow, OutcomeRow, VersionsRow
 from tensorlens.records import model
@@ -93,7 +94,7 @@ class Session:
             )
         recorder = self._recorder = new_recorder((filename,), self._steps, self._training)
         recorder.rows.write(VersionsRow, __version__, str(torch.__version__), platform.python_version())
-        self._reader = Reader(self._script)
+        self._reader = Reader(self._script, TRAINING_WINDOW if self._training else WINDOW)
         self._reading = threading.Lock()
         recorder.tensor_ids.after_census = functools.partial(self._read, recorder.rows)
         self._prepare(recorder)

@@ -22,6 +22,7 @@ Call = CompactCall | CallRow
 Item = tuple[int, Any, str]  # index, a call or another event, the optimizer step that was running
 
 WINDOW = 20_000  # calls
+TRAINING_WINDOW = 100_000  # with `--training`: most of its sentences need the whole course of a run
 _OTHERS = 5_000  # events of other kinds that outlive the window
 OLDER = 20_000  # calls in a trace from before the window
 _LATEST = 3  # calls that changed a tensor last

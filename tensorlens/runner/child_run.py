@@ -92,10 +92,12 @@ def run_child(
             on_start()
             from tensorlens.journal.overflow import Overflow
             from tensorlens.journal.reader import Reader
+            from tensorlens.journal.retention import TRAINING_WINDOW, WINDOW
             from tensorlens.runner.follow import JournalFollower
             from tensorlens.runner.progress_line import ProgressLine
 
-            reader = Reader(_script_record(target))
+            window = TRAINING_WINDOW if child.options.training else WINDOW
+            reader = Reader(_script_record(target), window)
             if child.unseen:
                 reader.note_gap(child.unseen)
             progress = ProgressLine(sys.stderr.fileno()) if child.options.show_progress else None

@@ -61,10 +61,13 @@ def _shape(facts: TraceIndex, number: int) -> tuple[int, ...]:
 
 
 def _fill_it(facts: TraceIndex, one: int, other: int, storage: int) -> bool:
-    """Returns whether two parameters have all of a storage: `.data = ...` has given one the memory of the other."""
+    """Returns whether two tensors that are no views have all of a storage: `.data = ...` has given one the memory of
+    the other."""
     size = facts.trace.storages[storage].nbytes
     both = [facts.tensor(origin(facts, number)) for number in (one, other)]
-    if both[0].shape != both[1].shape or both[0].dtype != both[1].dtype or {t.type for t in both} != {"Parameter"}:
+    if both[0].shape != both[1].shape or both[0].dtype != both[1].dtype or any(t.base is not None for t in both):
+        return False
+    if "Parameter" not in {facts.tensor(one).type, facts.tensor(other).type}:
         return False
     return elements(both[0].shape) * item_size(both[0].dtype) == size
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.one_memory import Operand, are_two_things, is_one, operands, sources
+from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.inplace_and_views import state_dict_aliases_parameters
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -51,8 +52,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             yield _update(facts, calls, met[0])
     for calls in differences.values():
         compared = [_compared(training, call) for call in calls]
-        if None not in compared and compared[0] is not None and calls[0].site not in reported:
-            yield _difference(facts, calls, compared[0])
+        first = next((place for place, found in enumerate(compared) if found is not None), len(calls))
+        since = [found for found in compared[first:] if found is not None]
+        # an assignment of `.data` may have made the two one memory after the first calls
+        if 2 * len(since) > len(calls) and len(since) == len(calls) - first and calls[0].site not in reported:
+            yield _difference(facts, calls[first:], since[0])
 
 
 def found_already(facts: TraceIndex) -> set[int]:
@@ -135,7 +139,12 @@ def _difference(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operan
 
 
 def _shared(facts: TraceIndex, call: Call, met: tuple[Operand, Operand]) -> Label | None:
-    """Returns the label of the line that made an alias, if it is another line."""
+    """Returns the label of the line that made an alias, if it is another line, or that assigned the memory."""
+    numbers = {each.tensor for each in met}
+    assigned = (each for each in facts.calls if each.op == DATA_SET and each.inputs and each.index < call.index)
+    for data_set in assigned:
+        if {access.tensor for access in data_set.inputs} == numbers:
+            return facts.label("shared_here", data_set.site, "one memory from here on", data_set.index)
     for each in met:
         made = facts.creator(each.tensor)
         if (

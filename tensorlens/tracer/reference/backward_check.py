@@ -159,9 +159,11 @@ class _Examination:
         weights = [torch.rand(o.shape, generator=self._random, dtype=torch.float64) + 0.5 for o in self._outputs]
         gradients = self._gradients(weights)
         scaled = self._gradients(weights, -8.0)
-        if not _is_multiple(scaled, gradients, -8.0):
-            return self._wrong_for_given(gradients) if _is_multiple(scaled, gradients, 1.0) else None
-        found = [(n, list(self._pairs(n, weights, gradients[n]))) for n in gradients]
+        linear = [n for n, gradient in gradients.items() if _is_multiple(scaled[n], gradient, -8.0)]
+        rest = {n: gradient for n, gradient in gradients.items() if n not in linear}
+        if not all(_is_multiple(scaled[n], gradient, 1.0) for n, gradient in rest.items()):
+            return None
+        found = [(n, list(self._pairs(n, weights, gradients[n]))) for n in linear]
         if any(_is_deliberate(pairs) for _, pairs in found):
             return None
         for place, pairs in found:
@@ -169,10 +171,10 @@ class _Examination:
                 ones = [torch.ones_like(weight) for weight in weights]
                 plain = self._wrong(self._pairs(place, ones, self._gradients(ones)[place]))
                 return _row(place, plain, "ones") if plain else _row(place, wrong, "random")
-        return None
+        return self._wrong_for_given(rest)
 
     def _wrong_for_given(self, gradients: dict[int, torch.Tensor]) -> Wrong | None:
-        """Checks a backward that ignores the gradient it receives: it may be right for the program's gradient."""
+        """Checks gradients that ignore the one that `backward` receives: they may be right for the program's."""
         given = [gradient.to(torch.float64) for gradient in self._application.given]
         if [g.shape for g in given] != [o.shape for o in self._outputs]:
             return None
@@ -238,12 +240,12 @@ def _row(place: int, wrong: list[tuple[float, float]], weights: str) -> Wrong:
     return place, tuple(b for b, _ in shown), tuple(n for _, n in shown), weights
 
 
-def _is_multiple(scaled: dict[int, torch.Tensor], gradients: dict[int, torch.Tensor], factor: float) -> bool:
-    """Returns whether the `scaled` gradients are `factor` times the others, as those of a linear backward are.
+def _is_multiple(scaled: torch.Tensor, gradient: torch.Tensor, factor: float) -> bool:
+    """Returns whether a `scaled` gradient is `factor` times another, as that of a linear backward is.
 
     A backward that clips gradients, or keeps only one sign, is not linear: it is no derivative on purpose.
     """
-    return all(torch.allclose(scaled[n], factor * g, rtol=1e-3, atol=1e-6) for n, g in gradients.items())
+    return torch.allclose(scaled, factor * gradient, rtol=1e-3, atol=1e-6)
 
 
 def _mirrored(value: torch.Tensor, position: int) -> list[int]:
