@@ -66,8 +66,9 @@ typedef struct { /* a property of tensors: PyTorch's own getter, also where the 
     void *closure;
 } Property;
 
-static Property version_of = {"_version"}, base_of = {"_base"}, requires_grad_of = {"requires_grad"},
-                is_leaf_of = {"is_leaf"}, retains_grad_of = {"retains_grad"}, grad_of = {"grad"};
+static Property version_of = {.name = "_version"}, base_of = {.name = "_base"},
+                requires_grad_of = {.name = "requires_grad"}, is_leaf_of = {.name = "is_leaf"},
+                retains_grad_of = {.name = "retains_grad"}, grad_of = {.name = "grad"};
 
 static PyObject *
 ask(Property *property, PyObject *tensor)
@@ -483,7 +484,7 @@ table_drop_dead(Table *self, PyObject *Py_UNUSED(nothing))
 }
 
 static PyObject *
-table_create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+table_create(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kwargs))
 {
     return make_table(type, sizeof(Entry));
 }
@@ -542,7 +543,7 @@ storages_clear(Table *self, PyObject *Py_UNUSED(nothing))
 }
 
 static PyObject *
-storages_create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+storages_create(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kwargs))
 {
     return make_table(type, sizeof(Past));
 }
@@ -1479,7 +1480,7 @@ stepped_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count)
     if (count != 2 || !PyList_CheckExact(arguments[0]))
         return PyErr_Format(PyExc_TypeError, "stepped() takes a list and a function");
     PyObject *recorded = PySet_New(NULL);
-    Finder finder = {arguments[1]};
+    Finder finder = {.find = arguments[1]};
     int failed = recorded == NULL;
     for (Py_ssize_t n = 0; !failed && n < PyList_GET_SIZE(arguments[0]); n++)
         failed = write_stepped(self, PyList_GET_ITEM(arguments[0], n), recorded, &finder);
@@ -1493,7 +1494,7 @@ dropped_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count)
 {
     if (count != 2 || !PyList_CheckExact(arguments[0]))
         return PyErr_Format(PyExc_TypeError, "dropped() takes a list and a function");
-    Finder finder = {arguments[1]};
+    Finder finder = {.find = arguments[1]};
     for (Py_ssize_t n = 0; n < PyList_GET_SIZE(arguments[0]); n++) {
         PyObject *leaf = PyList_GET_ITEM(arguments[0], n), *gradient = gradient_of(self, leaf);
         int64_t access[2], counter, template;
@@ -2571,9 +2572,10 @@ itself(PyObject *self, void *Py_UNUSED(nothing))
     return Py_NewRef(self);
 }
 
-static PyGetSetDef properties[] = {{"__torch_function__", itself, NULL, "the mode's method: the mode itself"},
-                                   {"__self__", itself, NULL, "the mode of the method: the same object"},
-                                   {NULL}};
+static PyGetSetDef properties[] = {
+    {"__torch_function__", itself, NULL, "the mode's method: the mode itself", NULL},
+    {"__self__", itself, NULL, "the mode of the method: the same object", NULL},
+    {NULL}};
 
 /* Answers PyTorch, which asks for these two names before each call. Python asks with an object: `tp_getattro`. */
 static PyObject *
