@@ -1,6 +1,7 @@
-"""Loads the compiled fast path (`_fast_path.c`, with the files in `fast_path_c/`), if a compiler was there when TensorLens was installed.
+"""Loads the compiled fast path: `_fast_path.c` with the files in `fast_path_c/`.
 
-It needs some functions of PyTorch, too: see `native`.
+There is one if a compiler was there when TensorLens was installed. It needs some functions of PyTorch, too: see
+`native`.
 
 `TENSORLENS_PURE_PYTHON=1` disables it.
 """
