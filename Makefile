@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+C_SOURCES := $(wildcard tensorlens/*/*.c tensorlens/*/*/*.c tensorlens/*/*/*_c/*.h)
 PYTHONS ?= 3.11 3.12 3.13 3.14
 
 .PHONY: demo test unchanged fuzz trust check pages index catalogue advice course how picture notebook hardest versions bench wheel wheels clean
@@ -87,7 +88,7 @@ wheel: $(READY)
 clean:
 	rm -rf $(VENV) dist build
 
-$(READY): pyproject.toml constraints.txt hatch_build.py tensorlens/tracer/recording/_fast_path.c tensorlens/journal/_compact_calls.c
+$(READY): pyproject.toml constraints.txt hatch_build.py $(C_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@

@@ -41,10 +41,12 @@ class CompiledFastPath(BuildHookInterface[Any]):
 
 def compile_in(root: Path, source: str) -> str:
     """Compiles a source next to itself. Returns the path of the result, relative to `root`."""
-    text = (root / source).read_bytes()
+    included = included_in(root, source)
+    text = b"".join((root / path).read_bytes() for path in (source, *included))
     extension = Extension(
         source.removesuffix(".c").replace("/", "."),
         [source],
+        depends=included,  # else a library that is newer than `source` is kept
         define_macros=[("SOURCE", f'"{hashlib.sha256(text).hexdigest()}"')],
         # else a missing function only shows when the module is loaded, and the lens does without it
         extra_compile_args=["-Werror=implicit-function-declaration"] if os.name == "posix" else [],
@@ -55,6 +57,12 @@ def compile_in(root: Path, source: str) -> str:
         command.ensure_finalized()
         command.run()
     return str(Path(source).with_suffix(sysconfig.get_config_var("EXT_SUFFIX")))
+
+
+def included_in(root: Path, source: str) -> list[str]:
+    """Returns the files that a source includes, relative to `root`: of `_name.c`, those in the folder `name_c`."""
+    folder = Path(source).with_name(Path(source).stem.removeprefix("_") + "_c")
+    return [(folder / path.name).as_posix() for path in sorted((root / folder).glob("*.h"))]
 
 
 if __name__ == "__main__":

@@ -20,6 +20,9 @@ MAX_LINES = 320
 MAX_FUNCTION = 50
 LONGER_FUNCTION = {"fast_path.py": 118}  # every op runs through it: one function is faster than several
 MAX_PARAMETERS = 6
+C_FILES = sorted([*PACKAGE.rglob("*.c"), *PACKAGE.rglob("*.h")])
+MAX_C_LINES = 400
+MAX_C_FUNCTION = 60
 
 # What runs next to the user's program, where torch is loaded anyway; the table of the probes is read without it.
 WITH_TORCH = (
@@ -71,6 +74,22 @@ def test_budgets(path: Path) -> None:
 def test_every_module_says_what_it_is(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert ast.get_docstring(tree) or not tree.body
+
+
+@pytest.mark.parametrize("path", C_FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_c_files_are_short_and_say_what_they_are(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert re.match(r"/\* [A-Z][^/]*\.\s", text)
+    assert len(text.splitlines()) <= MAX_C_LINES
+    for body in re.findall(r"^\{\n.*?^\}$", text, re.MULTILINE | re.DOTALL):
+        assert len(body.splitlines()) <= MAX_C_FUNCTION, body.splitlines()[1]
+
+
+def test_the_fast_path_includes_each_of_its_files_once() -> None:
+    source = PACKAGE / "tracer" / "recording" / "_fast_path.c"
+    included = re.findall(r'^#include "(.+)"$', source.read_text(encoding="utf-8"), re.MULTILINE)
+    files = source.with_name("fast_path_c").iterdir()
+    assert sorted(included) == sorted(path.relative_to(source.parent).as_posix() for path in files)
 
 
 # A file name means one thing in the whole package. These names are the same subject on two sides.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import weakref
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -243,6 +245,22 @@ def test_one_that_was_built_from_another_source_is_not_used() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert ended.stdout == "None\n"
+
+
+@pytest.mark.parametrize("changed", ["_fast_path.c", "fast_path_c/rows.h"])
+def test_one_that_was_built_before_a_change_is_not_used(
+    changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensorlens.tracer.recording import _fast_path
+
+    here = Path(compiled.__file__).parent
+    shutil.copy(here / "_fast_path.c", tmp_path)
+    shutil.copytree(here / "fast_path_c", tmp_path / "fast_path_c")
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "compiled.py"))
+    assert compiled._is_current(_fast_path.SOURCE)
+    with (tmp_path / changed).open("a") as file:
+        file.write("\n")
+    assert not compiled._is_current(_fast_path.SOURCE)
 
 
 def test_a_full_table_of_templates_makes_room_without_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
-"""Loads the compiled fast path (`_fast_path.c`), if a compiler was there when TensorLens was installed.
+"""Loads the compiled fast path: `_fast_path.c` with the files in `fast_path_c/`.
 
-It needs some functions of PyTorch, too: see `native`.
+There is one if a compiler was there when TensorLens was installed. It needs some functions of PyTorch, too: see
+`native`.
 
 `TENSORLENS_PURE_PYTHON=1` disables it.
 """
@@ -40,9 +41,10 @@ has_bytes: Callable[[int, bytes], bool] = _has_bytes
 
 
 def _is_current(built_from: str) -> bool:
-    """Returns whether the compiled path is that of the C file beside this one. Takes the SHA-256 of its source."""
+    """Returns whether the compiled path is that of the C files here. Takes the SHA-256 of its sources."""
     source = Path(__file__).with_name("_fast_path.c")
-    return not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == built_from
+    files = (source, *sorted(source.with_name("fast_path_c").glob("*.h")))  # as in hatch_build.py
+    return not source.exists() or hashlib.sha256(b"".join(map(Path.read_bytes, files))).hexdigest() == built_from
 
 
 if not os.environ.get("TENSORLENS_PURE_PYTHON"):

@@ -1,0 +1,184 @@
+/* Finds the ids of tensors, and gives ids to those that no call returned: gradients, inputs. */
+
+static PyObject *
+find_method(FastPath *self, PyObject *tensor)
+{
+    Entry *entry = entry_of(self, tensor);
+    return entry == NULL ? Py_NewRef(Py_None) : PyLong_FromLongLong(entry->id);
+}
+
+static PyObject *
+entry_method(FastPath *self, PyObject *tensor)
+{
+    Entry *entry = entry_of(self, tensor);
+    return entry == NULL ? Py_NewRef(Py_None) : tuple_of(*entry);
+}
+
+/* Returns the tensors in a list that have no id yet. */
+static PyObject *
+new_method(FastPath *self, PyObject *tensors)
+{
+    PyObject *list = PySequence_List(tensors), *found = list == NULL ? NULL : PyList_New(0);
+    for (Py_ssize_t n = 0; found != NULL && n < PyList_GET_SIZE(list); n++) {
+        PyObject *tensor = PyList_GET_ITEM(list, n);
+        if (entry_of(self, tensor) == NULL && PyList_Append(found, tensor) < 0)
+            Py_CLEAR(found);
+    }
+    Py_XDECREF(list);
+    return found;
+}
+
+/* Returns whether a tensor is the first that is seen on memory of its own; sets where that is. */
+static int
+is_first_there(FastPath *self, PyObject *tensor, void **address)
+{
+    if (!is_tensor(self, tensor) || !is_plain(tensor) || read_address(tensor, address) < 0 || *address == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    PyObject *base = ask(&base_of, tensor);
+    Py_XDECREF(base); /* only compared: the tensor keeps it */
+    if (base != Py_None)
+        return base == NULL ? -1 : 0;
+    Entry *there = find(self->blocks, *address);
+    if (there->ref == NULL)
+        return 1;
+    if (tensor_of(there) != NULL)
+        return 0;
+    PyObject *storage = PyLong_FromLongLong(there->storage);
+    int shared = storage == NULL ? -1 : PyDict_Contains(self->sharers, storage);
+    Py_XDECREF(storage);
+    return shared < 0 ? -1 : !shared;
+}
+
+/* Sets the names of a tensor's dtype and device, borrowed: 1 if they are known. Most tensors are of the kind of the last. */
+static int
+names_of(FastPath *self, PyObject *tensor, PyObject **dtype, PyObject **device)
+{
+    Kind kind;
+    if (read_kind(tensor, &kind) < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (self->dtype_text == NULL || memcmp(&kind, &self->last_kind, sizeof kind)) {
+        PyObject *of_dtype = PyObject_GetAttr(tensor, s_dtype), *of_device = PyObject_GetAttr(tensor, s_device);
+        *dtype = of_dtype == NULL ? NULL : PyDict_GetItemWithError(self->texts, of_dtype);
+        *device = of_device == NULL ? NULL : PyDict_GetItemWithError(self->texts, of_device);
+        Py_XDECREF(of_dtype);
+        Py_XDECREF(of_device);
+        if (*dtype == NULL || *device == NULL)
+            return PyErr_Occurred() ? -1 : 0;
+        self->last_kind = kind;
+        self->dtype_text = *dtype, self->device_text = *device; /* `texts` keeps both: it only grows */
+    }
+    *dtype = self->dtype_text, *device = self->device_text;
+    return 1;
+}
+
+/* Returns the rows of a new tensor on new memory as one tuple; NULL without an exception if Python must make them. */
+static PyObject *
+rows_of(FastPath *self, PyObject *tensor, int64_t id)
+{
+    Shape shape;
+    int64_t nbytes;
+    PyObject *dtype, *device, *sizes[MAX_DIMENSIONS];
+    if (read_shape(tensor, &shape) < 0 || shape.dimensions < 0 || torch.nbytes(handle_of(tensor), &nbytes)
+        || names_of(self, tensor, &dtype, &device) != 1)
+        return NULL;
+    for (int64_t n = 0; n < shape.dimensions; n++)
+        sizes[n] = PyLong_FromLongLong(shape.sizes[n]);
+    PyObject *number = PyLong_FromLongLong(id);
+    if (number == NULL)
+        return NULL;
+    PyObject *kind = (PyObject *)Py_TYPE(tensor) == self->tensor ? s_tensor : s_parameter;
+    PyObject *of_storage[] = {PyLong_FromLong(STORAGE_ROW), Py_NewRef(number), PyLong_FromLongLong(nbytes)};
+    PyObject *of_tensor[] = {PyLong_FromLong(TENSOR_ROW), Py_NewRef(number),  Py_NewRef(number),
+                             number,                      tuple_with(shape.dimensions, sizes), Py_NewRef(dtype),
+                             Py_NewRef(device),           Py_NewRef(kind),    Py_NewRef(Py_None)};
+    PyObject *rows[] = {tuple_with(3, of_storage), tuple_with(9, of_tensor)};
+    return tuple_with(2, rows);
+}
+
+/* Gives an id to a new tensor on memory of its own, as `TensorIds.add`. Returns its entry; None: it is for Python. */
+static PyObject *
+add_method(FastPath *self, PyObject *tensor)
+{
+    void *address;
+    int first = is_first_there(self, tensor, &address);
+    PyObject *ref = first == 1 ? weak_reference(tensor) : NULL;
+    int64_t id = self->numbers->next++; /* taken first: what follows may collect garbage and so run other code */
+    PyObject *rows = ref == NULL ? NULL : rows_of(self, tensor, id);
+    if (rows == NULL) {
+        self->numbers->next -= self->numbers->next == id + 1;
+        Py_XDECREF(ref);
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    }
+    Entry entry = {tensor, ref, id, id, id};
+    int failed = settle(self) < 0 || set_entry(self->known, entry) < 0;
+    entry.key = address;
+    failed = failed || set_entry(self->blocks, entry) < 0 || PyList_Append(self->rows, PyTuple_GET_ITEM(rows, 0)) < 0
+             || PyList_Append(self->rows, PyTuple_GET_ITEM(rows, 1)) < 0 || (id >= self->numbers->due && sweep(self, id) < 0);
+    Py_DECREF(rows);
+    PyObject *made = failed ? NULL : tuple_of(entry);
+    Py_DECREF(ref);
+    return made;
+}
+
+/* Reads the entry of a tensor; a new one gets its id. */
+static int
+read_entry(FastPath *self, PyObject *tensor, int64_t *id, int64_t *counter)
+{
+    Entry *entry = entry_of(self, tensor);
+    if (entry != NULL) {
+        *id = entry->id, *counter = entry->counter;
+        return 0;
+    }
+    PyObject *made = add_method(self, tensor);
+    if (made == Py_None) {
+        Py_DECREF(made);
+        made = PyObject_CallMethodOneArg(self->tensor_ids, s_entry, tensor);
+    }
+    PyObject *ref;
+    long long numbers[3];
+    int read = made != NULL && PyArg_ParseTuple(made, "OLLL", &ref, &numbers[0], &numbers[1], &numbers[2]);
+    Py_XDECREF(made);
+    *id = numbers[0], *counter = numbers[1];
+    return read ? 0 : -1;
+}
+
+/* Adds the version counter of the tensor that a weak reference leads to, if it lives. */
+static int
+add_counter(FastPath *self, PyObject *ref, PyObject *counters)
+{
+    Entry entry = {.ref = ref};
+    PyObject *tensor = Py_XNewRef(tensor_of(&entry));
+    int64_t id, counter;
+    int failed = tensor == NULL ? 0 : read_entry(self, tensor, &id, &counter);
+    if (tensor != NULL && !failed) {
+        PyObject *number = PyLong_FromLongLong(counter);
+        failed = number == NULL ? -1 : PySet_Add(counters, number);
+        Py_XDECREF(number);
+    }
+    Py_XDECREF(tensor);
+    return failed;
+}
+
+/* Returns the version counters of the live tensors on the storage at an address, as `TensorIds.counters_at`. */
+static PyObject *
+counters_method(FastPath *self, PyObject *address)
+{
+    Entry *latest = find_number(self->blocks, address);
+    PyObject *counters = latest == NULL ? NULL : PySet_New(NULL);
+    if (counters == NULL || latest->ref == NULL)
+        return counters;
+    PyObject *last = Py_NewRef(latest->ref), *storage = PyLong_FromLongLong(latest->storage);
+    PyObject *others = storage == NULL ? NULL : PyDict_GetItemWithError(self->sharers, storage);
+    PyObject *refs = others == NULL ? NULL : PySequence_Tuple(others);
+    int failed = PyErr_Occurred() != NULL || add_counter(self, last, counters) < 0;
+    for (Py_ssize_t n = 0; !failed && refs != NULL && n < PyTuple_GET_SIZE(refs); n++)
+        failed = add_counter(self, PyTuple_GET_ITEM(refs, n), counters) < 0;
+    Py_DECREF(last);
+    Py_XDECREF(storage);
+    Py_XDECREF(refs);
+    if (failed)
+        Py_CLEAR(counters);
+    return counters;
+}
