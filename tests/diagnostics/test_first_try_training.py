@@ -1,7 +1,7 @@
-"""Programs by authors who had not seen the lens: 126 with a silent mistake in their training, 126 correct ones.
+"""Programs by authors who had not seen the lens: 156 with a silent mistake in their training, 156 correct ones.
 
-`tests/programs/training`, `training_second` and `training_third` have them, the authors' marks, and a proof of each
-mistake.
+The folders `training`, `training_second` and so on of `tests/programs` have them, the authors' marks, and a proof of
+each mistake.
 `first_try.json` has what the lens said when it saw them first; that never changes. `said.json` has the programs whose
 mistake is named now: none may be lost, and no correct program may get a warning.
 """
@@ -22,7 +22,7 @@ from support.warm_runs import WarmRuns
 from tensorlens.diagnostics import report_on
 from tensorlens.records.report import Report
 
-SETS = ("training", "training_second", "training_third")
+SETS = ("training", "training_second", "training_third", "training_fourth")
 DAILY = 8  # one in so many programs is run each time
 
 
