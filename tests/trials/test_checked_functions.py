@@ -42,6 +42,23 @@ WRONG = {
     "a missing factor": ("torch.tanh(2 * x)", "g * (1 - torch.tanh(2 * x) ** 2)"),
     "a wrong sign": ("x.sin()", "-g * x.cos()"),
 }
+TWO = """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, a):
+        ctx.save_for_backward(x, a)
+        return (a * x).sin()
+    @staticmethod
+    def backward(ctx, g):
+        x, a = ctx.saved_tensors
+        return g * a * (a * x).cos(), {gradient}
+a = nn.Parameter(torch.tensor(1.5))
+for step in range(5):
+    loss = (head(Own.apply(net(x), a)) - 1).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 RIGHT = {
     "right": ("torch.tanh(2 * x)", "2 * g * (1 - torch.tanh(2 * x) ** 2)"),
     "straight through": ("(x > 0).float()", "g"),
@@ -90,3 +107,19 @@ def test_a_program_without_functions_is_not_repeated(warm: Warm, tmp_path: Path)
     runs = WarmRuns(warm, script, training=True)
     complete(runs, runs.first(), None)
     assert runs.count == 1
+
+
+@pytest.mark.parametrize(
+    ("gradient", "count"), [("(x * (a * x).cos()).sum()", 1), ("(g * x * (a * x).cos()).sum()", 0)]
+)
+def test_each_input_is_judged_by_itself(warm: Warm, tmp_path: Path, gradient: str, count: int) -> None:
+    """The gradient of one input uses the one that `backward` receives, that of the other one does not."""
+    script = tmp_path / "program.py"
+    script.write_text(HEAD.partition("class Own")[0] + TWO.format(gradient=gradient))
+    runs = WarmRuns(warm, script, training=True)
+    first = runs.first()
+    complete(runs, first, None)
+    report = report_on(first.trace())
+    found = [each for each in report.diagnostics if each.code == CODE]
+    assert len(found) == count
+    assert all("`Own.backward` gives `a`" in each.title for each in found)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.timeline import FLAG_SETS
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
@@ -20,6 +22,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         rows = [row for row in module.rows if _is_left_out(training, row) and row.tensor in lasting]
         if rows:
             yield _sentence(training, rows)
+    yield from _unfrozen(training)
 
 
 def _is_left_out(training: MeasuredTraining, row: ParameterRow) -> bool:
@@ -28,6 +31,43 @@ def _is_left_out(training: MeasuredTraining, row: ParameterRow) -> bool:
         return False
     filled = training.training.first_fill(row.tensor)
     return filled is not None and any(step.index > filled.index for step in training.training.steps[-1:])
+
+
+def _unfrozen(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds parameters that a line unfreezes, and that only optimizers hold which make no step any more."""
+    facts = training.facts
+    by_site: dict[int, list[tuple[ParameterRow, Call]]] = defaultdict(list)
+    for number, call in _last_unfrozen(training).items():
+        row = training.row(number)
+        if row is None or row.group is None or any(write.index > call.index for write in training.writes(number)):
+            continue
+        filled = training.training.last_fill(number)
+        later = [step for step in training.training.steps if step.index > call.index]
+        is_stepped = any(number in step.parameters for step in later)
+        if filled is not None and filled.index > call.index and len(later) > 1 and not is_stepped:
+            by_site[call.site].append((row, call))
+    for found in by_site.values():
+        rows, call = [row for row, _ in found], found[0][1]
+        it, verb = ("it", "gets") if len(rows) == 1 else ("them", "get")
+        step = training.training.steps[-1]
+        yield stands_out(
+            f"{listed(rows)} {verb} gradients after {as_written(facts, call)}, but no optimizer that steps from then "
+            f"on holds {it}",
+            facts.label("flag_changed_here", call.site, "unfrozen here", call.index),
+            facts.label("needed_here", step.site, "steps other parameters"),
+        )
+
+
+def _last_unfrozen(training: MeasuredTraining) -> dict[int, Call]:
+    """Maps parameters to the last call that made them require grad."""
+    facts, found = training.facts, dict[int, Call]()
+    for call in facts.calls:
+        if call.op in FLAG_SETS and call.inputs:
+            number = call.inputs[0].tensor
+            now, before = facts.requires_grad(number, call.index), facts.requires_grad(number, call.index - 1)
+            if now and not before:
+                found[number] = call
+    return found
 
 
 def _lasting(training: MeasuredTraining) -> set[int]:

@@ -1,0 +1,78 @@
+"""Finds tables that are read at the index of the nearest entry, without a gradient for what the index comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.lineage import ancestry, graph_leaves
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name, trained_by
+from tensorlens.analysis.training.loss_calls import examined_passes, is_arithmetic, recorded_above
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.records.model import Backward, Call
+
+_LOOKUPS = frozenset(("getitem", "embedding", "index_select"))
+_NEAREST = frozenset(("argmin", "min"))
+_RESHAPING = frozenset("view reshape flatten squeeze unsqueeze clone permute transpose contiguous float".split())
+_MAX_CALLS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class NearestEntries:
+    """A lookup that gives a layer entries of a table, chosen by their distance from a value that has a graph."""
+
+    lookup: Call
+    choice: Call
+    layer: Call
+    backward: Backward
+    parameters: tuple[int, ...]  # behind the value: they get gradients from other terms only
+
+
+def nearest_entries(training: Training) -> Iterator[NearestEntries]:
+    """Yields these lookups, one for each line. A straight-through estimate gives the layer another tensor."""
+    facts, reported = training.facts, set[int]()
+    for backward in examined_passes(facts):
+        above = list(recorded_above(facts, backward))
+        lookups = [call for call in above if op_name(call) in _LOOKUPS and call.site not in reported]
+        used = trained_by(training, backward) if lookups else set[int]()
+        for call in lookups if used else ():
+            found = _found(facts, call, above)
+            if found is None or not found[2] & used:
+                continue
+            reported.add(call.site)
+            yield NearestEntries(call, found[0], found[1], backward, tuple(sorted(found[2] & used)))
+
+
+def _found(facts: TraceIndex, call: Call, above: list[Call]) -> tuple[Call, Call, set[int]] | None:
+    """Returns the call that chose the index, the layer that reads the entries, and the leaves behind the choice."""
+    tables = [access.tensor for access in call.inputs if facts.is_leaf_requiring_grad(access.tensor, call.index)]
+    indices = [access.tensor for access in call.inputs if facts.tensor(access.tensor).dtype.startswith("int")]
+    if not tables or not indices or not call.outputs:
+        return None
+    nearby = [made for _, made in ancestry(facts, indices[0], call.index, _MAX_CALLS)]
+    choice = next((made for made in nearby if op_name(made) in _NEAREST), None)
+    read = {access.tensor for made in nearby for access in made.inputs}
+    layer = _layer(facts, call.outputs[0].tensor, above)
+    if choice is None or layer is None or not any(table in read for table in tables):
+        return None
+    behind = [made for made in nearby if op_name(made) not in _RESHAPING and made is not choice]
+    leaves = set[int]()
+    for made in behind:
+        for access in made.inputs:
+            if facts.requires_grad(access.tensor, made.index - 1):
+                leaves |= graph_leaves(facts, access.tensor, made.index)
+    return choice, layer, leaves - set(tables) - graph_leaves(facts, call.outputs[0].tensor, call.index + 1)
+
+
+def _layer(facts: TraceIndex, number: int, above: list[Call]) -> Call | None:
+    """Returns a layer with parameters that reads a tensor, or a reshaped one, in the graph of a pass."""
+    numbers = {number}
+    for call in sorted(above, key=lambda each: each.index):
+        if not numbers & {access.tensor for access in call.inputs}:
+            continue
+        if op_name(call) in _RESHAPING:
+            numbers |= {access.tensor for access in call.outputs}
+        elif not is_arithmetic(call) and any(facts.is_leaf_requiring_grad(a.tensor, call.index) for a in call.inputs):
+            return call
+    return None

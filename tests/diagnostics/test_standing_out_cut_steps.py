@@ -1,0 +1,93 @@
+"""Checks the sentences about states that a loop detaches, nearest entries of a table, and unfrozen parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+STEP = "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+LOOP = """\
+cell, head = nn.GRUCell(3, 8), nn.Linear(8, 1)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+for _ in range(3):
+    x, y = torch.randn(6, 4, 3), torch.randn(6, 4, 1)
+    h, loss = torch.zeros(4, 8), 0
+    for t in range(6):
+        h = cell(x[t], h.detach())  #!
+        loss = loss + (head(h) - y[t]).square().mean()
+"""
+BEGIN = "    h, loss = torch.zeros(4, 8), 0\n"
+FEEDBACK = LOOP.replace(BEGIN, BEGIN + "    out = torch.zeros(4, 1)\n")
+TABLE = """\
+encoder, decoder = nn.Linear(6, 4), nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 6))
+codes = nn.Parameter(torch.randn(5, 4))
+opt = torch.optim.SGD([*encoder.parameters(), *decoder.parameters(), codes], lr=0.1)
+for _ in range(3):
+    x = torch.randn(16, 6)
+    z = encoder(x)
+    index = torch.cdist(z, codes).argmin(1)
+    q = codes[index]  #!
+    extra = (q - z.detach()).square().mean() + 0.25 * (z - q.detach()).square().mean()
+    loss = (decoder(q) - x).square().mean() + extra
+"""
+FROZEN = """\
+body, head = nn.Linear(4, 4), nn.Linear(4, 1)
+f = lambda: head(body(torch.randn(8, 4))).square().mean()
+def train(opt):
+    for _ in range(3):
+        opt.zero_grad()
+        f().backward()
+        opt.step()
+train(torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1))
+body.requires_grad_(False)
+opt = torch.optim.SGD(head.parameters(), lr=0.1)
+train(opt)
+body.requires_grad_(True)  #!
+train(opt)
+"""
+STATE = "`h.detach()` cuts each step of a loop off from the one before, 5 times for one backward pass"
+WRONG = {
+    "a state of a cell": (LOOP + STEP, STATE),
+    "data of a state": (LOOP.replace("h.detach()", "h.data") + STEP, "`h.data` cuts each step of a loop off from the"),
+    "the nearest code": (TABLE + STEP, "`codes[index]` passes no gradient on to `encoder.weight` and `encoder.bias`: "),
+    "the nearest code, by an embedding": (
+        TABLE.replace("codes[index]", "nn.functional.embedding(index, codes)") + STEP, "passes no gradient on to"),
+    "distances without a graph": (
+        TABLE.replace("    index = ", "    with torch.no_grad():\n        index = ") + STEP, "`codes[index]` passes"),
+    "unfrozen for an optimizer that steps no more": (
+        FROZEN, "`body.weight` and `body.bias` get gradients after `body.requires_grad_(True)`, but no optimizer that"),
+}  # fmt: skip
+RIGHT = {
+    "a state with its graph": LOOP.replace("h.detach()", "h") + STEP,
+    "a state that is detached between passes": LOOP.replace(BEGIN, "    h = torch.zeros(4, 8)\n")
+    .replace("        loss = loss +", "        loss =").replace("h.detach()  #!", "h")
+    + "        opt.zero_grad()\n        loss.backward()\n        opt.step()\n        h = h.detach()\n",
+    "an output that is fed back": FEEDBACK.replace("cell(x[t], h.detach())  #!", (
+        "cell(x[t] + out.detach(), h)\n        out = head(h)")) + STEP,
+    "every second step": LOOP.replace("h.detach()", "h.detach() if t % 2 else h") + STEP,
+    "a straight-through estimate": TABLE.replace("decoder(q)", "decoder(z + (q - z).detach())") + STEP,
+    "tokens of a table": TABLE.replace("torch.cdist(z, codes).argmin(1)", "torch.randint(0, 5, (16,))") + STEP,
+    "chosen by another table": TABLE.replace("cdist(z, codes)", "cdist(z, torch.randn(5, 4))") + STEP,
+    "unfrozen for a new optimizer": FROZEN.replace("  #!\n", (
+        "\nopt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)\n")),
+    "unfrozen, and added": FROZEN.replace("  #!\n", "\nopt.add_param_group({'params': body.parameters()})\n"),
+    "unfrozen at the end": FROZEN.replace("  #!\ntrain(opt)\n", "\nf().backward()\n"),
+    "still frozen": FROZEN.replace("body.requires_grad_(True)  #!\n", ""),
+}  # fmt: skip
+WORDS = ("off from the one before", "passes no gradient on to", "holds them")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_paths_that_end_unseen_are_named(tmp_path: Path, name: str) -> None:
+    body, text = WRONG[name]
+    (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
+    assert text in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_paths_that_go_on_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, RIGHT[name])
+    assert [each.text for each in found if any(word in each.text for word in WORDS)] == []
