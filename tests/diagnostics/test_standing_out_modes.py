@@ -339,3 +339,43 @@ def test_torchscript_still_compiles_the_layers(tmp_path: Path) -> None:
     epoch(net, opt)
     """
     assert said(tmp_path, START + textwrap.dedent(script), "eval mode", "statistics")[0] == []
+
+
+READER = """
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 1)
+    def forward(self, x):
+        return self.net(x * (torch.rand_like(x) > 0.3) if self.training else x)
+
+@torch.no_grad()
+def preview(net):
+    net.eval()  # here
+    return net(x).mean()
+
+net = Masked()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+epoch(net, opt)
+"""
+READS = "`Masked`, which reads `self.training`, runs in eval mode for"
+
+
+def test_a_module_that_reads_its_mode_is_named(tmp_path: Path) -> None:
+    found, _ = said(tmp_path, START + READER + "preview(net)\nepoch(net, opt)\n", READS)
+    (each,) = found
+    assert each.text == f"{READS} 3 of 6 steps of `SGD`, first for step 4, and in training mode for the others"
+    assert "# here" in line_at((tmp_path / "script.py").read_text(), found[0].labels[0].span.line)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "preview(net)\nnet.train()\nepoch(net, opt)\n",
+        "preview(net)\n",
+        "preview(copy.deepcopy(net))\nepoch(net, opt)\n",
+        "net.eval()\nepoch(net, opt)\n",
+    ],
+)
+def test_a_module_that_is_trained_in_its_mode_is_left_alone(end: str, tmp_path: Path) -> None:
+    assert said(tmp_path, START + READER + end, READS)[0] == []

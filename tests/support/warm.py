@@ -20,6 +20,7 @@ from typing import Any
 from tensorlens.journal.batches import unpack
 from tensorlens.journal.child_config import ComparedRun
 from tensorlens.journal.reader import Reader
+from tensorlens.journal.retention import TRAINING_WINDOW, WINDOW
 from tensorlens.records.model import Rank, Script, Trace
 from tensorlens.records.reference import attach
 
@@ -109,7 +110,8 @@ class Warm:
         """Runs the script under the tracer; with `reference`, as that run of `--reference`."""
         with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
             ran = self._ask(script, journal.name, reference, training)
-            reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None))
+            window = TRAINING_WINDOW if training else WINDOW
+            reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None), window)
             reader.read(unpack(journal))
         return ran, reader
 

@@ -38,9 +38,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _in_eval(training: MeasuredTraining, layers: list[EvaluatingSteps]) -> StandingOut:
     facts, most = training.facts, max(layers, key=lambda each: each.steps)
     name = next(group.name for group in training.groups if group.optimizer == most.optimizer)
-    kinds = [f"`{each}`" for each in dict.fromkeys(each.layer for each in layers)]
+    parts = [each.layer for each in layers if each.layer != most.module]
+    kinds = [f"`{each}`" for each in dict.fromkeys(parts)]
     one = len({group.optimizer for group in training.groups if group.steps}) == 1
-    text = f"{' and '.join(kinds)} of `{most.module}` {'run' if len(layers) > 1 else 'runs'} in eval mode for "
+    of = f"{' and '.join(kinds)} of `{most.module}`" if kinds else f"`{most.module}`, which reads `self.training`,"
+    text = f"{of} {'run' if len(parts) > 1 else 'runs'} in eval mode for "
     text += f"{most.steps} of {most.trained + most.steps} steps of `{name}`"
     text += (
         f", first for step {most.first}, and in training mode for the others"

@@ -1,4 +1,8 @@
-"""Follows in which mode dropout and batch norm run for each step: in eval mode they do something else."""
+"""Follows in which mode dropout and batch norm run for each step: in eval mode they do something else.
+
+So do modules of the script whose `forward` reads `self.training`. It is not seen when these run, so their mode counts
+at each step that has gradients of their parameters.
+"""
 
 from __future__ import annotations
 
@@ -63,6 +67,8 @@ class LayerModes:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._all: list[_Layer] = []
+        self._readers: dict[int, _Layer] = {}  # modules that read `self.training`, by id
+        self._steps: Counter[int] = Counter()  # by optimizer
         self._layers: dict[int, _Layer] = {}  # by the id of the module, which a later one may have
         self._ran: dict[int, _Layer] = {}  # since the last step
         self._running: list[bool] = []  # the calls of `train()` that are running
@@ -76,10 +82,15 @@ class LayerModes:
         """Notes a call of `Module.train`; one that only passes its mode on to a part is none."""
         if not self._running or self._running[-1] != training:
             switch = weakref.ref(module), training, site, is_inner
+            is_evaluated = not training and not torch.is_grad_enabled()
             for part in module.modules():
-                layer = self._layer(part) if isinstance(part, LAYERS) else None
+                is_reader = reads_mode(type(part))
+                layer = self._layer(part) if is_reader or isinstance(part, LAYERS) else None
                 if layer is not None:
-                    layer.switch = _Switch(*switch)
+                    layer.switch = _Switch(*switch, evaluated=is_reader and is_evaluated)
+                    if is_reader and self._readers.get(id(part)) is not layer:
+                        self._readers[id(part)] = layer
+                        layer.trained.update(self._steps if part.training else ())
         self._running.append(training)
         try:
             yield
@@ -138,6 +149,9 @@ class LayerModes:
 
     def step(self, optimizer: torch.optim.Optimizer, number: int, step: int) -> None:
         """Notes for which layers a step was computed in which mode."""
+        self._steps[number] += 1
+        if self._readers:
+            self._note_readers(optimizer)
         for layer in self._ran.values():
             layer.frozen_steps += layer.is_updated
             if True in layer.modes:
@@ -145,11 +159,19 @@ class LayerModes:
             elif layer.modes and layer.trained[number] and _is_left_in_eval(layer, optimizer):
                 assert layer.switch is not None
                 layer.evaluating.setdefault(number, []).append(step)
-                module = layer.switch.module()
-                layer.cause = layer.cause or (type(module).__name__, layer.switch.site)
+                switched = layer.switch.module()
+                layer.cause = layer.cause or (type(switched).__name__, layer.switch.site)
             layer.modes.clear()
             layer.is_updated = False
         self._ran.clear()
+
+    def _note_readers(self, optimizer: torch.optim.Optimizer) -> None:
+        held = {id(each) for group in optimizer.param_groups for each in group["params"] if each.grad is not None}
+        for key, layer in self._readers.items():
+            module = layer.ref()
+            if module is not None and any(id(parameter) in held for parameter in module.parameters()):
+                layer.modes.add(module.training)
+                self._ran[key] = layer
 
     def write(self, number: int) -> None:
         """Writes the facts so far."""
@@ -178,6 +200,14 @@ class LayerModes:
         return layer
 
 
+def reads_mode(kind: type[torch.nn.Module]) -> bool:
+    """Returns whether the `forward` of a class that is none of PyTorch's reads `training`."""
+    if kind.__module__.partition(".")[0] in ("torch", "torchvision", "torchaudio"):
+        return False
+    code = getattr(getattr(kind, "forward", None), "__code__", None)
+    return code is not None and "training" in code.co_names
+
+
 def _depends_on_mode(module: torch.nn.Module) -> bool:
     if isinstance(module, _BATCH_NORM):
         return module.running_mean is not None
@@ -190,7 +220,11 @@ def _is_left_in_eval(layer: _Layer, optimizer: torch.optim.Optimizer) -> bool:
     if switch is None or switch.training or switch.is_inner or not switch.evaluated:
         return False
     module, own = switch.module(), layer.ref()
-    if module is None or own is None or module is own:
+    if module is None or own is None:
+        return False
+    if reads_mode(type(own)):
+        return True
+    if module is own:
         return False
     other = {id(parameter) for parameter in module.parameters()} - {id(parameter) for parameter in own.parameters()}
     held = (parameter for group in optimizer.param_groups for parameter in group["params"])
