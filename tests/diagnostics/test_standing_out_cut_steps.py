@@ -91,3 +91,20 @@ def test_paths_that_end_unseen_are_named(tmp_path: Path, name: str) -> None:
 def test_paths_that_go_on_are_left_alone(tmp_path: Path, name: str) -> None:
     found = sentences(tmp_path, RIGHT[name])
     assert [each.text for each in found if any(word in each.text for word in WORDS)] == []
+
+
+def test_a_parameter_that_another_one_has_replaced_in_its_group_is_left_alone(tmp_path: Path) -> None:
+    body = """\
+    table = nn.Embedding(4, 2)
+    opt = torch.optim.SGD(table.parameters(), lr=0.1)
+    def train():
+        for _ in range(3):
+            opt.zero_grad()
+            table(torch.arange(4)).square().sum().backward()
+            opt.step()
+    train()
+    table.weight = nn.Parameter(torch.cat([table.weight.detach(), torch.randn(2, 2)]))
+    opt.param_groups[0]["params"][0] = table.weight
+    train()
+    """
+    assert [each.text for each in sentences(tmp_path, body) if "in no optimizer" in each.text] == []

@@ -118,3 +118,15 @@ def test_names_rows_that_a_mask_in_a_hook_does_not_hold(tmp_path: Path) -> None:
 def test_says_nothing_of_rows_that_no_mask_holds(tmp_path: Path, decay: str, change: str) -> None:
     body = MASKED.format(value="0", decay=decay, change=change)
     assert not any("gradients of zeros at each step" in each.text for each in sentences(tmp_path, body))
+
+
+@pytest.mark.parametrize("line", ["nn.utils.clip_grad_norm_(table.parameters(), 0.1)", "table.weight.grad.mul_(0.5)"])
+def test_scaling_a_gradient_makes_no_zeros(tmp_path: Path, line: str) -> None:
+    body = MASKED.format(value="0", decay="0.1", change="None").replace("    opt.step()", f"    {line}\n    opt.step()")
+    assert not any("gradients of zeros at each step" in each.text for each in sentences(tmp_path, body))
+
+
+def test_a_mask_on_the_gradient_itself_counts(tmp_path: Path) -> None:
+    line = "table.weight.grad.mul_(mask)"
+    body = MASKED.format(value="0", decay="0.1", change="None").replace("    opt.step()", f"    {line}\n    opt.step()")
+    assert any(each.text == ROWS for each in sentences(tmp_path, body))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -13,6 +14,8 @@ from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.callbacks import Registration
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
+
+_PRODUCTS = frozenset(("mul", "div", "imul", "itruediv"))
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -40,9 +43,18 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _touches(training: MeasuredTraining, row: ParameterRow) -> list[Call]:
-    """Returns the calls with which the script changed the gradient of a parameter between a pass and a step."""
+    """Returns the calls with which the script changed the gradient of a parameter between a pass and a step.
+
+    Clipping and other products with one number make no zeros of other values.
+    """
     moments = training.training.moments.get(row.tensor, ())
-    return [m.event for m in moments if m.kind == "touch" and isinstance(m.event, Call) and not m.event.within]
+    calls = [m.event for m in moments if m.kind == "touch" and isinstance(m.event, Call) and not m.event.within]
+    scaling = {call.site for call in calls if is_clip(training, call.site)}
+    return [call for call in calls if call.site not in scaling and not _is_scaling(call)]
+
+
+def _is_scaling(call: Call) -> bool:
+    return "_foreach_" in call.op or (op_name(call) in _PRODUCTS and len(call.inputs) < 2)
 
 
 def _cause(training: MeasuredTraining, row: ParameterRow) -> tuple[str, Label | None]:

@@ -26,8 +26,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _is_left_out(training: MeasuredTraining, row: ParameterRow) -> bool:
-    """Returns whether a step follows a gradient of a parameter that nothing changes."""
+    """Returns whether a step follows a gradient of a parameter that nothing changes. An optimizer may have held it
+    before another parameter took its place."""
     if row.group is not None or not row.requires_grad or not row.passes or training.writes(row.tensor):
+        return False
+    if row.tensor in training.training.stepped:
         return False
     filled = training.training.first_fill(row.tensor)
     return filled is not None and any(step.index > filled.index for step in training.training.steps[-1:])
