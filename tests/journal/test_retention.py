@@ -6,7 +6,6 @@ import json
 import time
 from array import array
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ import torch
 import tensorlens
 from tensorlens import session
 from tensorlens.journal import retention
-from tensorlens.journal.reader import Reader
 from tensorlens.journal.retention import CallRun, Retention
 from tensorlens.journal.rows import LEFT_OUT, NONE, CallRow, State, of_alias
 from tensorlens.render import render
@@ -81,7 +79,7 @@ def test_older_calls_that_lead_to_a_named_tensor_are_kept_before_those_that_lead
 
 def test_a_report_says_how_many_calls_that_made_live_tensors_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "OLDER", 5)
-    monkeypatch.setattr(session, "Reader", partial(Reader, window=10))
+    monkeypatch.setattr(session, "WINDOW", 10)
     with tensorlens.trace() as lens:
         weight = torch.ones(3, requires_grad=True)
         live = [weight * 2 for _ in range(100)]
