@@ -212,6 +212,7 @@ class EvaluatingSteps:
     trained: NonNegative  # steps for which it ran in training mode
     steps: NonNegative  # those for which it ran in eval mode only
     first: NonNegative  # of the latter, among the steps of all optimizers, from 1
+    is_reader: bool = False  # a module of the script whose `forward` reads `self.training`: its mode at the steps
 
 
 @dataclass(frozen=True, slots=True)

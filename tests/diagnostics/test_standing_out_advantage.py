@@ -51,7 +51,7 @@ RIGHT = {
         "-(value.sigmoid() * dist.log_prob(action) + (1 - value.sigmoid()) * dist.log_prob(action * 0))"))
     .replace("(r - value).pow(2)", "value.sigmoid()"),
 }  # fmt: skip
-WORDS = "trains it already"
+WORDS = "trains them already"
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -47,10 +47,10 @@ train(opt)
 body.requires_grad_(True)  #!
 train(opt)
 """
-STATE = "`h.detach()` cuts each step of a loop off from the one before, 5 times for one backward pass"
+STATE = "`h.detach()` cuts a state off at each step of a loop, 5 times in the graph of one backward pass"
 WRONG = {
     "a state of a cell": (LOOP + STEP, STATE),
-    "data of a state": (LOOP.replace("h.detach()", "h.data") + STEP, "`h.data` cuts each step of a loop off from the"),
+    "data of a state": (LOOP.replace("h.detach()", "h.data") + STEP, "`h.data` cuts a state off at each step"),
     "the nearest code": (TABLE + STEP, "`codes[index]` passes no gradient on to `encoder.weight` and `encoder.bias`: "),
     "the nearest code, by an embedding": (
         TABLE.replace("codes[index]", "nn.functional.embedding(index, codes)") + STEP, "passes no gradient on to"),
@@ -76,7 +76,7 @@ RIGHT = {
     "unfrozen at the end": FROZEN.replace("  #!\ntrain(opt)\n", "\nf().backward()\n"),
     "still frozen": FROZEN.replace("body.requires_grad_(True)  #!\n", ""),
 }  # fmt: skip
-WORDS = ("off from the one before", "passes no gradient on to", "holds them")
+WORDS = ("cuts a state off", "passes no gradient on to", "holds them")
 
 
 @pytest.mark.parametrize("name", WRONG)

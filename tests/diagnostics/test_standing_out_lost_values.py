@@ -4,9 +4,12 @@ nothing to parameters."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.standing_out import marked, sentences
+
+from tensorlens.diagnostics import report_on
 
 DATA = "import copy\nx, y = torch.randn(32, 4), torch.randn(32, 1)\n"
 NORM = """\
@@ -60,10 +63,10 @@ WRONG = {
         + "    for p, f in zip(model.parameters(), first):\n        p.data = f.clone()  #!\n", LOST),
     "loaded, and initialised again": (
         DATA + INIT + LOAD + "model.apply(init)\n" + TRAIN,
-        "initialises 4 of 4 tensors again that `model.load_state_dict(...)` has loaded, before anything reads them"),
+        "and other lines overwrite 4 of 4 tensors that `model.load_state_dict(...)` has loaded, before anything reads"),
     "a target that is never written": (
         DATA + MLP + TARGET + TRAIN,
-        "`t = p.detach().clone()` gives the name `t` to another tensor, and changes no parameter"),
+        "`t = p.detach().clone()` only sets the variable `t`, and changes no parameter"),
     "a prefix that no parameter has": (
         DATA + MLP + FREEZE + TRAIN,
         '`p.requires_grad = False` never runs: `name.startswith("encoder.")` holds for no parameter of the loop'),
@@ -91,8 +94,16 @@ RIGHT = {
         "            for p, k in zip(model.parameters(), kept):\n                p.copy_(k)\n")),
     "loaded after the initialisation": DATA + INIT.replace("  #!", "") + "model.apply(init)\n" + LOAD + TRAIN,
     "a new head": DATA + INIT.replace("  #!", "") + LOAD + "model[1].apply(init)\n" + TRAIN,
-    "a target that is copied": DATA + MLP + TARGET.replace("t = p.detach().clone()  #!", "t.data = p.detach().clone()")
-    + TRAIN,
+    "a target that is copied": DATA + MLP + TARGET.replace("  #!", "").replace("t = p", "t.data = p") + TRAIN,
+    "states that are saved": DATA + MLP + "import io\nfirst = [p.detach().clone() for p in model.parameters()]\n" + TRAIN
+    + "    torch.save(model.state_dict(), io.BytesIO())\n"
+    "    for p, f in zip(model.parameters(), first):\n        p.data = f.clone()\n",
+    "a method that changes what it is called on": DATA + MLP + "for p in model.parameters():\n"
+    "    p = p.requires_grad_(True)\n" + TRAIN,
+    "a function that changes its argument": DATA + MLP + "for p in model.parameters():\n"
+    "    p = nn.init.normal_(p)\n" + TRAIN,
+    "a loop that skips": DATA + MLP + FREEZE.replace("  #!", "").replace(
+        "    if name", "    if name.endswith('bias'):\n        continue\n    if name") + TRAIN,
     "a value that the loop uses": DATA + MLP + "norms = []\nfor name, p in model.named_parameters():\n"
     "    p = p.detach() * 2\n    norms.append(p.norm())\n" + TRAIN,
     "a prefix that parameters have": DATA + MLP + FREEZE.replace("encoder.", "0.") + TRAIN,
@@ -116,3 +127,17 @@ def test_values_that_nothing_reads_are_named(tmp_path: Path, name: str) -> None:
 def test_values_that_are_used_are_left_alone(tmp_path: Path, name: str) -> None:
     found = sentences(tmp_path, RIGHT[name])
     assert [each.text for each in found if any(word in each.text for word in WORDS)] == []
+
+
+def test_a_loop_before_the_recording_is_not_known(tmp_path: Path) -> None:
+    """The loop has frozen a parameter, and only what comes after it is recorded."""
+    text = "import torch\nfrom torch import nn\nimport tensorlens\nmodel = nn.Linear(4, 1)\nx = torch.randn(8, 4)\n"
+    text += FREEZE.replace("encoder.", "b").replace("  #!", "")
+    text += "with tensorlens.trace(training=True) as lens:\n    opt = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    text += "    for _ in range(3):\n        opt.zero_grad(); model(x).sum().backward(); opt.step()\n"
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, str(script), "exec"), names)
+    found = report_on(names["lens"].trace()).standing_out
+    assert [each.text for each in found or () if "never runs" in each.text] == []

@@ -358,13 +358,13 @@ net = Masked()
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 epoch(net, opt)
 """
-READS = "`Masked`, which reads `self.training`, runs in eval mode for"
+READS = "`Masked`, which reads `self.training`, is in eval mode at"
 
 
 def test_a_module_that_reads_its_mode_is_named(tmp_path: Path) -> None:
     found, _ = said(tmp_path, START + READER + "preview(net)\nepoch(net, opt)\n", READS)
     (each,) = found
-    assert each.text == f"{READS} 3 of 6 steps of `SGD`, first for step 4, and in training mode for the others"
+    assert each.text == f"{READS} 3 steps of `SGD`, first at step 4, and was in training mode before"
     assert "# here" in line_at((tmp_path / "script.py").read_text(), found[0].labels[0].span.line)
 
 

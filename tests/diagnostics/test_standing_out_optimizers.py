@@ -296,14 +296,14 @@ SCALED = "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\nschedule = torch.o
 RATES = {
     "one rate for two groups": (
         GROUPS + SCHEDULED.format(8),
-        "the groups of `AdamW` were made with learning rates of 1e-05 and 0.01, and all of them have the same rate"),
+        "`AdamW` were made with learning rates of 1e-05 and 0.01, and have the same rate at each of its 8 steps"),
     "a factor that is a rate": (
         MODEL + SCALED.format("lambda step: 1e-3") + SCHEDULED.format(4),
-        "the steps of `SGD` use a learning rate of at most 1e-06, and it was made with 0.001"),
+        "`SGD` was made with a learning rate of 0.001, and its steps use at most 1e-06"),
     "a group of a name that no parameter has": (
         MODEL + "slow = [p for n, p in model.named_parameters() if n.startswith('encoder')]\n"
         "opt = torch.optim.SGD([{'params': slow, 'lr': 1e-4}, {'params': model.parameters()}], lr=0.1)\n" + LOOP,
-        "a group of `SGD` with a learning rate of 0.0001 holds no parameters"),
+        "a group of `SGD`, made with a learning rate of 0.0001, holds no parameters"),
     "two schedulers of one optimizer": (
         TWO + "one, other = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (body, head))\n"
         "a = torch.optim.lr_scheduler.StepLR(one, 2)\nb = torch.optim.lr_scheduler.StepLR(one, 2)\n"
@@ -313,6 +313,8 @@ RATES = {
 }  # fmt: skip
 USUAL_RATES = {
     "rates of their own": GROUPS.replace("max_lr=1e-2", "max_lr=[1e-5, 1e-2]") + SCHEDULED.format(8),
+    "a schedule of rates themselves": MODEL + SCALED.format("lambda step: 1e-3").replace("lr=1e-3", "lr=1.0")
+    + SCHEDULED.format(8),
     "a warm-up": MODEL + SCALED.format("lambda step: min(1, (step + 1) / 4)") + SCHEDULED.format(8),
     "no decay for no biases": "model = nn.Linear(4, 1, bias=False)\nf = lambda x: model(x).square().mean()\n"
     "opt = torch.optim.AdamW([{'params': model.parameters()}, {'params': [], 'weight_decay': 0.0}])\n" + LOOP,
@@ -321,7 +323,7 @@ USUAL_RATES = {
     "for _ in range(4):\n    f(torch.randn(8, 4)).backward()\n    one.step(); other.step(); a.step(); b.step()\n"
     "    one.zero_grad(); other.zero_grad()\n",
 }  # fmt: skip
-RATE_WORDS = ("were made with", "it was made with", "holds no parameters", "has none")
+RATE_WORDS = ("were made with", "was made with", "holds no parameters", "has none")
 
 
 @pytest.mark.parametrize("name", RATES)

@@ -41,11 +41,11 @@ def keys(made: str, update: str) -> str:
 WRONG = {
     "a list times a number": (
         DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 3)  #!\n" + TRAIN,
-        "`[nn.Linear(4, 4)] * 3` calls `nn.Linear()` once: all 3 places of the list have the same `layer.weight`"),
+        "`[nn.Linear(4, 4)] * 3` repeats the result of one call: `nn.Linear()` makes `layer.weight` and `layer.bias`"),
     "a number of a variable": (
         DATA + "depth = 3\ndef block():\n    return nn.Sequential(nn.Linear(4, 4), nn.ReLU())\n"
         "model = nn.Sequential(*(depth * [block()]))  #!\n" + TRAIN,
-        "`depth * [block()]` calls `block()` once: all places of the list"),
+        "`depth * [block()]` repeats the result of one call: `block()` makes "),
     "keys that are stepped": (
         keys(BOTH, "a.mul_(0.99).add_(b, alpha=0.01)  #!"),
         "writes `k[0].weight`, `k[0].bias`, `k[2].weight` and 1 more from `q[0].weight`"),
@@ -65,7 +65,7 @@ RIGHT = {
         "pass\n        for a, b in zip(k.parameters(), first):\n            a.lerp_(b, 0.01)")),
     "both averaged with each other": keys(BOTH, "m = (a + b) / 2; a.copy_(m); b.copy_(m)"),
 }  # fmt: skip
-WORDS = ("places of the list", "gradients of their own")
+WORDS = ("the result of one call", "gradients of their own")
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -53,8 +53,8 @@ for _ in range(3):
         p.grad = sum(g[at] * 0.3 for g in found)
     opt.step()
 """
-CLIPS = "runs between 4 backward passes that add up before a step"
-INPUTS = "`SGD.step()` uses the gradients that 4 backward passes for `v.grad` leave in `model[0].weight`"
+CLIPS = "runs between backward passes that add up before a step, 4 in all: it clips sums of only some"
+INPUTS = "from 4 backward passes that also fill `v.grad`, which the script reads"
 KEPT = (
     "`p.grad` is kept after each pass, but the passes fill one tensor in turn: `g[at] * 0.3` reads the last gradient 3"
 )
@@ -88,12 +88,16 @@ RIGHT = {
     "an adversarial example of each pass": DATA + OPT + "v = torch.zeros(32, 4, requires_grad=True)\n"
     "for _ in range(6):\n    opt.zero_grad()\n    (model(x + v) - y).square().mean().backward()\n"
     "    with torch.no_grad():\n        v += 0.1 * v.grad.sign()\n    v.grad.zero_()\n    opt.step()\n",
+    "a gradient that is looked at": DATA + OPT + "v = [torch.randn(8, 4) for _ in range(3)]\nw = model[0].weight\n"
+    "for i in range(4):\n    (model(x) - y).square().mean().backward()\n    g = w.grad\n"
+    "    if i % 2:\n        dots = [(g * each).sum() for each in v]\n        opt.step()\n"
+    "    opt.zero_grad(set_to_none=False)\n",
     "copies of gradients": DATA + OPT + TASKS.replace("[p.grad for", "[p.grad.clone() for"),
     "gradients that are set to None": DATA + OPT + TASKS.replace("p.grad.zero_()", "p.grad = None"),
     "norms of gradients": DATA + OPT + TASKS.replace("[p.grad for p in shared]", "[p.grad.norm() for p in shared]")
     .replace("sum(g[at] * 0.3 for g in found)", "torch.ones_like(p) * sum(g[at] for g in found)"),
 }  # fmt: skip
-WORDS = ("add up before a step: it clips", "backward passes for", "is kept after each pass")
+WORDS = ("it clips sums", "backward passes that also fill", "is kept after each pass")
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -35,37 +35,38 @@ def advantages(training: Training) -> Iterator[Advantage]:
     """Yields these products, one for each estimate."""
     facts = training.facts
     passes = list(examined_passes(facts))
-    errors: dict[int, Call] = {}
-    above: list[tuple[Backward, list[Call]]] = [(each, list(recorded_above(facts, each))) for each in passes]
-    for _, calls in above:
-        for call in calls:
+    errors: dict[int, tuple[Call, Backward]] = {}
+    for backward in passes:
+        for call in recorded_above(facts, backward):
             if _is_error(call):
                 for number in _estimates(facts, [access.tensor for access in call.inputs], call.index):
-                    errors.setdefault(number, call)
+                    errors.setdefault(number, (call, backward))
     reported: set[tuple[int, ...]] = set()
-    for backward, calls in above:
-        products = [call for call in calls if op_name(call) in _PRODUCTS]
+    for backward in passes:
+        products = [call for call in recorded_above(facts, backward) if op_name(call) in _PRODUCTS]
         used = trained_by(training, backward) if products and errors else set[int]()
         for call in products if used else ():
-            found = _found(facts, call, errors, used)
+            found = _found(training, call, errors, used)
             if found is not None and (found[1].site, *found[2]) not in reported:
                 reported.add((found[1].site, *found[2]))
                 yield Advantage(call, found[0], found[1], backward, found[2])
 
 
 def _found(
-    facts: TraceIndex, call: Call, errors: dict[int, Call], used: set[int]
+    training: Training, call: Call, errors: dict[int, tuple[Call, Backward]], used: set[int]
 ) -> tuple[int, Call, tuple[int, ...]] | None:
+    facts = training.facts
     factors = [access.tensor for access in call.inputs]
     if len(factors) != 2 or not all(facts.requires_grad(number, call.index - 1) for number in factors):
         return None
     for score, estimate in (factors, factors[::-1]):
-        trained_by_error = next((errors[n] for n in _estimates(facts, [estimate], call.index) if n in errors), None)
-        if trained_by_error is None or not _is_score(facts, score, call.index):
+        error = next((errors[number] for number in _estimates(facts, [estimate], call.index) if number in errors), None)
+        if error is None or not _is_score(facts, score, call.index):
             continue
         leaves = [each & used for each in (graph_leaves(facts, n, call.index) for n in (estimate, score))]
-        if leaves[0] - leaves[1]:
-            return estimate, trained_by_error, tuple(sorted(leaves[0] - leaves[1]))
+        own = leaves[0] - leaves[1]
+        if own and own <= trained_by(training, error[1]):
+            return estimate, error[0], tuple(sorted(own))
     return None
 
 

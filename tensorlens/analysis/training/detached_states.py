@@ -14,7 +14,7 @@ from tensorlens.records.model import Backward, Call
 
 _CUTS = frozenset(("Tensor.detach", "torch.detach", "Tensor.data.__get__"))
 _MIN_STEPS = 3
-_MOST_STEPS = 8  # that are looked at
+_MOST_STEPS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def detached_states(training: Training) -> Iterator[DetachedState]:
             if call.index < backward.index and call.inputs[0].tensor in made and used & read:
                 by_site[call.site].append(call)
         for site, found in by_site.items():
-            if site not in reported and len(found) >= _MIN_STEPS and _cuts_all(facts, found[:_MOST_STEPS]):
+            if site not in reported and _MIN_STEPS <= len(found) <= _MOST_STEPS and _cuts_all(facts, found):
                 reported.add(site)
                 yield DetachedState(found[0], backward, len(found))
 

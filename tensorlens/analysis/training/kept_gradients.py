@@ -12,6 +12,7 @@ from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.training.timeline import GRAD_READ, Moment, Training
 from tensorlens.records.model import Backward, Call
 
+_ADDING = frozenset(("append", "add", "insert", "setdefault"))
 _MIN_READS = 2
 _NEAR = 1_000  # uses of one gradient
 
@@ -83,14 +84,30 @@ def _lost(events: list[Call], moments: list[Moment], keeping: set[int]) -> Itera
 
 
 def _is_kept(training: Training, site: int) -> bool:
-    """Returns whether a line puts a `.grad` into a list, or gives it to a call, rather than compares it with None."""
+    """Returns whether a line puts a `.grad` into a list or a dict, or stores it to an item or an attribute."""
     span = training.facts.trace.sites[site].span
     scope = scope_around(training.facts, span.file, span.line)
     node = training.facts.names.syntax.node(span)
     if not isinstance(node, ast.Attribute):
         return False
-    around = (each for each in ast.walk(scope) if node in ast.iter_child_nodes(each))
-    return not any(isinstance(each, ast.Compare | ast.Attribute | ast.BoolOp | ast.If) for each in around)
+    return any(_holds(each, node) for each in ast.walk(scope))
+
+
+def _holds(node: ast.AST, item: ast.AST) -> bool:
+    """Returns whether a part of the source keeps the value of an expression in a collection or an object."""
+    if isinstance(node, ast.ListComp | ast.SetComp):
+        return node.elt is item
+    if isinstance(node, ast.DictComp):
+        return node.value is item
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return any(each is item for each in node.elts)
+    if isinstance(node, ast.Dict):
+        return any(each is item for each in node.values)
+    if isinstance(node, ast.Call):
+        is_adding = isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING
+        return is_adding and any(each is item for each in node.args)
+    is_stored = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute)
+    return is_stored and node.value is item  # type: ignore[attr-defined]
 
 
 def _reads_after(events: list[Call], last: Call) -> list[Call]:

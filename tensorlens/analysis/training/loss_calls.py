@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tensorlens.analysis.lineage import MAX_CALLS
 from tensorlens.analysis.trace_index import TraceIndex
@@ -49,9 +50,16 @@ def examined_passes(facts: TraceIndex) -> Iterator[Backward]:
             yield backward
 
 
-def recorded_above(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
-    """Yields the calls with a graph that the roots of a pass were computed by."""
-    yield from recorded_from(facts, [(root.tensor, backward.index) for root in backward.roots])
+def recorded_above(facts: TraceIndex, backward: Backward) -> tuple[Call, ...]:
+    """Returns the calls with a graph that the roots of a pass were computed by."""
+    return _recorded_above(facts, backward.index)
+
+
+@lru_cache(maxsize=64)  # several finders ask for the same passes
+def _recorded_above(facts: TraceIndex, index: int) -> tuple[Call, ...]:
+    backward = facts.event(index)
+    roots = backward.roots if isinstance(backward, Backward) else ()
+    return tuple(recorded_from(facts, [(root.tensor, index) for root in roots]))
 
 
 def recorded_from(facts: TraceIndex, waiting: list[tuple[int, int]]) -> Iterator[Call]:

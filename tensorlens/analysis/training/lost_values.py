@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
@@ -17,6 +18,7 @@ _LOADS = "Module.load_state_dict"
 _FULL = frozenset(("copy", "zero", "fill", "normal", "uniform", "random", "exponential"))
 _NEW = _FULL - {"copy"}  # the values are those of no other tensor
 _MIN_STEPS = 3
+_NEAR = 8  # calls of one run of a line
 _MOST_KEPT = 0.1  # of the steps
 
 
@@ -26,18 +28,19 @@ class LostSteps:
 
     write: Call
     rows: tuple[ParameterRow, ...]
-    lost: int  # steps of the first parameter
+    lost: int  # steps of each
     steps: int
 
 
 @dataclass(frozen=True, slots=True)
 class LostLoad:
-    """A line that initialises parameters anew after `load_state_dict` has loaded them."""
+    """A line that overwrites tensors after `load_state_dict` has loaded them."""
 
     write: Call
     load: Call
     lost: int
     loaded: int
+    others: bool  # other lines overwrite some of them
 
 
 def lost_steps(training: MeasuredTraining) -> Iterator[LostSteps]:
@@ -51,15 +54,14 @@ def lost_steps(training: MeasuredTraining) -> Iterator[LostSteps]:
             if len(calls) >= _MIN_STEPS - 1:
                 written[row.tensor] = row, calls
     uses = _uses(training, set(written)) if written else {}
-    groups: dict[int, list[tuple[Call, ParameterRow, int, int]]] = defaultdict(list)
+    groups: dict[tuple[int, int, int], list[tuple[Call, ParameterRow]]] = defaultdict(list)
     for row, calls in written.values():
         steps = _steps_of(training, row.tensor)
         for writes in _overwriting(uses[row.tensor], steps, calls):
             if len(writes) >= max(_MIN_STEPS - 1, (1 - _MOST_KEPT) * (len(steps) - 1)):  # nothing need follow the last
-                groups[writes[0].site].append((writes[0], row, len(writes), len(steps)))
-    for found in groups.values():
-        write, _, lost, made = found[0]
-        yield LostSteps(write, tuple(row for _, row, _, _ in found), lost, made)
+                groups[writes[0].site, len(writes), len(steps)].append((writes[0], row))
+    for (_, lost, total), found in groups.items():
+        yield LostSteps(found[0][0], tuple(row for _, row in found), lost, total)
 
 
 def _steps_of(training: MeasuredTraining, number: int) -> list[int]:
@@ -95,13 +97,15 @@ def _is_full(training: MeasuredTraining, call: Call, number: int) -> bool:
 
 
 def _uses(training: MeasuredTraining, numbers: set[int]) -> dict[int, list[int]]:
-    """Maps parameters to the indices of the calls outside optimizer steps that read or write their memory, but for
-    those that only make an alias."""
+    """Maps parameters to the indices of the calls outside optimizer steps that read or write their memory.
+
+    An alias may be read without a call, as by `torch.save()`: it counts, unless its own line writes to it.
+    """
     facts = training.facts
     memory = {storage: number for number in numbers for storage in facts.storages_of(number)}
     uses: dict[int, list[int]] = {number: [] for number in numbers}
     for call in facts.calls:
-        if call.within or (not call.writes and _is_alias(training, call)):
+        if call.within or ".grad." in call.op or (not call.writes and _is_written_at_once(training, call)):
             continue
         touched = {access.tensor for access in call.inputs} | {write.tensor for write in call.writes}
         found = {memory.get(facts.storage_of(number, call.index - 1)) for number in touched}  # type: ignore[arg-type]
@@ -110,19 +114,21 @@ def _uses(training: MeasuredTraining, numbers: set[int]) -> dict[int, list[int]]
     return uses
 
 
-def _is_alias(training: MeasuredTraining, call: Call) -> bool:
-    """Returns whether a call returns the memory that it is given, or is about the gradient."""
-    if ".grad." in call.op:
-        return True
+def _is_written_at_once(training: MeasuredTraining, call: Call) -> bool:
+    """Returns whether a call makes an alias that the same run of its line writes to, as in `p.data.copy_(q)`."""
     if len(call.inputs) != 1 or len(call.outputs) != 1:
         return False
-    facts = training.facts
+    facts, made = training.facts, call.outputs[0].tensor
     given = facts.storage_of(call.inputs[0].tensor, call.index)
-    return given is not None and given == facts.storage_of(call.outputs[0].tensor, call.index)
+    if given is None or given != facts.storage_of(made, call.index):
+        return False
+    near = (facts.call(index) for index in range(call.index + 1, call.index + _NEAR))
+    on_line = takewhile(lambda each: each is not None and facts.same_line(each.site, call.site), near)
+    return any(write.tensor == made for each in on_line if each is not None for write in each.writes)
 
 
 def lost_loads(training: MeasuredTraining) -> Iterator[LostLoad]:
-    """Yields the lines that initialise more than half of what a call of `load_state_dict` has loaded."""
+    """Yields the lines that give new values to more than half of what a line has loaded by `load_state_dict`."""
     facts = training.facts
     waiting: dict[int | None, Call] = {}  # by memory
     loads: dict[int, list[Call]] = defaultdict(list)
@@ -141,4 +147,5 @@ def lost_loads(training: MeasuredTraining) -> Iterator[LostLoad]:
         by_load[site] += pairs
     for site, pairs in by_load.items():
         if 2 * len(pairs) > len(loads[site]):
-            yield LostLoad(pairs[0][1], pairs[0][0], len(pairs), len(loads[site]))
+            others = any(write.site != pairs[0][1].site for _, write in pairs)
+            yield LostLoad(pairs[0][1], pairs[0][0], len(pairs), len(loads[site]), others)

@@ -33,7 +33,7 @@ def nearest_entries(training: Training) -> Iterator[NearestEntries]:
     """Yields these lookups, one for each line. A straight-through estimate gives the layer another tensor."""
     facts, reported = training.facts, set[int]()
     for backward in examined_passes(facts):
-        above = list(recorded_above(facts, backward))
+        above = recorded_above(facts, backward)
         lookups = [call for call in above if op_name(call) in _LOOKUPS and call.site not in reported]
         used = trained_by(training, backward) if lookups else set[int]()
         for call in lookups if used else ():
@@ -44,7 +44,7 @@ def nearest_entries(training: Training) -> Iterator[NearestEntries]:
             yield NearestEntries(call, found[0], found[1], backward, tuple(sorted(found[2] & used)))
 
 
-def _found(facts: TraceIndex, call: Call, above: list[Call]) -> tuple[Call, Call, set[int]] | None:
+def _found(facts: TraceIndex, call: Call, above: tuple[Call, ...]) -> tuple[Call, Call, set[int]] | None:
     """Returns the call that chose the index, the layer that reads the entries, and the leaves behind the choice."""
     tables = [access.tensor for access in call.inputs if facts.is_leaf_requiring_grad(access.tensor, call.index)]
     indices = [access.tensor for access in call.inputs if facts.tensor(access.tensor).dtype.startswith("int")]
@@ -52,11 +52,13 @@ def _found(facts: TraceIndex, call: Call, above: list[Call]) -> tuple[Call, Call
         return None
     nearby = [made for _, made in ancestry(facts, indices[0], call.index, _MAX_CALLS)]
     choice = next((made for made in nearby if op_name(made) in _NEAREST), None)
-    read = {access.tensor for made in nearby for access in made.inputs}
     layer = _layer(facts, call.outputs[0].tensor, above)
-    if choice is None or layer is None or not any(table in read for table in tables):
+    if choice is None or layer is None:
         return None
-    behind = [made for made in nearby if op_name(made) not in _RESHAPING and made is not choice]
+    behind = [made for _, made in ancestry(facts, choice.inputs[0].tensor, choice.index, _MAX_CALLS)]
+    read = {access.tensor for made in (choice, *behind) for access in made.inputs}
+    if not any(table in read for table in tables):
+        return None
     leaves = set[int]()
     for made in behind:
         for access in made.inputs:
@@ -65,7 +67,7 @@ def _found(facts: TraceIndex, call: Call, above: list[Call]) -> tuple[Call, Call
     return choice, layer, leaves - set(tables) - graph_leaves(facts, call.outputs[0].tensor, call.index + 1)
 
 
-def _layer(facts: TraceIndex, number: int, above: list[Call]) -> Call | None:
+def _layer(facts: TraceIndex, number: int, above: tuple[Call, ...]) -> Call | None:
     """Returns a layer with parameters that reads a tensor, or a reshaped one, in the graph of a pass."""
     numbers = {number}
     for call in sorted(above, key=lambda each: each.index):

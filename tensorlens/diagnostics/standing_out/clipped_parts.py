@@ -20,8 +20,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         clip = each.clip.event
         assert isinstance(clip, Call)
         yield stands_out(
-            f"{as_written(facts, clip)} runs between {each.passes} backward passes that add up before a step: it clips "
-            "the sum of the gradients so far, several times",
+            f"{as_written(facts, clip)} runs between backward passes that add up before a step, {each.passes} in all: "
+            "it clips sums of only some of the gradients that the step uses",
             facts.label("modified_here", clip.site, "clips a part of the sum", clip.index),
             facts.label("accumulated_here", each.backward.site, "the gradients add up"),
             facts.label("needed_here", each.step.site, "the step"),

@@ -19,9 +19,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if rows:
             name = facts.name(each.input, each.first.index)
             yield stands_out(
-                f"`{each.step.op}()` uses the gradients that {each.count} backward passes for `{name}.grad` leave in "
-                f"{listed(rows)}, with those of the loss",
+                f"`{each.step.op}()` uses the gradients of {listed(rows)} from {each.count} backward passes that also "
+                f"fill `{name}.grad`, which the script reads, with those of a pass that does not",
                 facts.label("accumulated_here", each.first.site, "fills the parameters, too"),
-                facts.label("accumulated_here", each.other.site, "the loss adds its own"),
+                facts.label("accumulated_here", each.other.site, "another pass adds to them"),
                 facts.label("needed_here", each.step.site, "uses the sums"),
             )

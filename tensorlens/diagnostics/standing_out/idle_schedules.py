@@ -57,7 +57,8 @@ def _twice(
 ) -> Iterator[StandingOut]:
     """Finds two schedulers of one kind that step for the same optimizer, while another optimizer has none."""
     stepping = [schedules[0] for schedules in lines if len(schedules) == 1 and schedules[0].steps]
-    without = [own[0] for number, own in groups.items() if number not in {each.optimizer for each in stepping}]
+    scheduled = {each.optimizer for each in training.facts.trace.inspection.schedules}
+    without = [own[0] for number, own in groups.items() if number not in scheduled]
     without = [group for group in without if group.steps and not group.is_shared]
     for one, other in combinations(stepping, 2):
         if (one.optimizer, one.name) == (other.optimizer, other.name) and one.site != other.site and without:

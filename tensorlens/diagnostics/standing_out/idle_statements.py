@@ -17,6 +17,7 @@ from tensorlens.records.report import Label, StandingOut
 _METHODS = frozenset(("eval", "train", "zero_grad", "requires_grad_", "detach_", "unscale_"))
 _FLAG = "requires_grad"
 _COMPARED = frozenset((_FLAG, "grad", "lr", "training"))
+_PURE = frozenset("clone detach to float double half cpu cuda add sub mul div lerp clamp deepcopy".split())
 _CLOSE = 0.9  # of `require_grad` to `requires_grad` it is 0.96
 
 
@@ -43,7 +44,7 @@ def _loop(facts: TraceIndex, loop: ast.For, file: str) -> Iterator[StandingOut]:
     for statement in _renaming(loop):
         span = facts.span_of(statement, file)
         name = statement.targets[0].id  # type: ignore[attr-defined]
-        text = f"`{facts.code_of(statement, file)}` gives the name `{name}` to another tensor, and changes no parameter"
+        text = f"`{facts.code_of(statement, file)}` only sets the variable `{name}`, and changes no parameter"
         yield stands_out(text, Label("observed_here", span, "written here"))
     is_known = is_complete(facts.trace) and not facts.trace.inspection.switches
     for statement in _freezing(loop) if is_known else ():
@@ -57,7 +58,10 @@ def _loop(facts: TraceIndex, loop: ast.For, file: str) -> Iterator[StandingOut]:
 
 
 def _renaming(loop: ast.For) -> Iterator[ast.Assign]:
-    """Yields assignments of a computed value to a variable of the loop that nothing in the loop reads afterwards."""
+    """Yields assignments of a computed value to a variable of the loop that nothing in the loop reads afterwards.
+
+    A call may change what it is given, but for a few methods.
+    """
     variables = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
     for place, statement in enumerate(loop.body):
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
@@ -65,14 +69,22 @@ def _renaming(loop: ast.For) -> Iterator[ast.Assign]:
             continue
         assert isinstance(statement, ast.Assign)
         later = {node.id for each in loop.body[place + 1 :] for node in ast.walk(each) if isinstance(node, ast.Name)}
-        if target.id not in later and any(isinstance(node, ast.Name) for node in ast.walk(statement.value)):
+        if target.id not in later and _is_pure(statement.value):
             yield statement
+
+
+def _is_pure(value: ast.expr) -> bool:
+    """Returns whether an expression computes with a variable, and calls only methods that change nothing."""
+    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
+    has_name = any(isinstance(node, ast.Name) for node in ast.walk(value))
+    return has_name and all(isinstance(call.func, ast.Attribute) and call.func.attr in _PURE for call in calls)
 
 
 def _freezing(loop: ast.For) -> Iterator[ast.Assign]:
     """Yields `p.requires_grad = ...` below an `if` of the loop that asks for the name of a parameter."""
     variables = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
-    if len(variables) < 2:
+    leaves_early = any(isinstance(node, ast.Break | ast.Continue | ast.Return) for node in ast.walk(loop))
+    if len(variables) < 2 or leaves_early:
         return
     for choice in (each for each in loop.body if isinstance(each, ast.If) and not each.orelse):
         parts = choice.test.values if isinstance(choice.test, ast.BoolOp) else [choice.test]
@@ -84,16 +96,18 @@ def _freezing(loop: ast.For) -> Iterator[ast.Assign]:
 
 
 def _has_run(facts: TraceIndex, loop: ast.For, file: str) -> bool:
-    """Returns whether the trace shows that a loop has run: the script ended, and the loop is in its main part; or the
-    function that has the loop made a torch call below it."""
+    """Returns whether the trace shows that a loop has run: its function, or the main part of the file, has made torch
+    calls above it and below it. A recording that began in between would have none above."""
     function = function_around(facts, file, loop.lineno)
-    if function is None:
-        return facts.trace.script.outcome == "ok" and loop in facts.tree(file).body
+    if loop not in (facts.tree(file) if function is None else function).body:
+        return False
+    lines = [
+        site.span.line
+        for site in facts.trace.sites
+        if site.span.file == file and function_around(facts, file, site.span.line) is function
+    ]
     end = loop.end_lineno or loop.lineno
-    spans = (site.span for site in facts.trace.sites)
-    return loop in function.body and any(
-        span.file == file and end < span.line <= (function.end_lineno or 0) for span in spans
-    )
+    return any(line < loop.lineno for line in lines) and any(line > end for line in lines)
 
 
 def _is_on(one: Span | None, other: Span) -> bool:

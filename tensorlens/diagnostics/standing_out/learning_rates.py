@@ -48,22 +48,23 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
         rates = {group.course for group in filled}
         if len(made) > 1 and len(rates) == 1 and made[0] > 0:
             text = " and ".join(f"{rate:g}" for rate in (made[0], made[-1]))
+            is_exact = len(groups[0].course) == groups[0].steps
+            same = "the same rate at each of its" if is_exact else "on average the same rates in its"
             yield stands_out(
-                f"the groups of `{groups[0].name}` were made with learning rates of {text}, and all of them have the "
-                f"same rate at each of its {groups[0].steps} steps",
+                f"groups of `{groups[0].name}` were made with learning rates of {text}, and have {same} "
+                f"{groups[0].steps:,} steps",
                 *_schedulers(training, groups[0]),
                 _made(training, groups[0]),
             )
         for group in groups:
-            high = group.rates[1]
-            if group.optimizer in scheduled and 0 < high < _LOW * group.made_rate:
-                text = (
-                    f"the steps of {_whose(training, group)} use a learning rate of at most {high:g}, and it was made"
-                )
-                yield stands_out(f"{text} with {group.made_rate:g}", *_schedulers(training, group),
-                                 _made(training, group))  # fmt: skip
+            high, is_factor = group.rates[1], group.made_rate == 1  # a schedule of rates themselves is made for 1
+            if group.optimizer in scheduled and not is_factor and 0 < high < _LOW * group.made_rate:
+                text = f"{_whose(training, group)} was made with a learning rate of {group.made_rate:g}, and its steps"
+                yield stands_out(f"{text} use at most {high:g}", *_schedulers(training, group), _made(training, group))
             elif not group.parameters and filled and group.made_rate not in made:
-                text = f"a group of `{group.name}` with a learning rate of {group.made_rate:g} holds no parameters"
+                text = (
+                    f"a group of `{group.name}`, made with a learning rate of {group.made_rate:g}, holds no parameters"
+                )
                 yield stands_out(text, _made(training, group))
 
 

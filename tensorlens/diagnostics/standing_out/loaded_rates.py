@@ -11,15 +11,15 @@ from tensorlens.records.report import StandingOut
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds these loads, if all steps use the loaded rate: a script that sets a rate afterwards has seen to it."""
+    """Finds these loads, if all steps of all groups use the loaded rate."""
     inspection = training.facts.trace.inspection
     scheduled = {each.optimizer for each in inspection.schedules}
     for each in inspection.loaded_rates:
         groups = [group for group in training.groups if group.optimizer == each.optimizer]
-        rates = {rate for group in groups for rate in group.rates}
-        if each.number != training.measured.number or each.optimizer in scheduled or each.loaded not in rates:
+        is_last = each.number == training.measured.number
+        if not is_last or each.optimizer in scheduled or not groups or not groups[0].steps:
             continue
-        if not groups[0].steps or each.made in rates:
+        if len({(group.made_rate, group.rates) for group in groups}) > 1 or groups[0].rates != (each.loaded,) * 2:
             continue
         steps = "its only step uses" if groups[0].steps == 1 else f"its {groups[0].steps} steps use"
         yield stands_out(

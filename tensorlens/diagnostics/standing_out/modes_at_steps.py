@@ -35,21 +35,28 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         yield _updated(training, found)
 
 
-def _in_eval(training: MeasuredTraining, layers: list[EvaluatingSteps]) -> StandingOut:
-    facts, most = training.facts, max(layers, key=lambda each: each.steps)
+def _in_eval(training: MeasuredTraining, found: list[EvaluatingSteps]) -> StandingOut:
+    layers = [each for each in found if not each.is_reader]
+    facts, most = training.facts, max(layers or found, key=lambda each: each.steps)
     name = next(group.name for group in training.groups if group.optimizer == most.optimizer)
-    parts = [each.layer for each in layers if each.layer != most.module]
-    kinds = [f"`{each}`" for each in dict.fromkeys(parts)]
+    label = facts.label("mode_entered_here", most.site, "switched to eval mode here")
+    if not layers:
+        of = "" if most.layer == most.module else f" of `{most.module}`"
+        steps = f"{most.steps:,} {'step' if most.steps == 1 else 'steps'} of `{name}`"
+        text = (
+            f"`{most.layer}`{of}, which reads `self.training`, is in eval mode at {steps}, first at step {most.first}"
+        )
+        return stands_out(f"{text}, and was in training mode before", label)
+    kinds = [f"`{each}`" for each in dict.fromkeys(each.layer for each in layers)]
     one = len({group.optimizer for group in training.groups if group.steps}) == 1
-    of = f"{' and '.join(kinds)} of `{most.module}`" if kinds else f"`{most.module}`, which reads `self.training`,"
-    text = f"{of} {'run' if len(parts) > 1 else 'runs'} in eval mode for "
+    text = f"{' and '.join(kinds)} of `{most.module}` {'run' if len(layers) > 1 else 'runs'} in eval mode for "
     text += f"{most.steps} of {most.trained + most.steps} steps of `{name}`"
     text += (
         f", first for step {most.first}, and in training mode for the others"
         if one
         else ", and in training mode before"
     )
-    return stands_out(text, facts.label("mode_entered_here", most.site, "switched to eval mode here"))
+    return stands_out(text, label)
 
 
 def _is_fixed(training: MeasuredTraining, each: FrozenStatistics) -> bool:

@@ -20,7 +20,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if rows:
             yield stands_out(
                 f"{as_written(facts, each.lookup)} passes no gradient on to {listed(rows)}: "
-                f"{as_written(facts, each.choice)} chooses by their values, and other terms of the loss train them",
+                f"{as_written(facts, each.choice)} chooses by their values, and they get gradients on other ways only",
                 facts.label("graph_cut_here", each.lookup.site, "read at an index", each.lookup.index),
                 facts.label("value_made_here", each.choice.site, "the index", each.choice.index),
                 facts.label("needed_here", each.layer.site, "goes on from here without their gradient"),

@@ -39,6 +39,8 @@ def _is_left_out(training: MeasuredTraining, row: ParameterRow) -> bool:
 def _unfrozen(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds parameters that a line unfreezes, and that only optimizers hold which make no step any more."""
     facts = training.facts
+    if training.training.is_hidden or facts.trace.inspection.switches:
+        return
     by_site: dict[int, list[tuple[ParameterRow, Call]]] = defaultdict(list)
     for number, call in _last_unfrozen(training).items():
         row = training.row(number)

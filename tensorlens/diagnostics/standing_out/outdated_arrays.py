@@ -19,7 +19,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         made = facts.creator(each.tensor)
         if each.number == training.measured.number and each.outdated >= _MIN_TENSORS and made is not None:
             yield stands_out(
-                f"the array behind {as_written(facts, made)} gets other values later: {each.outdated} tensors that "
-                "were made on it before are kept, and have its last values instead of their own",
+                f"{as_written(facts, made)} shares memory with an array that gets other values later: {each.outdated} "
+                "tensors that were made on it before are alive then, and lose their values",
                 facts.label("shared_here", each.site, "the array and its tensors are one memory", made.index),
             )

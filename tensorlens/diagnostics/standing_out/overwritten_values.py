@@ -24,8 +24,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             None if group is None else facts.label("optimizer_made_here", group.site, "its optimizer is made here"),
         )
     for load in lost_loads(training):
+        verb = "and other lines overwrite" if load.others else "overwrites"
         yield stands_out(
-            f"{as_written(facts, load.write)} initialises {load.lost} of {load.loaded} tensors again that "
+            f"{as_written(facts, load.write)} {verb} {load.lost} of {load.loaded} tensors that "
             f"{as_written(facts, load.load)} has loaded, before anything reads them",
             facts.label("modified_here", load.write.site, "overwrites what is loaded", load.write.index),
             facts.label("state_changed_here", load.load.site, "loaded here", load.load.index),

@@ -22,27 +22,23 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             found = _repeated(node)
             if found is None:
                 continue
-            call, times = found
-            rows = _made_by(training, facts.span_of(call, file))
+            rows = _made_by(training, facts.span_of(found, file))
             if rows:
-                places = f"{times} places" if times else "places"
                 yield stands_out(
-                    f"`{facts.code_of(node, file)}` calls `{facts.code_of(call.func, file)}()` once: all {places} of "
-                    f"the list have the same {listed(rows)}",
-                    Label("shared_here", facts.span_of(node, file), "one module, repeated"),
+                    f"`{facts.code_of(node, file)}` repeats the result of one call: "
+                    f"`{facts.code_of(found.func, file)}()` makes {listed(rows)}",
+                    Label("shared_here", facts.span_of(node, file), "one result, repeated"),
                 )
 
 
-def _repeated(node: ast.AST) -> tuple[ast.Call, int] | None:
-    """Returns the call in the list, and the number, of `[call()] * number`; 0 if the number is not written there."""
+def _repeated(node: ast.AST) -> ast.Call | None:
+    """Returns the call in the list of `[call()] * number`; None if the number is less than 2."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
         return None
     for items, times in ((node.left, node.right), (node.right, node.left)):
         if isinstance(items, ast.List) and len(items.elts) == 1 and isinstance(items.elts[0], ast.Call):
-            if not isinstance(times, ast.Constant):
-                return items.elts[0], 0
-            count = times.value
-            return (items.elts[0], count) if isinstance(count, int) and count > 1 else None
+            count = times.value if isinstance(times, ast.Constant) else 2
+            return items.elts[0] if isinstance(count, int) and count > 1 else None
     return None
 
 

@@ -56,7 +56,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         since = [found for found in compared[first:] if found is not None]
         # an assignment of `.data` may have made the two one memory after the first calls
         if 2 * len(since) > len(calls) and len(since) == len(calls) - first and calls[0].site not in reported:
-            yield _difference(facts, calls[first:], since[0])
+            yield _difference(facts, calls[first:], since[0], is_always=not first)
 
 
 def found_already(facts: TraceIndex) -> set[int]:
@@ -131,10 +131,12 @@ def _update(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operand]) 
     return stands_out(text, facts.label("modified_here", call.site, "written here"), _shared(facts, call, met))
 
 
-def _difference(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operand]) -> StandingOut:
+def _difference(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operand], is_always: bool) -> StandingOut:
     one, other = met
     call = calls[0]
-    text = f"{as_written(facts, call)} compares a tensor with itself: `{one.name}` and `{other.name}` are one memory"
+    often = "" if is_always else f" in its last {len(calls):,} runs"
+    what = f"{as_written(facts, call)} compares a tensor with itself{often}"
+    text = f"{what}: `{one.name}` and `{other.name}` are one memory"
     return stands_out(text, facts.label("needed_here", call.site, "compared here"), _shared(facts, call, met))
 
 

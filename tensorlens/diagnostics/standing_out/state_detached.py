@@ -17,8 +17,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for each in detached_states(training.training):
         yield stands_out(
-            f"{as_written(facts, each.cut)} cuts each step of a loop off from the one before, {each.count} times for "
-            "one backward pass: no gradient goes back further than one step",
+            f"{as_written(facts, each.cut)} cuts a state off at each step of a loop, {each.count} times in the graph "
+            "of one backward pass: no gradient goes back through it to an earlier step",
             facts.label("graph_cut_here", each.cut.site, "cut at each step", each.cut.index),
             facts.label("needed_here", each.backward.site, "one pass for all steps"),
         )

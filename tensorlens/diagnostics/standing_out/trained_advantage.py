@@ -21,7 +21,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             made = facts.creator(each.estimate)
             yield stands_out(
                 f"{as_written(facts, each.product)} gives {listed(rows)} gradients too: {named(facts, each.estimate)} "
-                f"has a graph, and {as_written(facts, each.error)} trains it already",
+                f"has a graph, and {as_written(facts, each.error)} trains them already",
                 facts.label("needed_here", each.product.site, "multiplied with its graph", each.product.index),
                 None if made is None else facts.label("value_made_here", made.site, "made here", made.index),
                 facts.label("observed_here", each.error.site, "trains it", each.error.index),

@@ -63,7 +63,7 @@ class GivenArrays:
         known.parts[part] = now
         known.given += before is not None
         known.changed += before not in (None, now)
-        if len(known.live) >= _MOST_LIVE:
+        if len(known.live) >= _MOST_LIVE and known.given % _MOST_LIVE == 0:
             known.count_outdated()
         if len(known.live) < _MOST_LIVE:
             known.live.append((weakref.ref(made[1]), part, now))

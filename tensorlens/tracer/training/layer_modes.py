@@ -59,6 +59,7 @@ class _Layer:
     looked_at: tuple[int, ...] = ()  # the versions of its values at the last look
     unrecorded: int = 0  # runs in training mode without a graph, after it was trained
     shown: int | None = None  # the line of the last of these
+    is_reader: bool = False  # a module that reads `self.training`
 
 
 class LayerModes:
@@ -89,6 +90,7 @@ class LayerModes:
                 if layer is not None:
                     layer.switch = _Switch(*switch, evaluated=is_reader and is_evaluated)
                     if is_reader and self._readers.get(id(part)) is not layer:
+                        layer.is_reader = True
                         self._readers[id(part)] = layer
                         layer.trained.update(self._steps if part.training else ())
         self._running.append(training)
@@ -179,7 +181,9 @@ class LayerModes:
             for optimizer, steps in layer.evaluating.items():
                 assert layer.cause is not None
                 counts = layer.trained[optimizer], len(steps), steps[0]
-                self._recorder.rows.write_fact(EvaluatingSteps, number, optimizer, layer.name, *layer.cause, *counts)
+                self._recorder.rows.write_fact(
+                    EvaluatingSteps, number, optimizer, layer.name, *layer.cause, *counts, layer.is_reader
+                )
             if layer.unrecorded and layer.switch is None and not self._samples:
                 kept = layer.name, layer.shown, layer.unrecorded, max(layer.trained.values(), default=0)
                 self._recorder.rows.write_fact(TrainingModeKept, number, *kept)
@@ -201,8 +205,9 @@ class LayerModes:
 
 
 def reads_mode(kind: type[torch.nn.Module]) -> bool:
-    """Returns whether the `forward` of a class that is none of PyTorch's reads `training`."""
-    if kind.__module__.partition(".")[0] in ("torch", "torchvision", "torchaudio"):
+    """Returns whether the `forward` of a class that is none of PyTorch's reads `training`. Runs of dropout and batch
+    norm are seen themselves."""
+    if kind.__module__.partition(".")[0] in ("torch", "torchvision", "torchaudio") or issubclass(kind, LAYERS):
         return False
     code = getattr(getattr(kind, "forward", None), "__code__", None)
     return code is not None and "training" in code.co_names
@@ -222,7 +227,7 @@ def _is_left_in_eval(layer: _Layer, optimizer: torch.optim.Optimizer) -> bool:
     module, own = switch.module(), layer.ref()
     if module is None or own is None:
         return False
-    if reads_mode(type(own)):
+    if layer.is_reader:
         return True
     if module is own:
         return False
