@@ -47,6 +47,8 @@ RIGHT = {
         "-(dist.probs * dist.logits).sum(-1) * 0.1")),
     "a temperature that is trained": PLAIN.replace("* advantage  #!", (
         "* (r - value).detach() * body[0].weight.exp().mean()")),
+    "a product without a probability": PLAIN.replace("-dist.log_prob(action) * advantage  #!", (
+        "h.mean(-1) * advantage")),
     "weights of a mixture": PLAIN.replace("-dist.log_prob(action) * advantage  #!", (
         "-(value.sigmoid() * dist.log_prob(action) + (1 - value.sigmoid()) * dist.log_prob(action * 0))"))
     .replace("(r - value).pow(2)", "value.sigmoid()"),

@@ -158,3 +158,21 @@ def test_an_average_in_the_memory_of_parameters_is_named(kind: str, tmp_path: Pa
 @pytest.mark.parametrize("kind", USUAL)
 def test_usual_averages_are_no_news(kind: str, tmp_path: Path) -> None:
     assert said(tmp_path, START + textwrap.dedent(USUAL[kind]), "one memory", "shares memory")[0] == []
+
+
+def test_slow_weights_that_data_is_set_to_are_named(tmp_path: Path) -> None:
+    """The first comparison is one of two tensors, all later ones are with itself."""
+    body = """
+        slow = [p.detach().clone() for p in net.parameters()]
+        def interpolate():
+            for p, s in zip(net.parameters(), slow):
+                d = p.data - s  # here
+                s.add_(d, alpha=0.5)
+                p.data = s
+        train(interpolate, steps=4)
+        """
+    (found,), _ = said(tmp_path, START + textwrap.dedent(body), "compares a tensor with itself")
+    assert found.text == "`p.data - s` compares a tensor with itself in its last 12 runs: `p` and `s` are one memory"
+    text = (tmp_path / "script.py").read_text()
+    assert ["# here" in line_at(text, label.span.line) for label in found.labels] == [True, False]
+    assert line_at(text, found.labels[1].span.line).strip() == "p.data = s"

@@ -20,6 +20,11 @@ for _ in range(3):
 """
 BEGIN = "    h, loss = torch.zeros(4, 8), 0\n"
 FEEDBACK = LOOP.replace(BEGIN, BEGIN + "    out = torch.zeros(4, 1)\n")
+SECOND = (
+    LOOP.replace("cell, head = nn.GRUCell(3, 8),", "cell, other, head = nn.GRUCell(11, 8), nn.GRUCell(3, 8),")
+    .replace(BEGIN, BEGIN + "    c = torch.zeros(4, 8)\n")
+    .replace("h = cell(x[t], h.detach())  #!", "c = other(x[t], c); h = cell(torch.cat([x[t], c], 1), h.detach())")
+)
 TABLE = """\
 encoder, decoder = nn.Linear(6, 4), nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 6))
 codes = nn.Parameter(torch.randn(5, 4))
@@ -66,6 +71,9 @@ RIGHT = {
     + "        opt.zero_grad()\n        loss.backward()\n        opt.step()\n        h = h.detach()\n",
     "an output that is fed back": FEEDBACK.replace("cell(x[t], h.detach())  #!", (
         "cell(x[t] + out.detach(), h)\n        out = head(h)")) + STEP,
+    "one of two states": LOOP.replace("GRUCell", "LSTMCell").replace(BEGIN, BEGIN + "    c = torch.zeros(4, 8)\n")
+    .replace("h = cell(x[t], h.detach())  #!", "h, c = cell(x[t], (h.detach(), c))") + STEP,
+    "a second state that keeps its graph": SECOND + STEP,
     "every second step": LOOP.replace("h.detach()", "h.detach() if t % 2 else h") + STEP,
     "a straight-through estimate": TABLE.replace("decoder(q)", "decoder(z + (q - z).detach())") + STEP,
     "tokens of a table": TABLE.replace("torch.cdist(z, codes).argmin(1)", "torch.randint(0, 5, (16,))") + STEP,

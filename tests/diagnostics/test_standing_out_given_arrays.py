@@ -51,6 +51,9 @@ NEW = {
     "copies of states": START + REPLAY.replace("from_numpy(state)", "from_numpy(state.copy())"),
     "tensors of their own": START + REPLAY.replace("from_numpy(state)", "tensor(state)"),
     "another array each time": START + REPLAY.replace("state += rows[step % 8]", "state = state + rows[step % 8]"),
+    "a part that keeps its values": START + "memory = []\nfor step in range(8):\n"
+    "    memory.append(torch.from_numpy(rows[0]))\n    rows[1] += 1\n"
+    "    train(torch.stack([torch.from_numpy(rows[1]), *memory[-3:]]))\n",
     "views of one array": START + "memory = [torch.from_numpy(row) for row in rows]\n"
     "for step in range(4):\n    train(torch.stack(memory))\n    rows *= 0.9\n",
 }  # fmt: skip

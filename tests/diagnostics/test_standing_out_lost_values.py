@@ -61,6 +61,9 @@ WRONG = {
     "weights set to their first values": (
         DATA + MLP + "first = [p.detach().clone() for p in model.parameters()]\n" + TRAIN
         + "    for p, f in zip(model.parameters(), first):\n        p.data = f.clone()  #!\n", LOST),
+    "weights copied from the first ones": (
+        DATA + MLP + "first = [p.detach().clone() for p in model.parameters()]\n" + TRAIN
+        + "    for p, f in zip(model.parameters(), first):\n        p.data.copy_(f)  #!\n", LOST),
     "loaded, and initialised again": (
         DATA + INIT + LOAD + "model.apply(init)\n" + TRAIN,
         "and other lines overwrite 4 of 4 tensors that `model.load_state_dict(...)` has loaded, before anything reads"),
@@ -95,7 +98,8 @@ RIGHT = {
     "loaded after the initialisation": DATA + INIT.replace("  #!", "") + "model.apply(init)\n" + LOAD + TRAIN,
     "a new head": DATA + INIT.replace("  #!", "") + LOAD + "model[1].apply(init)\n" + TRAIN,
     "a target that is copied": DATA + MLP + TARGET.replace("  #!", "").replace("t = p", "t.data = p") + TRAIN,
-    "states that are saved": DATA + MLP + "import io\nfirst = [p.detach().clone() for p in model.parameters()]\n" + TRAIN
+    "states that are saved": DATA + MLP + "import io\n"
+    "first = [p.detach().clone() for p in model.parameters()]\n" + TRAIN
     + "    torch.save(model.state_dict(), io.BytesIO())\n"
     "    for p, f in zip(model.parameters(), first):\n        p.data = f.clone()\n",
     "a method that changes what it is called on": DATA + MLP + "for p in model.parameters():\n"

@@ -318,6 +318,8 @@ USUAL_RATES = {
     "a warm-up": MODEL + SCALED.format("lambda step: min(1, (step + 1) / 4)") + SCHEDULED.format(8),
     "no decay for no biases": "model = nn.Linear(4, 1, bias=False)\nf = lambda x: model(x).square().mean()\n"
     "opt = torch.optim.AdamW([{'params': model.parameters()}, {'params': [], 'weight_decay': 0.0}])\n" + LOOP,
+    "a scheduler that does not step": RATES["two schedulers of one optimizer"][0].replace("for _ in range(4)", (
+        "c = torch.optim.lr_scheduler.StepLR(other, 2)\nfor _ in range(4)")),
     "schedulers in a row": TWO + "one, other = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (body, head))\n"
     "a = torch.optim.lr_scheduler.StepLR(one, 2)\nb = torch.optim.lr_scheduler.StepLR(other, 2)\n"
     "for _ in range(4):\n    f(torch.randn(8, 4)).backward()\n    one.step(); other.step(); a.step(); b.step()\n"

@@ -65,6 +65,8 @@ WRONG = {
         DATA + OPT + PARTS.replace("CLIP", "nn.utils.clip_grad_value_(model.parameters(), 0.01)  #!"), CLIPS),
     "samples of an energy": (DATA + OPT + LANGEVIN, INPUTS),
     "gradients of tasks": (DATA + OPT + TASKS, KEPT),
+    "cleared by zero_grad": (DATA + OPT + TASKS.replace("        for p in shared:\n            if p.grad is not None:\n"
+    "                p.grad.zero_()\n", "        opt.zero_grad(set_to_none=False)\n"), KEPT),
 }  # fmt: skip
 RIGHT = {
     "clipped before the step": DATA + OPT + PARTS.replace("        CLIP\n", "").replace(
@@ -92,6 +94,9 @@ RIGHT = {
     "for i in range(4):\n    (model(x) - y).square().mean().backward()\n    g = w.grad\n"
     "    if i % 2:\n        dots = [(g * each).sum() for each in v]\n        opt.step()\n"
     "    opt.zero_grad(set_to_none=False)\n",
+    "gradients that are read before the next pass": DATA + OPT + TASKS.replace("    return found", (
+        "        sizes = [g.norm() for g in found[-1]]\n    return found"))
+    .replace("for g in found)", "for g in found[-1:] * 3)"),
     "copies of gradients": DATA + OPT + TASKS.replace("[p.grad for", "[p.grad.clone() for"),
     "gradients that are set to None": DATA + OPT + TASKS.replace("p.grad.zero_()", "p.grad = None"),
     "norms of gradients": DATA + OPT + TASKS.replace("[p.grad for p in shared]", "[p.grad.norm() for p in shared]")

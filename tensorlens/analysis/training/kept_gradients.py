@@ -14,6 +14,9 @@ from tensorlens.records.model import Backward, Call
 
 _ADDING = frozenset(("append", "add", "insert", "setdefault"))
 _MIN_READS = 2
+_CLEARING = frozenset(
+    ("Tensor.zero_", "torch._foreach_zero_", "Tensor.requires_grad_", "Tensor.detach_")
+)  # zero_grad()
 _NEAR = 1_000  # uses of one gradient
 
 
@@ -79,7 +82,7 @@ def _lost(events: list[Call], moments: list[Moment], keeping: set[int]) -> Itera
         near = events[place + 1 : place + 1 + _NEAR]
         between = [each for each in near if each.index < clear.index and not _is_fetch(each)]
         later = next((each for each in near if each.index > fill.index and each.site == call.site), None)
-        if all(each.op == "Tensor.zero_" for each in between) and later is not None and _is_fetch(later):
+        if all(each.op in _CLEARING for each in between) and later is not None and _is_fetch(later):
             yield call, clear, fill, later
 
 
