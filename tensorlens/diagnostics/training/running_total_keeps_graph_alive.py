@@ -24,6 +24,7 @@ CODE = "running-total-keeps-graph-alive"
 FEWEST = 3  # rounds, each of which depends on the one before
 _ADDING = ("add", "sub", "lerp")
 MAX_STEPS = 200  # calls that are followed back from one round to the one before
+MAX_OTHERS = 16  # rounds of other chains between two rounds of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +71,35 @@ def _made(call: Call) -> list[int]:
 
 
 def _chain(facts: TraceIndex, calls: list[Call]) -> _Chain | None:
-    """Returns the last calls of a line, as far back as each depends on the one of the round before."""
+    """Returns the longest chain of calls of a line, each of which depends on the one of the round before.
+
+    Calls between two of its rounds may belong to other chains, as those of two meters that one method adds to.
+    """
     chain: list[Call] = []
-    for call in _rounds(facts, calls):
+    others = 0
+    for call in _rounds(facts, _up_to_longest(facts, calls)):
         if chain and not _carries(facts, call, chain[-1]):
-            break
+            others += 1
+            if others > MAX_OTHERS:
+                break
+            continue
+        others = 0
         chain.append(call)
     if len(chain) < FEWEST:
         return None
     return _Chain(tuple(reversed(chain)), _added(facts, chain[0], chain[1]))
+
+
+def _up_to_longest(facts: TraceIndex, calls: list[Call]) -> list[Call]:
+    """Returns the calls of a line up to the one that most calls of the line lead to, each by the result of another."""
+    made: dict[int, int] = {}  # the length of the chain that leads to each tensor
+    longest = place = 0
+    for number, call in enumerate(calls):
+        length = 1 + max((made.get(access.tensor, 0) for access in call.inputs), default=0)
+        made.update(dict.fromkeys(_made(call), length))
+        if length >= longest:
+            longest, place = length, number
+    return calls[: place + 1]
 
 
 def _rounds(facts: TraceIndex, calls: list[Call]) -> Iterator[Call]:
