@@ -35,16 +35,17 @@ def complete(runs: ComparedRuns, first: FinishedRun, terms_of: TermsOf | None) -
     has_odd = bool(first.reader.facts["nonfinite"])
     terms: tuple[LossTerms, ...] = ()
     try:
-        terms = () if terms_of is None or first.was_stopped else terms_of(first.trace())
+        trace = first.trace()
+        terms = () if terms_of is None or first.was_stopped else terms_of(trace)
         why_not = _why_not(runs, first)
-        why_no_terms = why_not or _why_no_terms(first)
+        why_no_terms = why_not or _why_no_terms(trace)
         if has_odd and why_not:
             nonfinite_run.add_reason(first, why_not, searched=False)
         if terms and why_no_terms:
             term_run.add_reason(first, why_no_terms)
         terms = () if why_no_terms else terms
         has_odd = has_odd and not why_not
-        has_functions = not why_not and not has_odd and _has_functions(first)  # a NaN passes no check
+        has_functions = not why_not and not has_odd and _has_functions(trace)  # a NaN passes no check
         if has_odd or terms or has_functions:
             _complete(runs, first, has_odd, terms, has_functions)
     except KeyboardInterrupt:
@@ -68,15 +69,15 @@ def _why_not(runs: ComparedRuns, first: FinishedRun) -> str:
     return ""
 
 
-def _why_no_terms(first: FinishedRun) -> str:
+def _why_no_terms(trace: Trace) -> str:
     """Returns why the terms of a run's losses can't be measured, although it can be repeated; "" if they can."""
-    kinds = {each.kind for each in first.trace().callbacks.registrations}
+    kinds = {each.kind for each in trace.callbacks.registrations}
     return CALLBACKS if any("forward hook" not in kind and "forward pre" not in kind for kind in kinds) else ""
 
 
-def _has_functions(first: FinishedRun) -> bool:
+def _has_functions(trace: Trace) -> bool:
     """Returns whether the `backward` of a custom Function of the program has run."""
-    callbacks = first.trace().callbacks
+    callbacks = trace.callbacks
     kinds = {callbacks.registrations[run.registration].kind for run in callbacks.runs}
     return not kinds.isdisjoint(("backward", "vjp"))
 

@@ -26,7 +26,7 @@ from unchanged.operations import samples
 
 from tensorlens.journal.row_buffer import Tag
 from tensorlens.tracer.entry.new_recorder import new_recorder
-from tensorlens.tracer.recording import compiled
+from tensorlens.tracer.recording import compiled, tensor_ids
 from tensorlens.tracer.recording.recorder import Recorder
 
 FastPath = compiled.FastPath
@@ -326,6 +326,35 @@ def test_the_storage_of_a_saved_tensor_that_died_is_known_after_a_census(monkeyp
     assert is_known() == (True, True)
     monkeypatch.setattr(compiled, "FastPath", None)
     assert is_known() == (True, True)
+
+
+def test_addresses_of_long_ago_are_forgotten_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_ids, "MANY_PAST", 8)
+
+    def known() -> tuple[list[bool], int]:
+        recorder = new_recorder((__file__,))
+        ids, roots = recorder.tensor_ids, []
+        with recorder:
+            x = torch.ones(3, requires_grad=True)
+            for _ in range(4):  # censuses
+                portion = [x.exp() for _ in range(8)]
+                storages = [ids.entry(each)[3] for each in portion]
+                roots.append([(each.sum(), storage) for each, storage in zip(portion, storages, strict=True)])
+                del portion
+                ids._census_due = 0
+                ids.sweep(next(ids.numbers))
+        found = [
+            all(ids.saved_storage(root.grad_fn.next_functions[0][0]._saved_result) == storage for root, storage in each)
+            for each in roots
+        ]
+        recorder.close()
+        return found, max(len(ids._past), len(ids._older_past))
+
+    found, most = known()
+    assert found == [False, False, False, True]
+    assert most < 24
+    monkeypatch.setattr(compiled, "FastPath", None)
+    assert known() == (found, most)
 
 
 def test_the_garbage_collector_does_not_walk_the_weak_references() -> None:

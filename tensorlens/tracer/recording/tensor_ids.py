@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SWEEP = 1024  # new tensors between two sweeps, at least; so few entries fit into the processor's cache
 CENSUS = 32_768  # new tensors between two rows of live tensors, at least
+MANY_PAST = 1 << 18  # addresses of dead tensors after which those from before are forgotten
 PLAIN: set[type] = {torch.Tensor, torch.nn.Parameter}
 texts: dict[object, str] = {}  # the names of dtypes and devices in a trace
 
@@ -44,6 +45,7 @@ class TensorIds:
         self.known: Table = compiled.table()  # by `id(tensor)`
         self.blocks: Table = compiled.table()  # by the address of a storage: the last tensor seen there
         self._past = compiled.storages()  # by address, too: the storage of the last tensor seen there, which is dead
+        self._older_past = compiled.storages()  # the same, of those that died earlier
         self.sharers: dict[int, list[weakref.ref[torch.Tensor]]] = {}  # storage -> its other tensors that are not views
         self.in_c: _fast_path.FastPath | None = None  # the compiled fast path does the same for plain tensors
         self.adding = RLock()  # two threads must not give two ids to one tensor
@@ -129,10 +131,14 @@ class TensorIds:
         """Returns the id of a saved tensor's storage, or NONE.
 
         The graph has kept that storage alive, so the last tensor seen at its address was on it, even if it is dead now.
+        A run that uses very many addresses has forgotten the tensors that died long ago.
         """
         address = _memory(tensor)[0]
         entry = self.blocks.get(address)
-        return self._past.get(address, NONE) if entry is None else entry[3]
+        if entry is not None:
+            return entry[3]
+        past: int | None = self._past.get(address, None)
+        return self._older_past.get(address, NONE) if past is None else past
 
     def _storage(self, address: int, block: int, nbytes: int, number: int) -> int:
         """Returns the id of a storage, `NONE` without one. A new one gets `number`, or a new id if that is `NONE`."""
@@ -194,6 +200,8 @@ class TensorIds:
             if not any(ref() is not None for ref in refs):
                 self.sharers.pop(storage, None)
         compiled.retire_dead(self.blocks, self._past, self.sharers)
+        if len(self._past) >= MANY_PAST:
+            self._older_past, self._past = self._past, compiled.storages()
         self._rows.write(AliveRow, tuple(sorted(compiled.ids_in(self.known))))
         if self.after_census is not None:
             self.after_census()
@@ -221,6 +229,7 @@ class TensorIds:
                 continue
             kept[id(tensor)] = entry
         self._past.clear()
+        self._older_past.clear()
         for table, entries in ((self.known, kept), (self.blocks, blocks)):
             for key, _ in list(table.items()):
                 if key not in entries:
