@@ -155,6 +155,46 @@ TOTALS = {
             loss.backward()
         print(average)
         """,
+    "one method of several meters": """
+        import torch
+
+        class Meter:
+            def __init__(self):
+                self.value = torch.zeros(())
+
+            def add(self, value):
+                self.value = 0.9 * self.value + 0.1 * value  # shared_here
+
+        w = torch.ones(3, requires_grad=True)
+        meters = [Meter(), Meter(), Meter()]
+        for step in range(5):
+            error = (w * step).square().sum()
+            size = w.abs().sum()
+            loss = error + size  # graph_built_here
+            loss.backward()
+            for meter, value in zip(meters, (error, size, loss)):
+                meter.add(value)
+        print([meter.value.item() for meter in meters])
+        """,
+    "a state beside a loop that is trained": """
+        import torch
+        cell, head = torch.nn.GRUCell(2, 3), torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+
+        def forward(x, h):
+            return cell(x, h)  # graph_built_here, shared_here
+
+        memory = torch.zeros(1, 3)
+        for step in range(4):
+            memory = forward(torch.ones(1, 2), memory)
+            h = torch.zeros(1, 3)
+            for _ in range(2):
+                h = forward(torch.ones(1, 2), h)
+            optimizer.zero_grad()
+            head(h).square().sum().backward()
+            optimizer.step()
+        print(memory.sum() < 1e9)
+        """,
 }
 
 
@@ -209,6 +249,42 @@ HARMLESS_TOTALS = {
             total = total + loss
         total.backward()
         print(total.item())
+        """,
+    "several meters without graphs": """
+        import torch
+
+        class Meter:
+            def __init__(self):
+                self.value = torch.zeros(())
+
+            def add(self, value):
+                self.value = 0.9 * self.value + 0.1 * value
+
+        w = torch.ones(3, requires_grad=True)
+        meters = [Meter(), Meter()]
+        for step in range(5):
+            loss = (w * step).square().sum()
+            loss.backward()
+            for meter, value in zip(meters, (loss.detach(), loss.item())):
+                meter.add(value)
+        print([meter.value for meter in meters])
+        """,
+    "a state of an actor beside a learner": """
+        import torch
+        cell, head = torch.nn.GRUCell(2, 3), torch.nn.Linear(3, 1)
+
+        def forward(x, h):
+            return cell(x, h)
+
+        memory = torch.zeros(1, 3)
+        for step in range(4):
+            with torch.no_grad():
+                memory = forward(torch.ones(1, 2), memory)
+            h = memory
+            for _ in range(3):
+                h = forward(torch.ones(1, 2), h)
+            head(h).square().sum().backward()
+        print(memory.sum() < 1e9)
         """,
     "a state that is cut": """
         import torch
