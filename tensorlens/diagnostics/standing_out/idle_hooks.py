@@ -1,0 +1,180 @@
+"""Names hooks that never run, and hooks that compute another value but do not return it."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.code_around import first_line, is_inside
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import code_at
+from tensorlens.records.callbacks import Registration, Run
+from tensorlens.records.report import Label, StandingOut
+
+_REPLACE = {
+    "tensor hook": "the gradient",
+    "forward hook": "the result of the module",
+    "forward pre-hook": "the arguments of the module",
+    "module backward hook": "the gradient",
+    "module backward pre-hook": "the gradient",
+}  # a hook of such a kind replaces it by what the hook returns, unless that is None
+_PURE = frozenset(
+    "abs add clamp clamp_max clamp_min clip clone detach div double exp float half lerp masked_fill mean mul neg norm "
+    "relu round sigmoid sign sqrt square sub sum tanh to where zeros_like".split()
+)
+_LIBRARIES = ("torch", "F", "math", "np")
+_ACTING = ("save", "manual_seed", "seed", "set_rng_state")
+_MIN_STEPS = 2
+_OF_MODULE_CALLS = ("forward hook", "forward pre-hook")  # the trace has no runs of these
+_Definition = tuple[str, ast.FunctionDef | ast.Lambda]  # the file that has it
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    if not is_complete(facts.trace) or facts.trace.inspection.switches or training.training.is_hidden:
+        return
+    lines: dict[tuple[int, str], list[Registration]] = defaultdict(list)
+    for each in facts.trace.callbacks.registrations:
+        lines[each.site, each.kind].append(each)
+    runs: dict[int, list[Run]] = defaultdict(list)
+    for run in facts.trace.callbacks.runs:
+        runs[run.registration].append(run)
+    reported: set[int] = set()
+    for (site, kind), registrations in lines.items():
+        made = [run for each in registrations for run in runs[each.id]]
+        number = registrations[0].function
+        if kind not in _REPLACE or number in reported:
+            continue
+        reported.add(number)
+        definition = _definition(facts, number)
+        if not made and (kind not in _OF_MODULE_CALLS or _has_not_run(facts, definition)):
+            yield from _never(training, site, registrations)
+        elif definition is not None and all(run.ended == "returned" and not _has_value(run) for run in made):
+            yield from _nothing(facts, registrations[0], definition)
+
+
+def _has_value(run: Run) -> bool:
+    return any(value.tensor is not None or value.type != "NoneType" for value in run.values)
+
+
+def _has_not_run(facts: TraceIndex, definition: _Definition | None) -> bool:
+    """Returns whether a hook computes with its arguments in each of its runs, and the trace has no call inside it."""
+    if definition is None:
+        return False
+    file, function = definition
+    arguments = {each.arg for each in function.args.args}
+    body = function.body if isinstance(function.body, list) else [ast.Expr(function.body)]
+    simple = [each for each in body if isinstance(each, ast.Assign | ast.Return | ast.Expr) and each.value is not None]
+    computes = any(
+        isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and node.left.id in arguments
+        for each in simple
+        for node in ast.walk(each)
+    )
+    around = facts.span_of(function, file)
+    spans = (facts.span(site) for site in {call.site for call in facts.calls})
+    return computes and not any(span is not None and is_inside(span, around) for span in spans)
+
+
+def _never(training: MeasuredTraining, site: int, registrations: list[Registration]) -> Iterator[StandingOut]:
+    """Finds a hook that was there for several steps of the run, and that nothing has called."""
+    facts = training.facts
+    label = facts.label("hook_registered_here", site, "registered here")
+    if label is None or _is_removed(facts) or not all(_lasts(training, each) for each in registrations):
+        return
+    kind = registrations[0].kind.removeprefix("module ")
+    text = f"the {kind} of {code_at(facts, site, kind)} never runs"
+    if "forward" in kind:
+        text += ": its module is never called, or only by `.forward(...)`, which runs no hook"
+    else:
+        text += ": no backward pass gets to what it is registered on"
+    yield stands_out(text, label)
+
+
+def _lasts(training: MeasuredTraining, registration: Registration) -> bool:
+    """Returns whether enough steps follow the place where a hook was registered."""
+    runs = [call.index for call in training.facts.calls if call.site == registration.site]
+    steps = training.facts.trace.inspection.steps
+    begun = min(runs, default=0)
+    return len([step for step in steps if step.index > begun]) >= _MIN_STEPS
+
+
+def _is_removed(facts: TraceIndex) -> bool:
+    """Returns whether the program can remove a hook."""
+    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree))
+    return any(isinstance(node, ast.Attribute) and node.attr in ("remove", "clear", "pop") for node in nodes)
+
+
+def _nothing(facts: TraceIndex, registration: Registration, definition: _Definition) -> Iterator[StandingOut]:
+    """Finds a statement of a hook that computes a value which the hook neither uses nor returns."""
+    file, function = definition
+    known = facts.trace.callbacks.functions[registration.function]
+    if isinstance(function, ast.Lambda) or any(isinstance(node, ast.Return | ast.Yield) for node in ast.walk(function)):
+        return
+    for statement in function.body:
+        if _is_unused(statement, function):
+            code = facts.code_of(statement, file)
+            yield stands_out(
+                f"`{function.name}` returns nothing, so {_REPLACE[registration.kind]} stays as it is: `{code}` "
+                "computes a value that no line reads",
+                Label("observed_here", facts.span_of(statement, file), "not returned"),
+                facts.label("hook_registered_here", registration.site, "registered here"),
+                facts.label("function_defined_here", known.defined, "the hook"),
+            )
+            return
+
+
+def _definition(facts: TraceIndex, number: int) -> _Definition | None:
+    """Returns the file and the definition of a callback: that at the place where it is defined."""
+    defined = facts.trace.callbacks.functions[number]
+    span = facts.span(defined.defined)
+    if span is None:
+        return None
+    for node in ast.walk(facts.tree(span.file)):
+        if isinstance(node, ast.FunctionDef | ast.Lambda) and span.line in (node.lineno, _first_line(node)):
+            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+            if name == defined.name.rpartition(".")[2]:
+                return span.file, node
+    return None
+
+
+def _first_line(node: ast.FunctionDef | ast.Lambda) -> int:
+    return node.body.lineno if isinstance(node, ast.Lambda) else first_line(node)
+
+
+def _is_unused(statement: ast.stmt, definition: ast.FunctionDef) -> bool:
+    """Returns whether a statement only computes with an argument of a function, and nothing reads the result."""
+    arguments = {each.arg for each in definition.args.args}
+    if isinstance(statement, ast.Expr):
+        value, call = statement.value, statement.value
+        if not isinstance(call, ast.Call) or not _is_pure(call) or not isinstance(call.func, ast.Attribute):
+            return False
+        return isinstance(call.func.value, ast.Name) and call.func.value.id in arguments
+    if not isinstance(statement, ast.Assign) or not all(isinstance(each, ast.Name) for each in statement.targets):
+        return False
+    value = statement.value
+    read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
+    if isinstance(value, ast.Name) or not read & arguments or not all(_is_pure(call) for call in calls):
+        return False
+    names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
+    later = definition.body[definition.body.index(statement) + 1 :]
+    loaded = (
+        node.id
+        for each in later
+        for node in ast.walk(each)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    )
+    return names.isdisjoint(loaded) and not any(isinstance(each, ast.Nonlocal | ast.Global) for each in definition.body)
+
+
+def _is_pure(call: ast.Call) -> bool:
+    """Returns whether a call computes a value and changes nothing: a method of a tensor, or a function of torch."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or any(each.arg == "out" for each in call.keywords):
+        return False
+    is_torchs = isinstance(function.value, ast.Name) and function.value.id in _LIBRARIES
+    return function.attr in _PURE or (is_torchs and not function.attr.endswith("_") and function.attr not in _ACTING)
