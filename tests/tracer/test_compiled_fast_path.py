@@ -333,7 +333,8 @@ def test_addresses_of_long_ago_are_forgotten_where_there_are_many(monkeypatch: p
 
     def known() -> tuple[list[bool], int]:
         recorder = new_recorder((__file__,))
-        ids, roots = recorder.tensor_ids, []
+        ids = recorder.tensor_ids
+        roots: list[list[tuple[Any, int]]] = []
         with recorder:
             x = torch.ones(3, requires_grad=True)
             for _ in range(4):  # censuses

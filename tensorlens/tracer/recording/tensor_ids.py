@@ -134,7 +134,7 @@ class TensorIds:
         A run that uses very many addresses has forgotten the tensors that died long ago.
         """
         address = _memory(tensor)[0]
-        entry = self.blocks.get(address)
+        entry: Entry | None = self.blocks.get(address)
         if entry is not None:
             return entry[3]
         past: int | None = self._past.get(address, None)
