@@ -1,0 +1,74 @@
+"""Checks the sentence about modules that change their argument in place, where the caller reads it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+BLOCK = """\
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.act = nn.ReLU(inplace=True)
+        self.body = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(width, width), nn.Linear(width, width))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        return x + self.body(x)  #!
+
+"""
+TRAIN = """\
+net = nn.Sequential(nn.Linear(4, 8), Block(8), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    net(torch.randn(16, 4)).square().mean().backward()
+    opt.step()
+"""
+RESIDUAL = "        return x + self.body(x)  #!\n"
+
+
+def block(forward: str) -> str:
+    assert RESIDUAL in BLOCK
+    return BLOCK.replace(RESIDUAL, forward) + TRAIN
+
+
+WRONG = {
+    "a residual connection": BLOCK + TRAIN,
+    "added to the argument": block("        out = self.body(x)  #!\n        return out + x\n"),
+    "a name for the shortcut": block(
+        "        shortcut = x\n        out = self.body(x)  #!\n        out = out * 0.5\n        return out + shortcut\n"),
+    "a module of its own": block("        out = self.act(x)  #!\n        out = self.norm(out)\n        return x - out\n"),
+    "the same name for the sum": block("        x = x + self.body(x)  #!\n        return x\n"),
+    "dropout": BLOCK.replace("nn.Sequential(nn.ReLU(inplace=True)", "nn.Sequential(nn.Dropout(0.5, inplace=True)")
+    + TRAIN,
+    "a function": "body = nn.Sequential(nn.SiLU(inplace=True), nn.Linear(8, 8))\ndef Block(width):\n    return Add()\n"
+    "class Add(nn.Module):\n    def forward(self, x):\n        y = body(x)  #!\n        return torch.cat([x, y], 1)[:, :8]\n"
+    + TRAIN,
+}  # fmt: skip
+RIGHT = {
+    "not in place": BLOCK.replace("inplace=True", "inplace=False") + TRAIN,
+    "a layer before it": BLOCK.replace("nn.Sequential(nn.ReLU(inplace=True), nn.Linear(width, width)",
+                                       "nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)") + TRAIN,
+    "the result has the name": block("        x = self.act(x)\n        return x + self.norm(x)\n"),
+    "not read again": block("        out = self.act(x)\n        return self.norm(out)\n"),
+    "written by the function itself": block("        y = x.relu_()\n        return x + self.norm(y)\n"),
+    "inplace=True in the call": block("        y = nn.functional.relu(x, inplace=True)\n        return x + y\n"),
+    "a copy": block("        return x + self.body(x.clone())\n"),
+    "layers in a loop": block("        for layer in self.body:\n            x = layer(x)\n        return x\n"),
+    "set again": block("        y = self.act(x)\n        x = self.norm(y)\n        return x + y\n"),
+}  # fmt: skip
+WORDS = "then reads the changed values"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_argument_that_is_read_again_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_an_argument_that_nothing_reads_again_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
