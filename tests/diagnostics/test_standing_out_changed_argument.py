@@ -39,14 +39,14 @@ WRONG = {
     "a residual connection": BLOCK + TRAIN,
     "added to the argument": block("        out = self.body(x)  #!\n        return out + x\n"),
     "a name for the shortcut": block(
-        "        shortcut = x\n        out = self.body(x)  #!\n        out = out * 0.5\n        return out + shortcut\n"),
-    "a module of its own": block("        out = self.act(x)  #!\n        out = self.norm(out)\n        return x - out\n"),
+        "        shortcut = x\n        out = self.body(x)  #!\n        out = out / 2\n        return out + shortcut\n"),
+    "a module of its own": block("        y = self.act(x)  #!\n        y = self.norm(y)\n        return x - y\n"),
     "the same name for the sum": block("        x = x + self.body(x)  #!\n        return x\n"),
     "dropout": BLOCK.replace("nn.Sequential(nn.ReLU(inplace=True)", "nn.Sequential(nn.Dropout(0.5, inplace=True)")
     + TRAIN,
     "a function": "body = nn.Sequential(nn.SiLU(inplace=True), nn.Linear(8, 8))\ndef Block(width):\n    return Add()\n"
-    "class Add(nn.Module):\n    def forward(self, x):\n        y = body(x)  #!\n        return torch.cat([x, y], 1)[:, :8]\n"
-    + TRAIN,
+    "class Add(nn.Module):\n    def forward(self, x):\n        y = body(x)  #!\n"
+    "        return torch.cat([x, y], 1)[:, :8]\n" + TRAIN,
 }  # fmt: skip
 RIGHT = {
     "not in place": BLOCK.replace("inplace=True", "inplace=False") + TRAIN,
