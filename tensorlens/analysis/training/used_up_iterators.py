@@ -1,0 +1,198 @@
+"""Finds iterators that a program reads in each round of a loop, although the first round takes all of their items."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.code_around import is_inside
+from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.records.model import Span
+
+_METHODS = frozenset(
+    "parameters named_parameters modules named_modules children named_children buffers named_buffers".split()
+)
+_FUNCTIONS = frozenset(("filter", "map", "zip", "iter", "reversed", "chain"))
+_PASS_ON = ("zip", "enumerate", "map", "filter")  # an argument of these is read as far as their result is
+_READ_ALL = ("sum", "list", "tuple", "dict", "max", "min", "sorted", "set", "clip_grad_norm_", "clip_grad_value_")
+_MIN_RUNS = 2
+Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+_Parents = dict[ast.AST, ast.AST]
+
+
+@dataclass(frozen=True, slots=True)
+class UsedUp:
+    """An iterator, and an expression that reads it again when it has no items left."""
+
+    name: str  # "params", "self.params"
+    made: Span
+    read: Span
+    runs: int  # how often the line that reads it has run, at least
+
+
+def used_up_iterators(facts: TraceIndex) -> Iterator[UsedUp]:
+    """Yields these iterators, each with the first expression that reads it in vain."""
+    for file, tree in facts.trees():
+        parents: _Parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        for made in ast.walk(tree):
+            if isinstance(made, ast.Assign) and _is_iterator(made.value, defined) and len(made.targets) == 1:
+                name = plain_name(made.targets[0])
+                if name and _stores(tree, name) == 1:
+                    found = _read_again(facts, file, parents, (made, name))
+                    if found is not None:
+                        read, runs = found
+                        yield UsedUp(name, facts.span_of(made.value, file), facts.span_of(read, file), runs)
+
+
+def _is_iterator(value: ast.expr, defined: set[str]) -> bool:
+    """Returns whether a value can be read once. The program may have methods of its own with such names."""
+    if isinstance(value, ast.GeneratorExp):
+        return True
+    if not isinstance(value, ast.Call):
+        return False
+    function = value.func
+    if isinstance(function, ast.Name):
+        return function.id in _FUNCTIONS - defined
+    is_chain = isinstance(function, ast.Attribute) and ast.unparse(function) == "itertools.chain"
+    return is_chain or (isinstance(function, ast.Attribute) and function.attr in _METHODS - defined)
+
+
+def _stores(tree: ast.Module, name: str) -> int:
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute))
+    stored = sum(not isinstance(node.ctx, ast.Load) and plain_name(node) == name for node in nodes)
+    return stored + sum(node.arg == name for node in ast.walk(tree) if isinstance(node, ast.arg))
+
+
+def _read_again(
+    facts: TraceIndex, file: str, parents: _Parents, named: tuple[ast.Assign, str]
+) -> tuple[ast.expr, int] | None:
+    made, name = named
+    tree = facts.tree(file)
+    home = _scope(parents, made)
+    for read in _reads(tree, parents, name):
+        statement, loops = _way_up(parents, read)
+        scope = _scope(parents, read)
+        if statement is None:
+            continue
+        if name.startswith("self."):
+            repeats = _is_method_of_one_object(tree, parents, home, scope)
+        else:
+            repeats = scope is home and _runs_once(tree, parents, home) and any(made not in ast.walk(e) for e in loops)
+        runs = _runs(facts, file, parents, parents[statement], facts.span_of(read, file)) if repeats else 0
+        if runs >= _MIN_RUNS:
+            return read, runs
+    return None
+
+
+def _reads(tree: ast.Module, parents: _Parents, name: str) -> Iterator[ast.expr]:
+    """Yields the expressions that read all items of an iterator: it is what a `for` runs over, or an argument."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            continue
+        if plain_name(node) != name:
+            continue
+        at: ast.expr = node
+        while isinstance(call := parents[at], ast.Call) and at in call.args and _called(call) in _PASS_ON:
+            at = call
+        above, whole = parents[at], parents.get(parents[at])
+        is_loop = isinstance(above, ast.For) and above.iter is at and not _may_stop(above)
+        is_first = isinstance(above, ast.comprehension) and above.iter is at and _has_first(whole, above)
+        is_given = isinstance(above, ast.Call) and at in above.args[:1] and _called(above) in _READ_ALL
+        if is_loop or is_first or is_given:
+            yield node
+
+
+def _has_first(whole: ast.AST | None, part: ast.comprehension) -> bool:
+    return (
+        isinstance(whole, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) and whole.generators[0] is part
+    )
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _may_stop(loop: ast.For) -> bool:
+    return any(isinstance(node, ast.Break | ast.Return | ast.Raise | ast.Yield) for node in ast.walk(loop))
+
+
+def _way_up(parents: _Parents, node: ast.AST) -> tuple[ast.stmt | None, list[ast.For | ast.While]]:
+    """Returns the statement that a node is in, and the loops around it in its function; no statement if a condition
+    may keep it from running."""
+    statement: ast.stmt | None = None
+    loops: list[ast.For | ast.While] = []
+    at, below = parents[node], node
+    while not isinstance(at, Scope):
+        if isinstance(at, ast.If | ast.IfExp | ast.BoolOp | ast.Try | ast.Lambda | ast.ClassDef | ast.Match):
+            return None, []
+        if statement is None and isinstance(at, ast.stmt):
+            statement = at
+        elif isinstance(at, ast.For | ast.While) and below in at.body:
+            loops.append(at)
+        at, below = parents[at], at
+    return statement, loops
+
+
+def _scope(parents: _Parents, node: ast.AST) -> Scope:
+    at = parents[node]
+    while not isinstance(at, Scope):
+        at = parents[at]
+    return at
+
+
+def _runs_once(tree: ast.Module, parents: _Parents, scope: Scope) -> bool:
+    """Returns whether a function is called at one place only, which is in no loop and in the main part of the file."""
+    if isinstance(scope, ast.Module):
+        return True
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == scope.name]
+    if len(calls) != 1 or not isinstance(parents.get(scope), ast.Module):
+        return False
+    at: ast.AST = calls[0]
+    while not isinstance(at, Scope):
+        at = parents[at]
+        if isinstance(at, ast.For | ast.While | ast.comprehension | ast.Lambda):
+            return False
+    return at is not scope and _runs_once(tree, parents, at)
+
+
+def _is_method_of_one_object(tree: ast.Module, parents: _Parents, made_in: Scope, read_in: Scope) -> bool:
+    """Returns whether `__init__` of a class makes an iterator that another method reads, and the program makes one
+    object of the class, at one place that runs once."""
+    holder = parents.get(made_in)
+    if not isinstance(holder, ast.ClassDef) or made_in is read_in or parents.get(read_in) is not holder:
+        return False
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == holder.name]
+    loaded = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == holder.name]
+    if len(calls) != 1 or len(loaded) != 1 or getattr(made_in, "name", "") != "__init__":
+        return False
+    at: ast.AST = calls[0]
+    while not isinstance(at, Scope):
+        at = parents[at]
+        if isinstance(at, ast.For | ast.While | ast.comprehension | ast.Lambda):
+            return False
+    return _runs_once(tree, parents, at)
+
+
+def _runs(facts: TraceIndex, file: str, parents: _Parents, block: ast.AST, read: Span) -> int:
+    """Returns how often the statements around an expression have run, by the calls that the trace has of them.
+
+    A function without such a call has run as often as the statements around the only line that calls it.
+    """
+    statements = [each for each in ast.iter_child_nodes(block) if isinstance(each, ast.stmt)]
+    simple = [each for each in statements if isinstance(each, ast.Expr | ast.Assign | ast.AugAssign | ast.Return)]
+    spans = [facts.span_of(each, file) for each in simple]
+    last = facts.events[-1].index if facts.events else 0
+    most = 0
+    for site in {call.site for call in facts.calls} | {each.site for each in facts.backwards}:
+        span = facts.span(site)
+        if span is not None and span.file == file and any(is_inside(span, each) for each in spans):
+            if not is_inside(span, read):
+                most = max(most, facts.times_run(site, last)[1])
+    if most or not isinstance(block, ast.FunctionDef):
+        return most
+    calls = [node for node in parents if isinstance(node, ast.Call) and _called(node) == block.name]
+    statement = _way_up(parents, calls[0])[0] if len(calls) == 1 and _scope(parents, calls[0]) is not block else None
+    return 0 if statement is None else _runs(facts, file, parents, parents[statement], read)

@@ -1,0 +1,99 @@
+"""Checks the sentence about iterators that a program reads again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = (
+    "net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))\nx, y = torch.randn(16, 4), torch.randn(16, 1)\n"
+)
+WEIGHTS = "weights = (p for p in net.parameters() if p.dim() > 1)\n"
+TRAIN = """\
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    opt.zero_grad()
+    loss = (net(x) - y).square().mean()
+    loss = loss + 0.01 * sum(w.square().sum() for w in weights)  #!
+    loss.backward()
+    opt.step()
+"""
+LOOP = """\
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    opt.zero_grad()
+    (net(x) - y).square().mean().backward()
+    for p in weights:  #!
+        p.grad.mul_(0.5)
+    opt.step()
+"""
+AVERAGE = """\
+import copy
+class Average:
+    def __init__(self, model):
+        self.shadow = [p.detach().clone() for p in model.parameters()]
+        self.params = model.parameters()
+
+    @torch.no_grad()
+    def update(self):
+        for s, p in zip(self.shadow, self.params):  #!
+            s.lerp_(p, 0.1)
+
+average = Average(net)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    opt.zero_grad()
+    (net(x) - y).square().mean().backward()
+    opt.step()
+    average.update()
+"""
+FUNCTION = """\
+def fit(model):
+    weights = filter(lambda p: p.dim() > 1, model.parameters())
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        opt.zero_grad()
+        loss = (model(x) - y).square().mean()
+        penalty = sum([w.abs().sum() for w in weights])  #!
+        (loss + 0.01 * penalty).backward()
+        opt.step()
+
+fit(net)
+"""
+WRONG = {
+    "a penalty": NET + WEIGHTS + TRAIN,
+    "a loop": NET + WEIGHTS + LOOP,
+    "named parameters": NET + "weights = net.named_parameters()\n" + LOOP.replace("for p in", "for _, p in"),
+    "an attribute": NET + AVERAGE,
+    "in a function": NET + FUNCTION,
+}
+RIGHT = {
+    "a list": NET + WEIGHTS.replace("(p", "[p").replace("1)", "1]") + TRAIN,
+    "made again in each round": NET + TRAIN.replace("    loss = loss", "    " + WEIGHTS + "    loss = loss"),
+    "asked for in each round": NET + TRAIN.replace("in weights)", "in net.parameters())"),
+    "read once, before training": NET + WEIGHTS + "for p in weights:\n    nn.init.normal_(p.data)\n"
+    + TRAIN.replace("    loss = loss + 0.01 * sum(w.square().sum() for w in weights)  #!\n", ""),
+    "a method of the program's own": NET + "class Bank:\n    def parameters(self):\n"
+    "        return list(net.parameters())\nweights = Bank().parameters()\n" + TRAIN,
+    "a loop that stops": NET + "weights = iter(range(100))\n"
+    + LOOP.replace("p in weights:  #!\n        p.grad.mul_(0.5)", "p in weights:\n        break"),
+    "below a condition": NET + WEIGHTS
+    + LOOP.replace("    for p in weights:  #!\n    ", "    if _ == 0:\n        for p in weights:\n        "),
+    "an object for each task": NET + AVERAGE.replace("average = Average(net)\n", "").replace(
+        "    average.update()", "    average = Average(net)\n    average.update()"),
+    "a function that runs twice": NET + FUNCTION.replace("for _ in range(4)", "for _ in range(1)") + "fit(net)\n",
+}  # fmt: skip
+WORDS = "yields its items once"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_iterator_that_is_used_up_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_an_iterator_with_items_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
