@@ -170,6 +170,8 @@ class LoadedState:
     given: NonNegative  # names in the dict
     loaded: NonNegative
     is_call: bool = False  # of `functional_call()`
+    renamed: NonNegative = 0  # tensors that it has not loaded, and that the dict has with another prefix in their name
+    example: tuple[str, str] = ("", "")  # the names of one of these: of the module, and in the dict
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,14 @@ LOADED = {
         saved = {f"0.{k}": v for k, v in net.state_dict().items()}
         model.load_state_dict(saved, strict=False)
         """,
+    "another head": """
+        class Model(nn.Module):
+            def __init__(self, head):
+                super().__init__()
+                self.encoder = nn.Linear(4, 3)
+                setattr(self, head, nn.Linear(3, 2))
+        Model("classes").load_state_dict(Model("head").state_dict(), strict=False)
+        """,
     "only a bias": "net.load_state_dict({'bias': torch.zeros(3), 'other': x}, strict=False)\n",
     "a running mean": "nn.BatchNorm1d(4).load_state_dict({'running_mean': torch.ones(4)}, strict=False)\n",
     "an empty dict": "net.load_state_dict({}, strict=False)\n",
@@ -139,6 +147,23 @@ LOADED = {
             net.load_state_dict({'w': x})
         except RuntimeError:
             pass
+        """,
+}
+
+
+PARTLY = {
+    "a prefix of a part": """
+        deep = nn.Sequential(net, nn.Linear(3, 3))
+        saved = {f"body.{k}" if k[0] == "0" else k: v for k, v in deep.state_dict().items()}
+        nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 3)).load_state_dict(saved, strict=False)  # here
+        """,
+    "a prefix too little": """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.encoder, self.head = nn.Sequential(nn.Linear(4, 3)), nn.Linear(3, 2)
+        saved = {k.removeprefix("encoder."): v for k, v in Model().state_dict().items()}
+        Model().load_state_dict(saved, strict=False)  # here
         """,
 }
 
@@ -216,7 +241,15 @@ def test_a_functional_call_that_uses_something_is_no_news(kind: str, tmp_path: P
     assert said(tmp_path, script, "uses nothing of its dict")[0] == []
 
 
+@pytest.mark.parametrize("kind", PARTLY)
+def test_a_load_that_another_prefix_keeps_from_some_tensors_is_named(kind: str, tmp_path: Path) -> None:
+    script = START + textwrap.dedent(PARTLY[kind]) + "run(lambda: F.cross_entropy(net(x), y))\n"
+    found, _ = said(tmp_path, script, "another prefix")
+    assert len(found) == 1
+    assert "# here" in line_at((tmp_path / "script.py").read_text(), found[0].labels[0].span.line)
+
+
 @pytest.mark.parametrize("kind", LOADED)
 def test_a_state_that_loads_something_is_no_news(kind: str, tmp_path: Path) -> None:
     script = START + textwrap.dedent(LOADED[kind]) + "run(lambda: F.cross_entropy(net(x), y))\n"
-    assert said(tmp_path, script, "loads nothing")[0] == []
+    assert said(tmp_path, script, "loads nothing", "another prefix")[0] == []

@@ -1,4 +1,5 @@
-"""Names calls of `load_state_dict()` and `functional_call()` whose dict has no name of a tensor of the module."""
+"""Names calls of `load_state_dict()` and `functional_call()` whose dict has no name of a tensor of the module, and loads
+that leave tensors out because the dict has another prefix in their names."""
 
 from __future__ import annotations
 
@@ -27,4 +28,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             yield stands_out(
                 f"{call} {does}: {given} in the dict {verb} of the module",
                 facts.label("called_here", each.site, does),
+            )
+        elif each.number == training.measured.number and each.loaded and each.renamed and each.site not in lines:
+            lines.add(each.site)
+            own, other = each.example
+            yield stands_out(
+                f"`load_state_dict()` of `{each.module}` loads {each.loaded} of {each.names} tensors: the dict has "
+                f"{each.renamed} of the others by names with another prefix, as `{other}` for `{own}`",
+                facts.label("called_here", each.site, f"loads {each.loaded} of {each.names} tensors"),
             )

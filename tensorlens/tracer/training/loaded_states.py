@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +23,8 @@ class _Load:
     names: int = 0
     loaded: int = 0
     is_call: bool = False
+    renamed: int = 0
+    example: tuple[str, str] = ("", "")  # a name of the module, and the one that the dict has for it
 
 
 class LoadedStates:
@@ -44,6 +46,8 @@ class LoadedStates:
             if prefix or len(self._loads) >= MOST:
                 return
             load = _Load(missing, site, type(part).__name__, len(state))
+            renamed = list(_renamed(part, state))
+            load.renamed, load.example = len(renamed), renamed[0] if renamed else ("", "")
             self._loads.append(load)
         buffers = (name for name in part._buffers if name not in part._non_persistent_buffers_set)
         own = [
@@ -62,8 +66,24 @@ class LoadedStates:
 
     def write(self, number: int) -> None:
         for load in self._loads:
-            what = load.site, load.module, load.names, load.given, load.loaded, load.is_call
+            what = load.site, load.module, load.names, load.given, load.loaded, load.is_call, load.renamed, load.example
             self._recorder.rows.write_fact(LoadedState, number, *what)
+
+
+def _renamed(module: torch.nn.Module, state: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yields the names of tensors of a module that a dict does not have, each with the name that the dict has instead:
+    that of a tensor of the same shape, with one prefix more or less."""
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    others = {name: value for name, value in state.items() if name not in own and isinstance(value, torch.Tensor)}
+    missing = {name: tensor for name, tensor in own.items() if name not in state}
+    if len(others) * len(missing) > MOST * MOST:
+        return
+    for name, tensor in missing.items():
+        for other, value in others.items():
+            is_same = f".{other}".endswith(f".{name}") or f".{name}".endswith(f".{other}")
+            if is_same and value.shape == tensor.shape:
+                yield name, other
+                break
 
 
 def _has(module: torch.nn.Module, name: str) -> bool:
