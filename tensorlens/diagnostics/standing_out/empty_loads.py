@@ -1,5 +1,4 @@
-"""Names calls of `load_state_dict()` and `functional_call()` whose dict has no name of a tensor of the module, and loads
-that leave tensors out because the dict has another prefix in their names."""
+"""Names loads of a dict that has no name of a module, or has some with another prefix, and functional calls, too."""
 
 from __future__ import annotations
 
