@@ -1,0 +1,85 @@
+"""Finds values that are divided by their own sum over one value: the result is 1, whatever they are."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.records.model import Call
+
+_DIVISIONS = frozenset(("div", "truediv", "itruediv", "divide", "true_divide"))
+_SUMS = frozenset(("sum", "nansum", "amax", "amin", "mean"))
+_NORMS = frozenset(("norm", "vector_norm", "linalg_norm"))
+_SOFTMAX = frozenset(("softmax", "softmin", "gumbel_softmax"))
+_MIN_RUNS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantRatio:
+    """A line whose result is constant in each of its runs, although it is computed from a value with a graph."""
+
+    call: Call  # the last
+    value: int  # what it is computed from
+    runs: int
+    is_softmax: bool
+    has_sign: bool  # it is divided by its norm: 1 or -1
+
+
+def constant_ratios(facts: TraceIndex) -> Iterator[ConstantRatio]:
+    """Yields these lines. The result has an element for each sum, and each sum has one element."""
+    lines: dict[int, list[tuple[Call, Call | None]]] = defaultdict(list)
+    odd: set[int] = set()
+    for call in facts.calls:
+        name = op_name(call)
+        if call.nodes[1] <= call.nodes[0] or call.within or call.site in odd:
+            continue
+        if name in _DIVISIONS and len(call.inputs) == 2:
+            divisor = _sum_of_one(facts, call)
+            if divisor is None:
+                odd.add(call.site)
+            else:
+                lines[call.site].append((call, divisor))
+        elif name in _SOFTMAX and call.inputs:
+            if _is_over_one(facts, call):
+                lines[call.site].append((call, None))
+            else:
+                odd.add(call.site)
+    for site, found in lines.items():
+        if site not in odd and len(found) >= _MIN_RUNS:
+            call, divisor = found[-1]
+            has_sign = divisor is not None and op_name(divisor) in _NORMS
+            yield ConstantRatio(call, call.inputs[0].tensor, len(found), divisor is None, has_sign)
+
+
+def _sum_of_one(facts: TraceIndex, call: Call) -> Call | None:
+    """Returns the call that summed the dividend over dimensions of size 1 to make the divisor."""
+    value, divisor = (access.tensor for access in call.inputs)
+    made = next(iter(facts.producers(divisor, call.index)), None)
+    if made is None or op_name(made) not in _SUMS | _NORMS or len(made.inputs) != 1:
+        return None
+    is_its_own = made.inputs[0].tensor == value and facts.requires_grad(value, call.index - 1)
+    return made if is_its_own and facts.tensor(divisor).shape == facts.tensor(value).shape else None
+
+
+def _is_over_one(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a softmax is over a dimension of size 1, which the line names as a number."""
+    value, span = call.inputs[0].tensor, facts.span(call.site)
+    shape, node = facts.tensor(value).shape, None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or not facts.requires_grad(value, call.index - 1):
+        return False
+    named = [keyword.value for keyword in node.keywords if keyword.arg == "dim"]
+    is_method = isinstance(node.func, ast.Attribute) and not _is_library(node.func.value)
+    given = named or node.args[0 if is_method else 1 :][:1]
+    try:
+        dimension = ast.literal_eval(given[0]) if given else None
+    except ValueError:
+        return False
+    return isinstance(dimension, int) and -len(shape) <= dimension < len(shape) and shape[dimension] == 1
+
+
+def _is_library(node: ast.expr) -> bool:
+    return ast.unparse(node) in ("torch", "F", "nn.functional", "torch.nn.functional", "functional", "torch.special")

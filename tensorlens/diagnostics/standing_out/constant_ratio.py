@@ -1,0 +1,33 @@
+"""Names divisions of a value by its own sum over one element, and softmax over one: no gradient comes of either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.constant_ratios import ConstantRatio, constant_ratios
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written, named
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    for each in constant_ratios(facts):
+        label = facts.label("value_made_here", each.call.site, "does not depend on its input", each.call.index)
+        yield stands_out(_text(training, each), label)
+
+
+def _text(training: MeasuredTraining, each: ConstantRatio) -> str:
+    facts = training.facts
+    code, value = as_written(facts, each.call), named(facts, each.value, each.call.index)
+    shape = facts.tensor(each.value).shape
+    times = f"in each of {each.runs:,} runs"
+    if each.is_softmax:
+        return f"{code} is a softmax over one value {times}, of the shape {shape}: it is 1, and its gradient is zero"
+    result = "1 or -1" if each.has_sign else "1"
+    what = "norm" if each.has_sign else "sum"
+    return (
+        f"{code} divides each element by itself {times}: {value} has the shape {shape}, and the {what} is over one "
+        f"element. The result is {result}, and its gradient is zero"
+    )
