@@ -55,6 +55,7 @@ from tensorlens.records.training_values import (
     GivenArray,
     InitialStatistics,
     LoadedRate,
+    SeedSet,
     TrainingModeKept,
     UnreadOption,
 )
@@ -293,6 +294,7 @@ class Observations:
     loaded_rates: tuple[LoadedRate, ...] = ()
     training_mode: tuple[TrainingModeKept, ...] = ()
     functions_checked: tuple[FunctionsChecked, ...] = ()
+    seeds: tuple[SeedSet, ...] = ()
     ended_at: tuple[EndedAt, ...] = ()  # these and the next only of a rank of a distributed run
     collectives: tuple[Collective, ...] = ()
     returned: tuple[CollectiveReturned, ...] = ()

@@ -102,3 +102,13 @@ class EqualRows:
     tensor: TensorId
     rows: NonNegative
     rounds: NonNegative  # in which it had such a gradient
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSet:
+    """A call of `torch.manual_seed()`, or of `set_rng_state()`, which also ends a `fork_rng()`. Of very many calls only
+    the first."""
+
+    index: int
+    site: SiteId | None
+    seed: int | None  # None: the state of the generator was set

@@ -74,9 +74,10 @@ def installed(recorder: Recorder) -> Iterator[None]:
         patches += sampling.PATCHES
         sampled.will_install(patches)
     if recorder.statistics is not None:
-        from tensorlens.tracer.patches import module_modes, saved_files, schedulers, state_loading
+        from tensorlens.tracer.patches import module_modes, random_state, saved_files, schedulers, state_loading
 
-        patches += (*saved_files.PATCHES, *schedulers.PATCHES, *state_loading.PATCHES, *module_modes.PATCHES)
+        for module in (saved_files, schedulers, state_loading, module_modes, random_state):
+            patches += module.PATCHES
     _recorders.append(recorder)
     if len(_recorders) > 1:
         for each in _recorders:

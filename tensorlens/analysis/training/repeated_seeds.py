@@ -1,0 +1,92 @@
+"""Finds seeds that a line sets again and again between training steps, which then draw the same random numbers."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import recorded_above
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.training_values import SeedSet
+
+_LAYERS = frozenset(  # these take no generator of their own
+    "dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d rrelu gumbel_softmax "
+    "fractional_max_pool2d".split()
+)
+_RANDOM = _LAYERS | frozenset(
+    "rand randn randint randperm rand_like randn_like randint_like normal bernoulli poisson uniform multinomial "
+    "exponential log_normal geometric cauchy random".split()
+)
+_MIN_TIMES = 3
+_MAX_DEPTH = 4  # calls between a random value and the graph of a loss
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedSeed:
+    """A line that sets one seed again and again, and a random call after it whose result the next loss uses."""
+
+    seed: SeedSet  # the last
+    times: int  # how often a backward pass follows that uses such a result
+    draw: Call
+
+
+def repeated_seeds(facts: TraceIndex) -> Iterator[RepeatedSeed]:
+    """Yields these lines. A state of the generator that the program sets itself ends what follows a seed."""
+    seeds = facts.trace.inspection.seeds
+    steps = [step.index for step in facts.trace.inspection.steps]
+    found: dict[tuple[int | None, int], list[tuple[SeedSet, Call]]] = defaultdict(list)
+    for place, seed in enumerate(seeds):
+        end = seeds[place + 1].index if place + 1 < len(seeds) else facts.events[-1].index + 1 if facts.events else 0
+        if seed.seed is not None:
+            draw = _draw(facts, seed.index, end, steps)
+            if draw is not None:
+                found[seed.site, seed.seed].append((seed, draw))
+    others = {each.site for each in seeds if each.seed is None}
+    for (site, _), each in found.items():
+        if site not in others and len(each) >= _MIN_TIMES:
+            yield RepeatedSeed(each[-1][0], len(each), each[-1][1])
+
+
+def _draw(facts: TraceIndex, begin: int, end: int, steps: list[int]) -> Call | None:
+    """Returns a random call after a seed whose result goes into the next loss that a step uses, before another seed."""
+    passes = [each for each in facts.backwards if begin <= each.index < end and not each.failed]
+    if not passes:
+        return None
+    step = bisect_left(steps, passes[0].index)
+    if step == len(steps):
+        return None
+    calls = facts.events[facts.trace.position(begin) : facts.trace.position(passes[0].index)]
+    draws = {event.index: event for event in calls if isinstance(event, Call) and _draws(facts, event)}
+    return _used(facts, passes[0], draws) if draws else None
+
+
+def _draws(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call draws from the generator that `manual_seed()` seeds."""
+    if op_name(call) in _LAYERS:
+        return True
+    span = facts.span(call.site) if op_name(call) in _RANDOM else None
+    node = None if span is None else facts.names.syntax.node(span)
+    return isinstance(node, ast.Call) and not any(keyword.arg in ("generator", None) for keyword in node.keywords)
+
+
+def _used(facts: TraceIndex, backward: Backward, draws: dict[int, Call]) -> Call | None:
+    for call in recorded_above(facts, backward):
+        if call.index in draws:
+            return call
+        waiting = [(access.tensor, call.index, 0) for access in call.inputs]
+        for number, before, depth in waiting:
+            if facts.requires_grad(number, before - 1):
+                continue
+            made = next(iter(facts.producers(number, before)), None)
+            if made is None:
+                continue
+            if made.index in draws:
+                return draws[made.index]
+            if depth < _MAX_DEPTH:
+                waiting += [(access.tensor, made.index, depth + 1) for access in made.inputs]
+    return None

@@ -1,0 +1,23 @@
+"""Names lines that set one seed again and again, so that training steps draw the same random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.repeated_seeds import repeated_seeds
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    for each in repeated_seeds(facts):
+        draw = as_written(facts, each.draw)
+        yield stands_out(
+            f"`torch.manual_seed({each.seed.seed})` runs {each.times:,} times between steps, with the same seed: the "
+            f"random numbers begin anew, and the next loss uses some of them, as those of {draw}",
+            facts.label("called_here", each.seed.site, "the same seed each time"),
+            facts.label("value_made_here", each.draw.site, "draws after it", each.draw.index),
+        )

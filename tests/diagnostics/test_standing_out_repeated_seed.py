@@ -1,0 +1,62 @@
+"""Checks the sentence about a seed that is set again and again between training steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = """\
+net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Tanh(), nn.Linear(8, 4))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(16, 4), torch.randn(16, 4)
+"""
+STEP = """\
+    opt.zero_grad()
+    loss = (net(x) - y).square().mean()
+    loss.backward()
+    opt.step()
+"""
+SEED = "    torch.manual_seed(7)  #!\n"
+PREVIEW = "    with torch.no_grad():\n        print(net(torch.randn(1, 4)))\n"
+NOISE = STEP.replace("net(x) - y", "net[3](net[0](x + 0.1 * torch.randn(16, 4))) - y")
+LOOP = "for step in range(5):\n"
+WRONG = {
+    "before each step": NET + LOOP + SEED + STEP,
+    "after each step": NET + LOOP + STEP + SEED + PREVIEW,
+    "in a function": NET + "def preview():\n" + SEED + PREVIEW + LOOP + STEP + "    preview()\n",
+    "noise": NET + LOOP + SEED + NOISE,
+    "a batch": NET + LOOP + SEED + STEP.replace("net(x) - y", "net[0](x[torch.randperm(16)[:4]])"),
+    "a function for all seeds": "import random\ndef seed_all(seed):\n    random.seed(seed)\n"
+    "    torch.manual_seed(seed)  #!\n" + NET + LOOP + "    seed_all(3)\n" + STEP,
+    "of torch.random": NET + LOOP + SEED.replace("torch.manual", "torch.random.manual") + STEP,
+}  # fmt: skip
+RIGHT = {
+    "once": NET + "torch.manual_seed(7)\n" + LOOP + STEP,
+    "another one each time": NET + LOOP + "    torch.manual_seed(step)\n" + STEP,
+    "nothing random": NET + "net.eval()\n" + LOOP + "    torch.manual_seed(7)\n" + STEP,
+    "a preview that restores the state": NET + LOOP + STEP + "    state = torch.get_rng_state()\n"
+    + SEED + PREVIEW + "    torch.set_rng_state(state)\n",
+    "a fork": NET + LOOP + STEP + "    with torch.random.fork_rng():\n        torch.manual_seed(7)\n"
+    "        with torch.no_grad():\n            print(net(torch.randn(1, 4)))\n",
+    "a generator of its own": NET + LOOP + "    generator = torch.Generator().manual_seed(7)\n"
+    + STEP + "    print(torch.randn(2, generator=generator))\n",
+    "before runs of several steps": NET + "for _ in range(2):\n    torch.manual_seed(7)\n    for _ in range(3):\n"
+    + STEP.replace("    ", "        "),
+    "batches by another generator": NET + "net.eval()\ng = torch.Generator()\n" + LOOP + SEED
+    + STEP.replace("net(x) - y", "net(x[torch.randint(0, 16, (4,), generator=g)])"),
+    "drawn for a print": NET + "net.eval()\n" + LOOP + SEED + "    print(torch.randn(2))\n" + STEP,
+}  # fmt: skip
+WORDS = "the random numbers begin anew"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_seed_that_is_set_for_each_step_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_seed_that_no_steps_share_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
