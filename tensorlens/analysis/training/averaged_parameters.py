@@ -35,7 +35,7 @@ def averaged_parameters(training: MeasuredTraining) -> Iterator[AveragedParamete
     for row in trained.values():
         by_site: dict[int, list[tuple[Call, int]]] = defaultdict(list)
         for call in training.writes(row.tensor):
-            source = _source(training, call, row.tensor, trained)
+            source = source_of_average(training, call, row.tensor, trained)
             if source is not None:
                 by_site[call.site].append((call, source))
         for site, writes in by_site.items():
@@ -53,7 +53,9 @@ def _is_trained(row: ParameterRow) -> bool:
     return row.is_stepped and row.statistics is not None and row.statistics.filled > row.statistics.zero
 
 
-def _source(training: MeasuredTraining, call: Call, target: int, trained: dict[int, ParameterRow]) -> int | None:
+def source_of_average(
+    training: MeasuredTraining, call: Call, target: int, trained: dict[int, ParameterRow]
+) -> int | None:
     """Returns the one trained parameter that a write reads besides its target."""
     facts = training.facts
     if op_name(call) not in _AVERAGING or len(call.inputs) < 2 or facts.trace.sites[call.site].through:

@@ -1,0 +1,119 @@
+"""Finds moving averages that take nearly all of the present weights at each update, as if their decay were swapped."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tensorlens.analysis.code_around import statement_at
+from tensorlens.analysis.literal_values import number_of
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.averaged_parameters import source_of_average
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.records.model import Call
+
+_MIN_WRITES = 4
+_LEAST = 0.9  # of the present weights
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class SwappedAverage:
+    """A line that updates an average of parameters, and the share that each update takes of the present ones."""
+
+    write: Call
+    share: float
+    updates: int
+    target: int
+
+
+def swapped_averages(training: MeasuredTraining) -> Iterator[SwappedAverage]:
+    """Yields these lines. Steps of an optimizer come between the updates, and nothing steps the average."""
+    facts = training.facts
+    trained = {row.tensor: row for row in training.rows if row.is_stepped}
+    steps = [step.index for step in facts.trace.inspection.steps]
+    seen: set[int] = set()
+    for row in training.rows:
+        if row.tensor in trained:
+            continue
+        by_site: dict[int, list[Call]] = defaultdict(list)
+        for call in training.writes(row.tensor, since=0):
+            if call.site not in seen and source_of_average(training, call, row.tensor, trained) is not None:
+                by_site[call.site].append(call)
+        for site, writes in by_site.items():
+            counts = [bisect_left(steps, b.index) - bisect_left(steps, a.index) for a, b in pairwise(writes)]
+            if len(writes) < _MIN_WRITES or min(counts) < 1:
+                continue
+            seen.add(site)
+            share = _share(facts, site)
+            if share is not None and _LEAST <= share < 1 - _CLOSE:
+                yield SwappedAverage(writes[-1], share, len(writes), row.tensor)
+
+
+def _share(facts: TraceIndex, site: int) -> float | None:
+    """Returns the share of the present weights that a line says as a number; None if it says none."""
+    span = facts.span(site)
+    statement = None if span is None else statement_at(facts, span.file, span.line)
+    if span is None or statement is None:
+        return None
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    by_name = {node.func.attr: node for node in calls if isinstance(node.func, ast.Attribute)}
+    lerp = by_name.get("lerp_") or by_name.get("lerp")
+    if lerp is not None:
+        weights = [keyword.value for keyword in lerp.keywords if keyword.arg == "weight"] or lerp.args[-1:]
+        return number_of(facts, span.file, weights[0]) if weights else None
+    if "add_" in by_name:
+        return _of_add(facts, span.file, by_name)
+    return _of_sum(facts, span.file, statement)
+
+
+def _of_add(facts: TraceIndex, file: str, by_name: dict[str, ast.Call]) -> float | None:
+    """Reads `a.mul_(d).add_(p, alpha=e)`, and `.add_(e * p)`: e, if d and e are 1 together."""
+    kept = by_name.get("mul_")
+    decay = number_of(facts, file, kept.args[0]) if kept is not None and kept.args else None
+    added = by_name["add_"]
+    alpha = [keyword.value for keyword in added.keywords if keyword.arg == "alpha"]
+    share = number_of(facts, file, alpha[0]) if alpha else _factor(facts, file, added.args[0]) if added.args else None
+    return share if decay is not None and share is not None and abs(decay + share - 1) < _CLOSE else None
+
+
+def _of_sum(facts: TraceIndex, file: str, statement: ast.stmt) -> float | None:
+    """Reads `a.data = d * a.data + e * p.data`, and `a.copy_(...)` of such a sum: e, if d and e are 1 together."""
+    target: ast.expr | None = None
+    value: ast.expr | None = None
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target, value = statement.targets[0], statement.value
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "copy_" and call.args:
+            target, value = call.func.value, call.args[0]
+    if target is None or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return None
+    name = _base(target)
+    parts = [(part, _factor(facts, file, part)) for part in (value.left, value.right)]
+    own = [factor for part, factor in parts if _reads(part, name)]
+    other = [factor for part, factor in parts if not _reads(part, name)]
+    if len(own) != 1 or own[0] is None or other[0] is None or abs(own[0] + other[0] - 1) > _CLOSE:
+        return None
+    return other[0]
+
+
+def _factor(facts: TraceIndex, file: str, node: ast.expr) -> float | None:
+    """Returns the number that a product multiplies a tensor by."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return None
+    numbers = [number_of(facts, file, each) for each in (node.left, node.right)]
+    known = [number for number in numbers if number is not None]
+    return known[0] if len(known) == 1 else None
+
+
+def _base(node: ast.expr) -> str:
+    return ast.unparse(node).removesuffix(".data")
+
+
+def _reads(part: ast.expr, name: str) -> bool:
+    return any(isinstance(node, ast.expr) and ast.unparse(node) == name for node in ast.walk(part))

@@ -1,0 +1,23 @@
+"""Names moving averages that take nearly all of the present weights at each update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.swapped_averages import swapped_averages
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written, named
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    for each in swapped_averages(training):
+        share, rest = f"{each.share:.4%}".rstrip("0%").rstrip("."), f"{1 - each.share:.4%}".rstrip("0%").rstrip(".")
+        code, target = as_written(facts, each.write), named(facts, each.target)
+        yield stands_out(
+            f"{code} takes {share} % of the present weights at each of {each.updates:,} updates and keeps {rest} % of "
+            f"what {target} had before: an average over many steps does the opposite",
+            facts.label("modified_here", each.write.site, "updated here", each.write.index),
+        )

@@ -1,0 +1,93 @@
+"""Checks the sentence about moving averages that take nearly all of the present weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = """\
+import copy
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+ema = copy.deepcopy(net).requires_grad_(False)
+"""
+UPDATE = """\
+def update(average, model, decay=0.99):
+    with torch.no_grad():
+        for a, p in zip(average.parameters(), model.parameters()):
+            a.lerp_(p, decay)  #!
+
+"""
+LINE = "            a.lerp_(p, decay)  #!\n"
+TRAIN = """\
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(6):
+    opt.zero_grad()
+    (net(torch.randn(8, 4)) - 1).square().mean().backward()
+    opt.step()
+    update(ema, net)
+"""
+CLASS = """\
+from dataclasses import dataclass
+
+@dataclass
+class Config:
+    lr: float = 0.1
+    tau: float = 0.995
+
+class Average:
+    def __init__(self, model, tau):
+        self.model = copy.deepcopy(model).requires_grad_(False)
+        self.tau = tau
+
+    def step(self, model):
+        for a, p in zip(self.model.parameters(), model.parameters()):
+            a.data.copy_(self.tau * p.data + (1.0 - self.tau) * a.data)  #!
+
+average = Average(net, Config().tau)
+"""
+
+
+def line(text: str) -> str:
+    return NET + UPDATE.replace(LINE, f"            {text}\n") + TRAIN
+
+
+OF_CLASS = TRAIN.replace("update(ema, net)", "average.step(net)")
+WRONG = {
+    "lerp": NET + UPDATE + TRAIN,
+    "mul and add": line("a.mul_(1 - decay).add_(p, alpha=decay)  #!"),
+    "mul and add of a product": line("a.mul_(1 - decay).add_(decay * p)  #!"),
+    "a sum": line("a.data = decay * p.data + (1 - decay) * a.data  #!"),
+    "a small tau with the wrong weights": line("a.copy_(0.005 * a + 0.995 * p)  #!"),
+    "an argument of the call": NET + UPDATE.replace("=0.99", "") + TRAIN.replace("(ema, net)", "(ema, net, 0.999)"),
+    "a class with a configuration": NET + CLASS + OF_CLASS,
+    "an option": "import argparse\nparser = argparse.ArgumentParser()\n"
+    "parser.add_argument('--ema-decay', type=float, default=0.95)\nargs = parser.parse_args([])\n"
+    + NET + UPDATE + TRAIN.replace("(ema, net)", "(ema, net, args.ema_decay)"),
+}  # fmt: skip
+RIGHT = {
+    "lerp": NET + UPDATE.replace("decay)  #!", "1 - decay)") + TRAIN,
+    "mul and add": line("a.mul_(decay).add_(p, alpha=1 - decay)"),
+    "a sum": line("a.data = decay * a.data + (1 - decay) * p.data"),
+    "a small tau": line("a.copy_(0.995 * a + 0.005 * p)"),
+    "lookahead": NET + UPDATE.replace("0.99", "0.8").replace("  #!", "") + TRAIN,
+    "a hard copy": line("a.copy_(p)"),
+    "a weight that grows": line("a.lerp_(p, 1 / (1 + step))"),
+    "two decays": NET + UPDATE.replace("  #!", "") + TRAIN + "    update(copy.deepcopy(ema), net, 0.5)\n",
+    "a hard copy, written as a sum": line("a.copy_(0.0 * a + 1.0 * p)"),
+    "now and then": NET + UPDATE.replace("  #!", "")
+    + TRAIN.replace("    update", "    if step % 3 == 2:\n        update"),
+}  # fmt: skip
+WORDS = "does the opposite"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_average_of_the_present_weights_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_an_average_over_many_steps_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
