@@ -1,0 +1,93 @@
+"""Names parameters with the same gradient at each step, if a line makes numbers of what is computed from them."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.code_around import parent_of
+from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+_MIN_STEPS = 5
+_MAX_LOOKS = 50  # calls of one line
+_SHOWING = (
+    "print",
+    "append",
+    "add_scalar",
+    "log",
+    "info",
+    "debug",
+    "format",
+    "str",
+    "round",
+    "update",
+    "write",
+    "isnan",
+)
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds a weight of a loss that is learned, and that the loss uses as a number: only its own term trains it."""
+    facts = training.facts
+    constant = {row.tensor: row for row in training.rows if _is_constant(row)}
+    lines: dict[int, dict[int, ParameterRow]] = defaultdict(dict)
+    last: dict[int, Call] = {}
+    looks: dict[int, int] = defaultdict(int)
+    for call in facts.calls if constant else ():
+        if call.op not in OPS_LEAVING_TORCH or call.within or not call.inputs or looks[call.site] > _MAX_LOOKS:
+            continue
+        looks[call.site] += 1
+        if facts.requires_grad(call.inputs[0].tensor, call.index - 1):
+            leaves = graph_leaves(facts, call.inputs[0].tensor, call.index)
+            if leaves and leaves <= constant.keys():
+                lines[call.site] |= {number: constant[number] for number in leaves}
+                last[call.site] = call
+    for site, rows in lines.items():
+        steps = min(row.statistics.rounds for row in rows.values() if row.statistics is not None)
+        if looks[site] >= min(steps, _MAX_LOOKS) and _is_computed_with(facts, last[site]):
+            yield _sentence(training, last[site], [rows[number] for number in sorted(rows)])
+
+
+def _is_constant(row: ParameterRow) -> bool:
+    """Returns whether each step has found a gradient with the same norm, other than zero."""
+    own = row.statistics
+    if own is None or not row.is_stepped or not row.requires_grad or own.filled != own.rounds:
+        return False
+    return own.rounds >= _MIN_STEPS and own.zero == 0 and len(set(own.norms)) == 1 and own.norms[0] > 0
+
+
+def _is_computed_with(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the program may compute with the number: it does not only show or compare it."""
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    while span is not None and node is not None and not isinstance(node, ast.stmt):
+        node = parent_of(facts, span.file, node)
+        if isinstance(node, ast.FormattedValue | ast.Compare):
+            return False
+        if isinstance(node, ast.Call) and _called(node) in _SHOWING:
+            return False
+    return isinstance(node, ast.Return | ast.Assign | ast.AugAssign)
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _sentence(training: MeasuredTraining, call: Call, rows: list[ParameterRow]) -> StandingOut:
+    facts = training.facts
+    assert rows[0].statistics is not None
+    whose = "the gradient" if len(rows) == 1 else "each gradient"
+    them = "it" if len(rows) == 1 else "them"
+    return stands_out(
+        f"{whose} of {listed(rows)} has the same norm, {rows[0].statistics.norms[0]:.4g}, at each of "
+        f"{rows[0].statistics.rounds:,} steps: {as_written(facts, call)} makes a plain number of what is computed from "
+        f"{them}, and no gradient passes through a number",
+        facts.label("graph_cut_here", call.site, "a plain number from here on", call.index),
+    )

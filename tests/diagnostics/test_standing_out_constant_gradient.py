@@ -1,0 +1,75 @@
+"""Checks the sentence about learned weights of a loss that the loss uses as plain numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = """\
+net = nn.Linear(4, 2)
+log_vars = nn.Parameter(torch.zeros(2))
+opt = torch.optim.SGD([{"params": net.parameters()}, {"params": [log_vars], "lr": 0.05}], lr=0.1)
+x, y = torch.randn(16, 4), torch.randn(16, 2)
+"""
+TRAIN = """\
+for step in range(8):
+    errors = (net(x) - y).square().mean(0)
+    loss = 0.0
+    for task in range(2):
+        weight = log_vars[task].neg().exp().item()  #!
+        loss = loss + weight * errors[task] + log_vars[task]
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LINE = "        weight = log_vars[task].neg().exp().item()  #!\n"
+FUNCTION = "def weight_of(task):\n    return float(torch.exp(-log_vars[task]))  #!\n\n"
+WRONG = {
+    "in the loop": NET + TRAIN,
+    "in a function": NET + FUNCTION + TRAIN.replace(LINE, "").replace("weight *", "weight_of(task) *"),
+    "a list": NET
+    + TRAIN.replace("    loss = 0.0\n", "    weights = log_vars.neg().exp().tolist()  #!\n    loss = 0.0\n")
+    .replace(LINE, "").replace("weight *", "weights[task] *"),
+}  # fmt: skip
+RIGHT = {
+    "a tensor": NET + TRAIN.replace(".item()  #!", ""),
+    "shown": NET + TRAIN.replace(".item()  #!", "\n        print(log_vars[task].exp().item())"),
+    "kept": NET + "seen = []\n" + TRAIN.replace(".item()  #!", "\n        seen.append(log_vars[task].exp().item())"),
+    "the temperature of soft actor-critic": """\
+actor, log_alpha = nn.Linear(4, 2), nn.Parameter(torch.zeros(()))
+opt = torch.optim.SGD([{"params": actor.parameters()}, {"params": [log_alpha], "lr": 0.05}], lr=0.1)
+for step in range(8):
+    logits = actor(torch.randn(16, 4))
+    entropy = torch.distributions.Categorical(logits=logits).entropy()
+    alpha = log_alpha.exp().item()
+    loss = (logits[:, 0] - alpha * entropy).mean() + (log_alpha * (entropy - 0.5).detach()).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a bias whose gradient is constant": """\
+critic = nn.Linear(4, 1)
+opt = torch.optim.SGD(critic.parameters(), lr=0.1)
+for step in range(8):
+    loss = critic(torch.randn(16, 4)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if critic.bias.item() > 3:
+        print("large")
+""",
+}
+WORDS = "has the same norm"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_learned_weight_that_is_a_number_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_number_that_is_shown_or_meant_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
