@@ -61,7 +61,7 @@ def _found(
         return None
     for score, estimate in (factors, factors[::-1]):
         error = next((errors[number] for number in _estimates(facts, [estimate], call.index) if number in errors), None)
-        if error is None or not _is_score(facts, score, call.index):
+        if error is None or not is_score(facts, score, call.index):
             continue
         leaves = [each & used for each in (graph_leaves(facts, n, call.index) for n in (estimate, score))]
         own = leaves[0] - leaves[1]
@@ -89,7 +89,7 @@ def _estimates(facts: TraceIndex, numbers: list[int], before: int) -> Iterator[i
             waiting += [(access.tensor, call.index) for access in call.inputs]
 
 
-def _is_score(facts: TraceIndex, number: int, before: int) -> bool:
+def is_score(facts: TraceIndex, number: int, before: int) -> bool:
     """Returns whether a tensor was computed by arithmetic from log-probabilities that a distribution gives, or that
     are picked from a `log_softmax()`."""
     waiting, seen = [(number, before)], set[int]()

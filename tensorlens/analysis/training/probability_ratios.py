@@ -1,0 +1,90 @@
+"""Finds clipped ratios of probabilities, as in PPO, whose old probabilities have a graph or are the present ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tensorlens.analysis.lineage import ancestry, graph_leaves
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.advantages import is_score
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.records.model import Call
+
+_CLIPS = frozenset(("clamp", "clip", "clamp_min", "clamp_max"))
+_MIN_PASSES = 4
+Kind = Literal["graph", "present"]
+
+
+@dataclass(frozen=True, slots=True)
+class OddRatio:
+    """A ratio `exp(new - old)` that a loss clips.
+
+    "graph": the old log-probabilities lead to the parameters of the new ones. "present": in each pass they are computed
+    from the same parameters, at the same lines, after the latest step.
+    """
+
+    kind: Kind
+    ratio: Call  # of the last such pass
+    old: int
+    made: Call  # that computed the old log-probabilities
+    passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    kind: Kind | None
+    ratio: Call
+    old: int
+    made: Call
+
+
+def odd_ratios(training: Training) -> Iterator[OddRatio]:
+    """Yields these ratios, one for each line."""
+    facts = training.facts
+    lines: dict[int, list[_Found]] = defaultdict(list)
+    for backward in examined_passes(facts):
+        calls = recorded_above(facts, backward)
+        clipped = {access.tensor for call in calls if op_name(call) in _CLIPS for access in call.inputs[:1]}
+        for call in calls:
+            if op_name(call) == "exp" and call.outputs and call.outputs[0].tensor in clipped:
+                found = _found(training, call)
+                if found is not None:
+                    lines[call.site].append(found)
+    for found_there in lines.values():
+        last = found_there[-1]
+        is_same = all(each.kind == last.kind for each in found_there)
+        if last.kind == "graph" or (last.kind == "present" and is_same and len(found_there) >= _MIN_PASSES):
+            yield OddRatio(last.kind, last.ratio, last.old, last.made, len(found_there))
+
+
+def _found(training: Training, ratio: Call) -> _Found | None:
+    facts = training.facts
+    difference = next(iter(facts.producers(ratio.inputs[0].tensor, ratio.index)), None)
+    if difference is None or op_name(difference) != "sub" or len(difference.inputs) != 2:
+        return None
+    new, old = (access.tensor for access in difference.inputs)
+    made = next(iter(facts.producers(old, difference.index)), None)
+    leaves = graph_leaves(facts, new, difference.index)
+    if made is None or not leaves or not is_score(facts, new, difference.index):
+        return None
+    if graph_leaves(facts, old, difference.index) & leaves:
+        return _Found("graph", ratio, old, made)
+    step = max((each.index for each in training.steps if each.index < ratio.index), default=0)
+    is_present = made.index > step and _layers(facts, old, difference.index, leaves) == _layers(
+        facts, new, difference.index, leaves
+    )
+    return _Found("present" if is_present else None, ratio, old, made)
+
+
+def _layers(facts: TraceIndex, number: int, before: int, leaves: set[int]) -> set[tuple[int, tuple[int, ...]]]:
+    """Returns the lines that computed a tensor with parameters, and what each of them was given."""
+    return {
+        (call.site, tuple(access.tensor for access in call.inputs if access.tensor in leaves))
+        for _, call in ancestry(facts, number, before)
+        if any(access.tensor in leaves for access in call.inputs) and not call.within
+    }

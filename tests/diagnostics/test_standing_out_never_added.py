@@ -1,0 +1,72 @@
+"""Checks the sentence about sums over parameters or modules to which no line ever adds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = "net = nn.Sequential(nn.Sequential(nn.Linear(4, 8), nn.Tanh()), nn.Sequential(nn.Linear(8, 1)))\n"
+PENALTY = """\
+def penalty(model):
+    total = 0.0
+    for layer in model.children():
+        if isinstance(layer, nn.Linear):
+            total = total + layer.weight.square().sum()  #!
+    return total
+
+"""
+TRAIN = """\
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(4):
+    loss = (net(torch.randn(8, 4)) - 1).square().mean() + 0.01 * penalty(net)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LOOP = TRAIN.replace(
+    " + 0.01 * penalty(net)",
+    """
+    decay = 0
+    for name, p in net.named_parameters():
+        if "kernel" in name:
+            decay += p.norm()  #!
+    loss = loss + decay""",
+)
+SKIP = PENALTY.replace(
+    "if isinstance(layer, nn.Linear):\n            total",
+    ("if not isinstance(layer, nn.Linear):\n            continue\n        total"),
+)
+WRONG = {
+    "children": NET + PENALTY + TRAIN,
+    "zeros": NET + PENALTY.replace("0.0", "torch.zeros(())") + TRAIN,
+    "added in place": NET + PENALTY.replace("total = total +", "total +=") + TRAIN,
+    "names": NET + LOOP,
+    "others are skipped": NET + SKIP + TRAIN,
+    "nothing to run over": NET + PENALTY.replace("model.children()", "model[0][1].parameters()")
+    .replace("        if isinstance(layer, nn.Linear):\n            total", "        total")
+    .replace("layer.weight", "layer") + TRAIN,
+}  # fmt: skip
+RIGHT = {
+    "modules": NET + PENALTY.replace("children", "modules") + TRAIN,
+    "names": NET + LOOP.replace("kernel", "weight"),
+    "others are skipped": NET + SKIP.replace("children", "modules") + TRAIN,
+    "a schedule": NET + PENALTY.replace("if isinstance(layer, nn.Linear)", "if scale > 0") + "scale = 0\n" + TRAIN,
+    "not called": NET + PENALTY + TRAIN.replace(" + 0.01 * penalty(net)", ""),
+    "called below a condition": NET + PENALTY
+    + TRAIN.replace("0.01 * penalty(net)", "(penalty(net) if step > 9 else 0.0)"),
+    "a count": NET + PENALTY.replace("layer.weight.square().sum()", "1") + TRAIN,
+    "a total of something else": NET + PENALTY.replace("total = 0.0", "total = model[0][0].bias.sum()") + TRAIN,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_sum_that_stays_zero_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if "stays zero" in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_sum_that_may_be_zero_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if "stays zero" in each.text] == []

@@ -1,0 +1,92 @@
+"""Checks the sentence about clipped ratios of probabilities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NETS = """\
+from torch.distributions import Categorical
+actor, critic = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3)), nn.Linear(4, 1)
+opt = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=0.01)
+
+def learn(x, action, old, gain):
+    new = Categorical(logits=actor(x)).log_prob(action)
+    value = critic(x).squeeze(-1)
+    advantage = (gain - value).detach()
+    ratio = torch.exp(new - old)  #!
+    policy = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
+    loss = policy + 0.5 * (value - gain).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+
+"""
+STORED = """\
+for _ in range(3):
+    with torch.no_grad():
+        x, gain = torch.randn(32, 4), torch.randn(32)
+        dist = Categorical(logits=actor(x))
+        action = dist.sample()
+        old = dist.log_prob(action)
+    for _ in range(3):
+        learn(x, action, old, gain)
+"""
+ONCE = STORED.replace("    for _ in range(3):\n        learn", "    learn")
+OLD_GRAPH = ONCE.replace("    with torch.no_grad():\n", "    if True:\n")
+IN_CLASS = (
+    NETS.replace("new - old", "new - rollout.old").replace("action, old, gain", "action, rollout, gain")
+    + """\
+class Rollout:
+    def __init__(self, x, action):
+        self.x, self.action = x, action
+
+    @property
+    def old(self):
+        return self.log_prob().detach()
+
+    def log_prob(self):
+        return Categorical(logits=actor(self.x)).log_prob(self.action)
+
+"""
+)
+WRONG = {
+    "stored with its graph": NETS + OLD_GRAPH,
+    "stacked with its graph": NETS + OLD_GRAPH.replace("old = dist.log_prob(action)", (
+        "old = torch.stack([dist.log_prob(action)]).flatten()")),
+}  # fmt: skip
+PRESENT = {
+    "computed by a property": IN_CLASS.replace(
+        "new = Categorical(logits=actor(x)).log_prob(action)", "new = rollout.log_prob()"
+    )
+    + STORED.replace("action, old, gain", "action, Rollout(x, action), gain"),
+}
+RIGHT = {
+    "stored": NETS + STORED,
+    "another policy": NETS.replace("#!", "") + "import copy\nbehaviour = copy.deepcopy(actor)\n"
+    + STORED.replace("logits=actor", "logits=behaviour"),
+    "detached": NETS + OLD_GRAPH.replace("old = dist.log_prob(action)", "old = dist.log_prob(action).detach()")
+    .replace("    learn", "    for _ in range(3):\n        learn"),
+    "without a clip": NETS.replace("torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)",
+                                   "(ratio * advantage)").replace("new - old", "new - new.detach()") + ONCE,
+    "a ratio of distances": NETS.replace("new - old", "new - x.norm(dim=-1)") + STORED,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_old_probabilities_with_a_graph_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if "old probabilities with a graph" in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", PRESENT)
+def test_present_probabilities_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, PRESENT[name]) if "its clip never acts" in each.text)
+    assert found.labels[0].span.line == marked(PRESENT[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_old_probabilities_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if "probabilities" in each.text] == []
