@@ -109,11 +109,7 @@ def _is_choice(choice: ast.If) -> bool:
     parts = test.values if isinstance(test, ast.BoolOp) else [test]
     return all(
         (isinstance(part, ast.Call) and _called(part) in ("isinstance", "endswith", "startswith"))
-        or (
-            isinstance(part, ast.Compare)
-            and isinstance(part.ops[0], ast.In | ast.NotIn | ast.Eq | ast.NotEq | ast.Is)
-            and _has_text(part)
-        )
+        or (isinstance(part, ast.Compare) and isinstance(part.ops[0], _COMPARING) and _has_text(part))
         for part in parts
     )
 
