@@ -55,6 +55,7 @@ from tensorlens.records.training_values import (
     GivenArray,
     InitialStatistics,
     LoadedRate,
+    RepeatedIndices,
     TrainingModeKept,
     UnreadOption,
 )
@@ -305,6 +306,7 @@ class Observations:
     sharded: tuple[Sharded, ...] = ()
     sharded_outputs: tuple[ShardedOutput, ...] = ()
     sharded_hooks: tuple[ShardedHookRan, ...] = ()
+    repeated_indices: tuple[RepeatedIndices, ...] = ()  # only of a run with `--training`
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -102,3 +102,13 @@ class EqualRows:
     tensor: TensorId
     rows: NonNegative
     rounds: NonNegative  # in which it had such a gradient
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedIndices:
+    """An assignment to items of a tensor, as `x[index] = values`, whose index names some places more than once."""
+
+    index: int  # of the assignment
+    places: NonNegative  # that the index names, each as often as it does
+    repeated: NonNegative  # of these, the ones that it has named before
+    different: NonNegative  # places that it names more than once
