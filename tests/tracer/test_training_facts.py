@@ -141,3 +141,17 @@ def test_an_index_that_names_places_twice_is_counted() -> None:
     assert [getattr(call, "op", "") for call in calls[:3]] == [
         "Tensor.__setitem__", "Tensor.__setitem__", "Tensor.index_put_",
     ]  # fmt: skip
+
+
+def test_the_metric_of_a_plateau_is_recorded() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([weight], lr=1.0)
+        scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, mode="max", factor=0.5, patience=0)
+        for value in (3.0, torch.tensor(2.0), 4.0, 1.0):
+            weight.sum().backward()
+            optimizer.step()
+            scheduler.step(value)
+    (metric,) = [each for each in facts_of(lens).plateaus if each.number == facts_of(lens).measured[-1].number]
+    assert (metric.mode, metric.first, metric.last, metric.steps) == ("max", 3.0, 1.0, 4)
+    assert (metric.lows, metric.highs, metric.cuts) == (2, 1, 2)
