@@ -55,6 +55,8 @@ from tensorlens.records.training_values import (
     GivenArray,
     InitialStatistics,
     LoadedRate,
+    PlateauMetric,
+    RepeatedIndices,
     SeedSet,
     TrainingModeKept,
     UnreadOption,
@@ -307,6 +309,8 @@ class Observations:
     sharded: tuple[Sharded, ...] = ()
     sharded_outputs: tuple[ShardedOutput, ...] = ()
     sharded_hooks: tuple[ShardedHookRan, ...] = ()
+    repeated_indices: tuple[RepeatedIndices, ...] = ()  # these and the next only of a run with `--training`
+    plateaus: tuple[PlateauMetric, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -112,3 +112,29 @@ class SeedSet:
     index: int
     site: SiteId | None
     seed: int | None  # None: the state of the generator was set
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedIndices:
+    """An assignment to items of a tensor, as `x[index] = values`, whose index names some places more than once."""
+
+    index: int  # of the assignment
+    places: NonNegative  # that the index names, each as often as it does
+    repeated: NonNegative  # of these, the ones that it has named before
+    different: NonNegative  # places that it names more than once
+
+
+@dataclass(frozen=True, slots=True)
+class PlateauMetric:
+    """The values that a `ReduceLROnPlateau` was given at its steps."""
+
+    index: int
+    number: NonNegative
+    schedule: NonNegative  # as in `LearningRateSchedule`
+    mode: str  # "min", "max": it cuts the rate when the metric does not fall, or rise, any more
+    first: float
+    last: float
+    steps: NonNegative
+    lows: NonNegative  # steps with a value below all before
+    highs: NonNegative  # steps with a value above all before
+    cuts: NonNegative  # steps after which the learning rate was lower than after the one before

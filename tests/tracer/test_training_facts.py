@@ -120,3 +120,38 @@ def test_the_schedulers_of_a_run_are_unchanged() -> None:
     with tensorlens.trace(training=True):
         traced = rates()
     assert traced == plain
+
+
+def test_an_index_that_names_places_twice_is_counted() -> None:
+    values = torch.zeros(4, 5)
+    rows, columns = torch.tensor([0, 1, 1, -1, 1]), torch.tensor([2, 3, 3, 0, 4])
+    with tensorlens.trace(training=True) as lens:
+        values[rows, columns] = 1.0
+        values[rows] = 2.0
+        values[rows[:2]] = 3.0
+        values[values > 2] = 4.0
+        values.index_put_((rows,), torch.ones(5), accumulate=True)
+        values.index_put_((rows,), torch.ones(5))
+        for _ in range(9):
+            values[:, columns] += 1.0
+    facts = facts_of(lens)
+    counts = [(each.places, each.repeated, each.different) for each in facts.repeated_indices]
+    assert counts == [(5, 1, 1), (5, 2, 1), (5, 2, 1), *[(5, 1, 1)] * 5]
+    calls = [lens.trace().event(each.index) for each in facts.repeated_indices]
+    assert [getattr(call, "op", "") for call in calls[:3]] == [
+        "Tensor.__setitem__", "Tensor.__setitem__", "Tensor.index_put_",
+    ]  # fmt: skip
+
+
+def test_the_metric_of_a_plateau_is_recorded() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    with tensorlens.trace(training=True) as lens:
+        optimizer = torch.optim.SGD([weight], lr=1.0)
+        scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, mode="max", factor=0.5, patience=0)
+        for value in (3.0, torch.tensor(2.0), 4.0, 1.0):
+            weight.sum().backward()
+            optimizer.step()
+            scheduler.step(value)
+    (metric,) = [each for each in facts_of(lens).plateaus if each.number == facts_of(lens).measured[-1].number]
+    assert (metric.mode, metric.first, metric.last, metric.steps) == ("max", 3.0, 1.0, 4)
+    assert (metric.lows, metric.highs, metric.cuts) == (2, 1, 2)

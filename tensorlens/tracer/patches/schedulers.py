@@ -36,7 +36,8 @@ def _step(recorder: Recorder, original: Function) -> Function:
         result = original(self, *args, **kwargs)
         if recorder.statistics is not None:
             with ErrorGuard(recorder, "a scheduler", frame), torch._C.DisableTorchFunction():
-                recorder.statistics.schedules.stepped(self, frame)
+                metric = args[0] if args else kwargs.get("metrics")
+                recorder.statistics.schedules.stepped(self, frame, metric)
         return result
 
     return step

@@ -146,6 +146,15 @@ def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
         return True
 
 
+def _assign_items(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records an assignment to items. With `--training`, notes an index that names a place more than once."""
+    frame = frame_at(2)
+    if recorder.statistics is not None and len(args) > 2 and not (kwargs.get("accumulate") or args[3:4] == (True,)):
+        with ErrorGuard(recorder, "an index", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
+            recorder.statistics.indices.look(args[1], frame)
+    return recorder.call(func, args, kwargs, frame)
+
+
 def _storage(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
     """Watches a storage that the user's own line asks for: it can be written past every version counter."""
     frame = frame_at(2)
@@ -248,6 +257,8 @@ HANDLERS: dict[Function, ops.Handler] = {
     torch.Tensor.storage: _storage,
     ops.DATA: _data,
     ops.setter("data"): _assign_data,
+    torch.Tensor.__setitem__: _assign_items,
+    torch.Tensor.index_put_: _assign_items,
     torch.nn.functional.batch_norm: _normalise,
     ops.GRAD: _gradient,
     ops.getter("grad_fn"): _user_reads,

@@ -12,11 +12,38 @@ import torch
 from torch.optim import lr_scheduler
 
 from tensorlens.records.training import LearningRateSchedule
+from tensorlens.records.training_values import PlateauMetric
+from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.optimizer_groups import rate_of
 
 MOST = 1_000  # schedulers of a run
 _TORCH = lr_scheduler.__name__
 _LENGTHS = {"CosineAnnealingLR": "T_max", "PolynomialLR": "total_iters", "OneCycleLR": "total_steps"}
+
+
+@dataclass(slots=True)
+class _Metric:
+    """The values that a scheduler was given which waits for the best one."""
+
+    mode: str
+    first: float
+    last: float
+    least: float
+    most: float
+    rate: float  # after the last step
+    steps: int = 1
+    lows: int = 0
+    highs: int = 0
+    cuts: int = 0
+
+    def add(self, value: float, rate: float) -> None:
+        self.steps += 1
+        self.lows += value < self.least
+        self.highs += value > self.most
+        self.cuts += rate < self.rate
+        self.last, self.rate = value, rate
+        self.least, self.most = min(value, self.least), max(value, self.most)
 
 
 @dataclass(slots=True)
@@ -34,6 +61,7 @@ class _Schedule:
     idle: int = 0
     length: tuple[int, str] = (0, "")
     seen: tuple[int, int] = (0, 0)  # steps of its optimizer and of all, at its last step
+    metric: _Metric | None = None
 
 
 class Schedules:
@@ -68,7 +96,7 @@ class Schedules:
         self._schedules[scheduler] = schedule
         self._all.append(schedule)
 
-    def stepped(self, scheduler: object, frame: FrameType) -> None:
+    def stepped(self, scheduler: object, frame: FrameType, metric: object = None) -> None:
         """Counts a step. It is idle if other optimizers have stepped since the last one, and its own has not."""
         known = self._schedules.get(scheduler)
         optimizer = getattr(scheduler, "optimizer", None)
@@ -83,6 +111,8 @@ class Schedules:
             elif every > known.seen[1]:
                 known.idle += 1
             known.seen = steps, every
+            if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
+                _note_metric(known, scheduler, metric)
 
     def write(self, number: int) -> None:
         """Writes what was counted so far."""
@@ -93,6 +123,11 @@ class Schedules:
             self._recorder.rows.write_fact(
                 LearningRateSchedule, number, *what, each.steps, each.last, each.idle, each.before, *each.length
             )
+            if each.metric is not None:
+                values = each.metric
+                ends = values.first, values.last
+                counts = values.steps, values.lows, values.highs, values.cuts
+                self._recorder.rows.write_fact(PlateauMetric, number, each.number, values.mode, *ends, *counts)
 
     def _note_held(self, scheduler: object) -> None:
         """Notes the schedulers that another one has in its attributes, and steps itself."""
@@ -100,6 +135,17 @@ class Schedules:
             for each in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(each, lr_scheduler.LRScheduler) and (held := self._schedules.get(each)) is not None:
                     held.is_held = True
+
+
+def _note_metric(known: _Schedule, scheduler: lr_scheduler.ReduceLROnPlateau, metric: object) -> None:
+    if isinstance(metric, torch.Tensor) and (metric.numel() != 1 or not is_measurable(metric)):
+        return
+    value = float(metric)  # type: ignore[arg-type]  # the scheduler has done the same
+    rate = rate_of(scheduler.optimizer.param_groups[0])
+    if known.metric is None:
+        known.metric = _Metric(scheduler.mode, value, value, value, value, rate)
+    else:
+        known.metric.add(value, rate)
 
 
 def _length(scheduler: object) -> tuple[int, str]:

@@ -38,12 +38,10 @@ from tensorlens.tracer.training.optimizer_groups import (
     rate_of,
     skips_step,
 )
-from tensorlens.tracer.training.parameter_statistics import (
-    MeasuredParameter,
-    gradient_norms,
-)
+from tensorlens.tracer.training.parameter_statistics import MeasuredParameter, gradient_norms
 from tensorlens.tracer.training.reduced_losses import ReducedLosses
 from tensorlens.tracer.training.registered_hooks import RegisteredHooks
+from tensorlens.tracer.training.repeated_indices import WrittenIndices
 from tensorlens.tracer.training.schedules import Schedules
 from tensorlens.tracer.training.steady_steps import FoundParameter, SteadySteps
 from tensorlens.tracer.training.zero_steps import ZeroSteps
@@ -75,6 +73,7 @@ class TrainingStatistics:
         self.layers = LayerModes(recorder)
         self.loads = LoadedStates(recorder)
         self.arrays = GivenArrays(recorder)
+        self.indices = WrittenIndices(recorder)
         self._terms: TermGradients | None = None
         self.nonfinite = NonfiniteValues(recorder)
         self._steps = self._passes = self._written = 0

@@ -1,0 +1,167 @@
+"""Finds masked scores that a softmax gives a weight all the same: the mask sets them to a number near others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.code_around import statement_around
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.written_numbers import written_number
+from tensorlens.records.model import Backward, Call
+
+_SOFTMAX = frozenset(("softmax", "log_softmax"))
+_FILLS = frozenset(("masked_fill", "where", "setitem"))
+_SAME_VALUES = frozenset("view reshape float to type_as contiguous transpose permute squeeze unsqueeze".split())
+_RESHAPING = _SAME_VALUES | frozenset(
+    "getitem expand expand_as bool int long half double type clone detach repeat".split()
+)
+_COMPARISONS = frozenset("eq ne lt gt le ge isin logical_not logical_and logical_or invert and or".split())
+_TRIANGLES, _ONES = frozenset(("tril", "triu")), frozenset(("ones", "ones_like", "new_ones", "eye"))
+_CHOOSING = _FILLS | {"div", "truediv", "masked_select"}  # what reads weights to take masked ones out, or to normalise
+_PRODUCTS = frozenset(("mul", "imul"))
+_LOWEST = -10.0  # with others near 0, a score below has a weight of less than 5e-5
+_MAX_DEPTH, _MAX_CALLS = 8, 200
+
+
+@dataclass(frozen=True, slots=True)
+class CountedMask:
+    """A softmax, and the call that sets the masked ones of its scores."""
+
+    fill: Call
+    value: float
+    softmax: Call
+    backward: Backward
+
+
+def counted_masks(facts: TraceIndex) -> Iterator[CountedMask]:
+    """Yields these, one for each line that masks."""
+    reported: set[int] = set()
+    for backward in examined_passes(facts):
+        for call in recorded_above(facts, backward):
+            if op_name(call) not in _SOFTMAX or not call.inputs:
+                continue
+            fill = _fill(facts, call)
+            if fill is None or fill.site in reported:
+                continue
+            value = _value(facts, fill)
+            if (
+                value is not None
+                and value > _LOWEST
+                and _masks(facts, fill, call)
+                and not _is_chosen(facts, call, backward)
+            ):
+                reported.add(fill.site)
+                yield CountedMask(fill, value, call, backward)
+
+
+def _fill(facts: TraceIndex, softmax: Call) -> Call | None:
+    """Returns the call that has masked what a softmax takes, directly before it."""
+    number, before = softmax.inputs[0].tensor, softmax.index
+    for _ in range(_MAX_DEPTH):
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or op_name(call) not in _SAME_VALUES or not call.inputs:
+            return call if call is not None and op_name(call) in _FILLS | _PRODUCTS else None
+        number, before = call.inputs[0].tensor, call.index
+    return None
+
+
+def _value(facts: TraceIndex, fill: Call) -> float | None:
+    """Returns the number that a call sets masked scores to, as the script writes it."""
+    if op_name(fill) in _PRODUCTS:
+        return 0.0
+    span = facts.span(fill.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if span is None:
+        return None
+    if op_name(fill) == "setitem":
+        statement = statement_around(facts, span)
+        return written_number(facts, statement.value) if isinstance(statement, ast.Assign) else None
+    return _argument(facts, node, op_name(fill)) if isinstance(node, ast.Call) else None
+
+
+def _argument(facts: TraceIndex, node: ast.Call, name: str) -> float | None:
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if called.strip("_") != name:
+        return None
+    given = [*node.args, *(each.value for each in node.keywords if each.arg in ("value", "other"))]
+    numbers = [written_number(facts, each) for each in given]
+    return next((number for number in reversed(numbers) if number is not None), None)
+
+
+def _masks(facts: TraceIndex, fill: Call, softmax: Call) -> bool:
+    """Returns whether a call masks some scores of a row, by a mask that does not depend on the model.
+
+    A mask of whole rows gives padding some value. One that depends on the scores may take out NaN. Scores that were
+    masked before may be given a value again where a whole row is masked.
+    """
+    numbers = [access.tensor for access in fill.inputs]
+    scores = next((number for number in numbers if facts.requires_grad(number, fill.index - 1)), None)
+    masks = [number for number in numbers if number != scores and not facts.requires_grad(number, fill.index - 1)]
+    if scores is None or len(numbers) != 2 or len(masks) != 1:
+        return False
+    (mask,) = masks
+    is_mask = facts.tensor(mask).dtype == "bool" or (op_name(fill) in _PRODUCTS and _is_zero_or_one(facts, mask, fill))
+    if not is_mask or not _is_along(facts, mask, softmax):
+        return False
+    before = next(iter(facts.producers(scores, fill.index)), None)
+    if before is not None and op_name(before) in _FILLS:
+        return False
+    made = (call for _, call in ancestry(facts, mask, fill.index, _MAX_CALLS))
+    return not any(facts.requires_grad(access.tensor, call.index - 1) for call in made for access in call.inputs)
+
+
+def _is_along(facts: TraceIndex, mask: int, softmax: Call) -> bool:
+    """Returns whether a mask has several places along the dimension of a softmax."""
+    shape, scores = facts.tensor(mask).shape, facts.tensor(softmax.inputs[0].tensor).shape
+    span = facts.span(softmax.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    dimension: float | None = -1.0
+    if span is not None and isinstance(node, ast.Call):
+        named = [each.value for each in node.keywords if each.arg == "dim"]
+        given = named or [each for each in node.args if written_number(facts, each) is not None]
+        dimension = written_number(facts, given[0]) if given else -1.0
+    if dimension is None or dimension != int(dimension) or not -len(scores) <= dimension < len(scores):
+        return False
+    place = int(dimension) - len(scores) if dimension >= 0 else int(dimension)
+    return len(shape) >= -place and shape[place] == scores[place] > 1
+
+
+def _is_zero_or_one(facts: TraceIndex, number: int, before: Call) -> bool:
+    """Returns whether a tensor is a comparison, or a triangle of ones, as another dtype or in another shape."""
+    limit = before.index
+    for _ in range(_MAX_DEPTH):
+        call = next(iter(facts.producers(number, limit)), None)
+        if call is None or not call.inputs:
+            return False
+        if op_name(call) in _COMPARISONS:
+            return True
+        if op_name(call) in _TRIANGLES:
+            made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
+            return made is not None and op_name(made) in _ONES
+        if op_name(call) not in _RESHAPING and not (op_name(call) in ("rsub", "sub") and len(call.inputs) == 1):
+            return False
+        number, limit = call.inputs[0].tensor, call.index
+    return False
+
+
+def _is_chosen(facts: TraceIndex, softmax: Call, backward: Backward) -> bool:
+    """Returns whether a later call takes masked weights out: a mask again, or a new sum."""
+    weights = {access.tensor for access in softmax.outputs}
+    for call in facts.calls_between(softmax.index + 1, backward.index):
+        read = [access.tensor for access in call.inputs]
+        if not weights & set(read):
+            continue
+        name = op_name(call)
+        others = [number for number in read if number not in weights]
+        if name in _CHOOSING or (name in _PRODUCTS and not all(facts.requires_grad(n, call.index - 1) for n in others)):
+            return True
+        if name == "getitem" and others:
+            return True
+        if name in _RESHAPING or name == "dropout":
+            weights |= {access.tensor for access in call.outputs}
+    return False
