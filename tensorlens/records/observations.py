@@ -58,6 +58,7 @@ from tensorlens.records.training_values import (
     PlateauMetric,
     RepeatedIndices,
     SeedSet,
+    ShallowCopy,
     TrainingModeKept,
     UnreadOption,
 )
@@ -311,6 +312,7 @@ class Observations:
     sharded_hooks: tuple[ShardedHookRan, ...] = ()
     repeated_indices: tuple[RepeatedIndices, ...] = ()  # these and the next only of a run with `--training`
     plateaus: tuple[PlateauMetric, ...] = ()
+    shallow_copies: tuple[ShallowCopy, ...] = ()  # only of a run with `--training`
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -138,3 +138,13 @@ class PlateauMetric:
     lows: NonNegative  # steps with a value below all before
     highs: NonNegative  # steps with a value above all before
     cuts: NonNegative  # steps after which the learning rate was lower than after the one before
+
+
+@dataclass(frozen=True, slots=True)
+class ShallowCopy:
+    """A module that `copy.copy()` made of another one, with the same parameters."""
+
+    index: int
+    site: SiteId
+    module: str  # its type
+    parameters: tuple[TensorId, ...]

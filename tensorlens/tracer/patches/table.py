@@ -74,9 +74,16 @@ def installed(recorder: Recorder) -> Iterator[None]:
         patches += sampling.PATCHES
         sampled.will_install(patches)
     if recorder.statistics is not None:
-        from tensorlens.tracer.patches import module_modes, random_state, saved_files, schedulers, state_loading
+        from tensorlens.tracer.patches import (
+            module_modes,
+            random_state,
+            saved_files,
+            schedulers,
+            shallow_copies,
+            state_loading,
+        )
 
-        for module in (saved_files, schedulers, state_loading, module_modes, random_state):
+        for module in (saved_files, schedulers, state_loading, module_modes, random_state, shallow_copies):
             patches += module.PATCHES
     _recorders.append(recorder)
     if len(_recorders) > 1:
