@@ -135,6 +135,12 @@ def test_a_shallow_copy_that_is_taken_for_another_module_is_named(tmp_path: Path
     assert found.labels[0].span.line == marked(WRONG[name])
 
 
+def test_names_that_one_function_calls_are_said_with_the_line_of_the_copy(tmp_path: Path) -> None:
+    direct = DISTILLED.replace("result(teacher, 0)", "teacher(x)").replace("result(student, 0.1 *", "student(x + 0.1 *")
+    (found,) = (each for each in sentences(tmp_path, direct) if "have the same parameters" in each.text)
+    assert marked(direct) in {label.span.line for label in found.labels}
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_modules_that_share_parameters_on_purpose_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

@@ -16,9 +16,11 @@ from tensorlens.records.report import Label, StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds a target network, teacher or old policy that has the parameters of the module that it is a target for."""
+    facts = training.facts
+    pairs = list(two_names(facts, training.training.stepped))
     copies = [] if training.training.is_hidden else list(taken_for_two(training.training))
-    yield from (_of_copy(training.facts, each) for each in copies)
-    for pair in () if copies else two_names(training.facts, training.training.stepped):
+    targets = [each for each in copies if each.constant is not None]
+    for pair in pairs:
         text = (
             f"`{pair.constant_name}` and `{pair.trained_name}` have the same parameters: the loss takes the result of "
             f"`{pair.constant_name}` as a constant, and its gradients go to `{pair.trained_name}`"
@@ -27,7 +29,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             text,
             Label("graph_cut_here", pair.constant, "gives a constant"),
             Label("graph_built_here", pair.trained, "trained"),
+            *(facts.label("shared_here", each.copy.site, "`copy.copy()` shares them") for each in targets),
         )
+    yield from (_of_copy(facts, each) for each in copies if each.constant is None or not pairs)
 
 
 def _of_copy(facts: TraceIndex, each: TakenForTwo) -> StandingOut:
