@@ -59,3 +59,27 @@ def test_a_statement_that_does_nothing_is_named(tmp_path: Path, body: str, text:
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_statements_that_do_something_are_left_alone(tmp_path: Path, body: str) -> None:
     assert not [each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS)]
+
+
+OF_GROUPS = "    for group in opt.param_groups:\n        "
+IDLE_GROUPS = {
+    "a rate": NET + TRAIN + STEP + OF_GROUPS + 'lr = group["lr"] * 0.5  #!\n',
+    "another dict": NET + TRAIN + STEP + OF_GROUPS + 'group = {**group, "lr": 0.01}  #!\n',
+}
+USED_GROUPS = {
+    "written": NET + TRAIN + STEP + OF_GROUPS + 'group["lr"] = group["lr"] * 0.5\n',
+    "printed": NET + TRAIN + STEP + OF_GROUPS + 'lr = group["lr"]\n        print(lr)\n',
+    "read after the loop": NET + TRAIN + STEP + OF_GROUPS + 'lr = group["lr"]\n    print(lr)\n',
+    "a method that changes": NET + TRAIN + STEP + OF_GROUPS + "old = group.update(lr=0.01)\n",
+}
+
+
+@pytest.mark.parametrize("name", IDLE_GROUPS)
+def test_a_statement_that_leaves_the_groups_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, IDLE_GROUPS[name]) if "changes no group" in each.text)
+    assert found.labels[0].span.line == marked(IDLE_GROUPS[name])
+
+
+@pytest.mark.parametrize("name", USED_GROUPS)
+def test_a_statement_that_uses_a_group_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, USED_GROUPS[name]) if "changes no group" in each.text] == []

@@ -39,6 +39,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _loop(facts: TraceIndex, loop: ast.For, file: str) -> Iterator[StandingOut]:
     """Finds statements of a loop over parameters that only rename, and a choice by name that chooses none."""
     source = facts.code_of(loop.iter, file)
+    if source.endswith(".param_groups"):
+        yield from _groups(facts, loop, file)
+        return
     if not any(f".{method}(" in source for method in ("parameters", "named_parameters", "state_dict")):
         return
     for statement in _renaming(loop):
@@ -55,6 +58,23 @@ def _loop(facts: TraceIndex, loop: ast.For, file: str) -> Iterator[StandingOut]:
             text = f"`{facts.code_of(statement, file)}` never runs: `{test}` holds for no parameter of the loop"
             yield stands_out(text, Label("observed_here", span, "does not run"),
                              Label("observed_here", facts.span_of(condition.test, file), "never true"))  # fmt: skip
+
+
+def _groups(facts: TraceIndex, loop: ast.For, file: str) -> Iterator[StandingOut]:
+    """Finds statements of a loop over parameter groups that compute an option, and leave the groups as they are."""
+    scope = function_around(facts, file, loop.lineno) or facts.tree(file)
+    read = {n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    variables = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    for place, statement in enumerate(loop.body):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        if not isinstance(target, ast.Name) or not isinstance(statement, ast.Assign):
+            continue
+        later = {n.id for each in loop.body[place + 1 :] for n in ast.walk(each) if isinstance(n, ast.Name)}
+        of_group = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)} & variables
+        unread = target.id not in (later if target.id in variables else read)
+        if of_group and unread and not any(isinstance(n, ast.Call) for n in ast.walk(statement.value)):
+            text = f"`{facts.code_of(statement, file)}` only sets the variable `{target.id}`, and changes no group"
+            yield stands_out(text, Label("observed_here", facts.span_of(statement, file), "written here"))
 
 
 def _renaming(loop: ast.For) -> Iterator[ast.Assign]:

@@ -1,4 +1,4 @@
-"""Names hooks and learning-rate functions that a loop makes and that read its variable, which has its last value then."""
+"""Names hooks and learning-rate functions that a loop makes and that read its variable, when it has its last value."""
 
 from __future__ import annotations
 
