@@ -1,0 +1,98 @@
+"""Finds recurrent layers that run along the dimension of which each row has a target of its own: the batch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls, recorded_above
+from tensorlens.analysis.written_numbers import written_number
+from tensorlens.records.model import Backward, Call
+
+_LAYERS = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
+_LOSSES = frozenset(
+    "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy"
+    " binary_cross_entropy_with_logits".split()
+)
+_SAME_PLACES = frozenset("dropout layer_norm relu tanh contiguous gelu".split())
+
+
+@dataclass(frozen=True, slots=True)
+class RunAlongBatch:
+    """A recurrent layer, the last of its results for each row of what it takes as time, and the loss."""
+
+    layer: Call
+    last: Call
+    loss: Call
+
+
+def runs_along_batch(facts: TraceIndex) -> Iterator[RunAlongBatch]:
+    """Yields these layers, one for each line."""
+    reported: set[int] = set()
+    for backward in examined_passes(facts):
+        above = recorded_above(facts, backward)
+        for layer in above:
+            if op_name(layer) not in _LAYERS or layer.site in reported or not _takes_second_as_batch(facts, layer):
+                continue
+            last = next((call for call in above if _is_last_of_each_row(facts, call, layer)), None)
+            loss = _loss(facts, backward, layer)
+            if last is not None and loss is not None:
+                reported.add(layer.site)
+                yield RunAlongBatch(layer, last, loss)
+
+
+def _takes_second_as_batch(facts: TraceIndex, layer: Call) -> bool:
+    """Returns whether the shapes show that the first dimension is the time, as without `batch_first=True`."""
+    shape = facts.tensor(layer.inputs[0].tensor).shape
+    if len(shape) != 3 or len(layer.outputs) < 2 or shape[0] == shape[1] or min(shape[:2]) < 2:
+        return False
+    states = facts.tensor(layer.outputs[1].tensor).shape
+    return len(states) == 3 and states[1] == shape[1]
+
+
+def _is_last_of_each_row(facts: TraceIndex, call: Call, layer: Call) -> bool:
+    """Returns whether a call takes the last item of each row from the results: `states[:, -1]`, or at the lengths."""
+    if op_name(call) not in ("getitem", "select") or not call.inputs or not call.outputs:
+        return False
+    rows = facts.tensor(layer.outputs[0].tensor).shape
+    if facts.tensor(call.outputs[0].tensor).shape != (rows[0], rows[2]):
+        return False
+    number, before = call.inputs[0].tensor, call.index
+    while number != layer.outputs[0].tensor:
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or op_name(made) not in _SAME_PLACES or not made.inputs or made.index <= layer.index:
+            return False
+        number, before = made.inputs[0].tensor, made.index
+    indices = [facts.tensor(access.tensor).dtype for access in call.inputs[1:]]
+    return indices == ["int64", "int64"] or (not indices and _last_place(facts, call))
+
+
+def _last_place(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a line indexes the second dimension by -1."""
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) > 1:
+        first, second, *_ = node.slice.elts
+        return isinstance(first, ast.Slice) and written_number(facts, second) == -1
+    return isinstance(node, ast.Call) and [written_number(facts, each) for each in node.args[-2:]] == [1, -1]
+
+
+def _loss(facts: TraceIndex, backward: Backward, layer: Call) -> Call | None:
+    """Returns a loss of the pass, if each compares rows of what the layer takes as time with as many targets, and no
+    target has a dimension of the other size."""
+    rows, columns, _ = facts.tensor(layer.inputs[0].tensor).shape
+    found = None
+    for call in loss_calls(facts, backward):
+        if op_name(call) not in _LOSSES or len(call.inputs) < 2:
+            continue
+        shapes = [facts.tensor(access.tensor).shape for access in call.inputs[:2]]
+        targets = [
+            access.tensor for access in call.inputs[:2] if not facts.requires_grad(access.tensor, call.index - 1)
+        ]
+        if len(targets) != 1 or not all(shape and shape[0] == rows and columns not in shape for shape in shapes):
+            return None
+        found = call
+    return found

@@ -1,0 +1,26 @@
+"""Names recurrent layers that run along the batch, because they are made without `batch_first=True`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.runs_along_batch import runs_along_batch
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    if training.training.is_hidden:
+        return
+    for each in runs_along_batch(facts):
+        shape = facts.tensor(each.layer.inputs[0].tensor).shape
+        yield stands_out(
+            f"{as_written(facts, each.layer)} runs along the {shape[0]:,} rows of its input, of shape {shape}, as "
+            "along time, and the loss has a target for each row: the batch comes first only with `batch_first=True`",
+            facts.label("observed_here", each.layer.site, "runs along the first dimension", each.layer.index),
+            facts.label("value_made_here", each.last.site, "the last of each row", each.last.index),
+            facts.label("needed_here", each.loss.site, "the loss", each.loss.index),
+        )
