@@ -1,0 +1,80 @@
+"""Finds parameters that a line moves along their gradients for another backward pass, and that nothing moves back."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.timeline import GRAD_READ
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.observations import Step
+
+_MIN_ROUNDS = 3
+_MAX_DEPTH = 4  # calls between a gradient and what is added to its parameter
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAscent:
+    """A line that moves parameters for a second backward pass of each round, as sharpness-aware minimization does."""
+
+    write: Call
+    second: Backward
+    step: Step
+    rows: tuple[ParameterRow, ...]
+    rounds: int
+
+
+def kept_ascents(training: MeasuredTraining) -> Iterator[KeptAscent]:
+    """Yields these lines, each once. In each round it is the only write to a parameter besides the step."""
+    lines: dict[int, list[tuple[ParameterRow, list[tuple[Call, Backward, Step]]]]] = defaultdict(list)
+    for row in training.rows:
+        if row.is_stepped:
+            rounds = list(_rounds(training, row.tensor))
+            sites = {write.site for write, _, _ in rounds}
+            if len(rounds) >= _MIN_ROUNDS and len(sites) == 1:
+                lines[sites.pop()].append((row, rounds))
+    for found in lines.values():
+        write, second, step = found[0][1][-1]
+        yield KeptAscent(write, second, step, tuple(row for row, _ in found), len(found[0][1]))
+
+
+def _rounds(training: MeasuredTraining, number: int) -> Iterator[tuple[Call, Backward, Step]]:
+    """Yields (write, second pass, step) of the rounds; nothing if a round has other writes, too."""
+    timeline = training.training
+    steps = [step for step in timeline.steps if number in step.parameters]
+    fills = [
+        moment.event
+        for moment in timeline.moments.get(number, ())
+        if moment.kind == "fill" and isinstance(moment.event, Backward)
+    ]
+    writes = training.writes(number)
+    found: list[tuple[Call, Backward, Step]] = []
+    for before, step in zip(steps, steps[1:], strict=False):
+        own = [write for write in writes if before.index < write.index < step.index]
+        passes = [each for each in fills if before.index < each.index < step.index]
+        is_one = len({write.site for write in own}) == 1  # `p.data += x` is a write and an assignment
+        if not is_one or len(passes) < 2 or not passes[0].index < own[0].index <= own[-1].index < passes[-1].index:
+            return
+        if not _is_along_gradient(training, own[0], number):
+            return
+        found.append((own[0], passes[bisect_left([each.index for each in passes], own[0].index)], step))
+    yield from found
+
+
+def _is_along_gradient(training: MeasuredTraining, write: Call, number: int) -> bool:
+    """Returns whether a write adds what was computed from the gradient of the same parameter."""
+    facts, gradient_of = training.facts, training.training.gradient_of
+    shape = facts.tensor(number).shape
+    waiting = [(access.tensor, write.index, 0) for access in write.inputs if access.tensor != number]
+    for at, before, depth in waiting:
+        if facts.tensor(at).shape != shape:
+            continue  # a norm, by which the gradient is divided
+        if gradient_of.get(at) == number:
+            return True
+        made = next(iter(facts.producers(at, before)), None)
+        if made is not None and made.op != GRAD_READ and depth < _MAX_DEPTH:
+            waiting += [(access.tensor, made.index, depth + 1) for access in made.inputs]
+    return False

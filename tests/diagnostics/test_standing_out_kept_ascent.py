@@ -1,0 +1,63 @@
+"""Checks the sentence about parameters that are moved for a second backward pass, and not moved back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+START = """\
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(6):
+    x = torch.randn(8, 4)
+    opt.zero_grad()
+    net(x).square().mean().backward()
+"""
+ASCEND = """\
+    moves = []
+    with torch.no_grad():
+        norm = torch.stack([p.grad.norm() for p in net.parameters()]).norm()
+        for p in net.parameters():
+            move = p.grad * (0.05 / norm)
+            p.add_(move)  #!
+            moves.append(move)
+"""
+SECOND = """\
+    opt.zero_grad()
+    net(x).square().mean().backward()
+"""
+BACK = """\
+    with torch.no_grad():
+        for p, move in zip(net.parameters(), moves):
+            p.sub_(move)
+"""
+STEP = "    opt.step()\n"
+WRONG = {
+    "not moved back": START + ASCEND + SECOND + STEP,
+    "by alpha": START + ASCEND.replace("p.add_(move)", "p.add_(p.grad, alpha=0.05)") + SECOND + STEP,
+    "by .data": START + ASCEND.replace("p.add_(move)", "p.data += move") + SECOND + STEP,
+}
+RIGHT = {
+    "moved back": START + ASCEND + SECOND + BACK + STEP,
+    "moved back after the step": START + ASCEND + SECOND + STEP + BACK,
+    "copied back": START + "    before = [p.detach().clone() for p in net.parameters()]\n" + ASCEND + SECOND
+    + "    with torch.no_grad():\n        for p, value in zip(net.parameters(), before):\n            p.copy_(value)\n"
+    + STEP,
+    "noise": START + ASCEND.replace("p.grad *", "torch.randn_like(p) *") + SECOND + STEP,
+    "one pass": START + STEP,
+    "two passes": START + SECOND.replace("    opt.zero_grad()\n", "") + STEP,
+}  # fmt: skip
+WORDS = "begins at the moved values"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_parameters_that_are_not_moved_back_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_parameters_that_are_moved_back_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
