@@ -6,7 +6,9 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import GRAD_READ
 from tensorlens.records.model import Backward, Call
@@ -52,11 +54,11 @@ def _rounds(training: MeasuredTraining, number: int) -> Iterator[tuple[Call, Bac
     ]
     writes = training.writes(number)
     found: list[tuple[Call, Backward, Step]] = []
-    for before, step in zip(steps, steps[1:], strict=False):
+    for before, step in pairwise(steps):
         own = [write for write in writes if before.index < write.index < step.index]
         passes = [each for each in fills if before.index < each.index < step.index]
-        is_one = len({write.site for write in own}) == 1  # `p.data += x` is a write and an assignment
-        if not is_one or len(passes) < 2 or not passes[0].index < own[0].index <= own[-1].index < passes[-1].index:
+        lines = {place_of(training.facts.trace.sites[write.site]) for write in own}
+        if len(lines) != 1 or len(passes) < 2 or not passes[0].index < own[0].index <= own[-1].index < passes[-1].index:
             return
         if not _is_along_gradient(training, own[0], number):
             return
@@ -76,5 +78,5 @@ def _is_along_gradient(training: MeasuredTraining, write: Call, number: int) -> 
             return True
         made = next(iter(facts.producers(at, before)), None)
         if made is not None and made.op != GRAD_READ and depth < _MAX_DEPTH:
-            waiting += [(access.tensor, made.index, depth + 1) for access in made.inputs]
+            waiting += [(each.tensor, made.index, depth + 1) for each in made.inputs if each.tensor != number]
     return False
