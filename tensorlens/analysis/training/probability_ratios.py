@@ -75,16 +75,21 @@ def _found(training: Training, ratio: Call) -> _Found | None:
     if graph_leaves(facts, old, difference.index) & leaves:
         return _Found("graph", ratio, old, made)
     step = max((each.index for each in training.steps if each.index < ratio.index), default=0)
-    is_present = made.index > step and _layers(facts, old, difference.index, leaves) == _layers(
-        facts, new, difference.index, leaves
-    )
+    of_old = _layers(facts, old, difference.index, leaves)
+    of_new = _layers(facts, new, difference.index, leaves)
+    own_old = [call for call in of_old if call not in of_new]  # both are computed from the actions
+    own_new = [call for call in of_new if call not in of_old]
+    is_present = bool(own_old) and all(call.index > step for call in own_old)
+    is_present &= _lines(own_old, leaves) == _lines(own_new, leaves)
     return _Found("present" if is_present else None, ratio, old, made)
 
 
-def _layers(facts: TraceIndex, number: int, before: int, leaves: set[int]) -> set[tuple[int, tuple[int, ...]]]:
-    """Returns the lines that computed a tensor with parameters, and what each of them was given."""
-    return {
-        (call.site, tuple(access.tensor for access in call.inputs if access.tensor in leaves))
-        for _, call in ancestry(facts, number, before)
-        if any(access.tensor in leaves for access in call.inputs) and not call.within
-    }
+def _layers(facts: TraceIndex, number: int, before: int, leaves: set[int]) -> list[Call]:
+    """Returns the calls that computed a tensor with parameters."""
+    found = (call for _, call in ancestry(facts, number, before) if not call.within and not call.writes)
+    return [call for call in found if any(access.tensor in leaves for access in call.inputs)]
+
+
+def _lines(calls: list[Call], leaves: set[int]) -> set[tuple[int, tuple[int, ...]]]:
+    """Returns the lines of calls, and which parameters each of them was given."""
+    return {(call.site, tuple(each.tensor for each in call.inputs if each.tensor in leaves)) for call in calls}
