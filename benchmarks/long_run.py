@@ -30,7 +30,7 @@ def resident() -> float:
 
 
 def peak() -> float:
-    """Returns the most resident memory so far, in MB. `ru_maxrss` has that of the process that started this one, too."""
+    """Returns the most resident memory so far, in MB. `ru_maxrss` may be that of the process that started this one."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
 
