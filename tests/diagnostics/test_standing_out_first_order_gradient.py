@@ -58,6 +58,11 @@ RIGHT = {
     grads = torch.autograd.grad(fit, params, create_graph=False)
     fast = [p - 0.1 * g for p, g in zip(params, grads)]
     loss = ({APPLY} - y).square().mean()""",
+    "first order, as a comment says": f"""
+    params = list(net.parameters())  # first-order MAML
+    grads = torch.autograd.grad(fit, params)
+    fast = [p - 0.1 * g for p, g in zip(params, grads)]
+    loss = ({APPLY} - y).square().mean()""",
     "first order by a flag": f"""
     second, params = False, list(net.parameters())
     grads = torch.autograd.grad(fit, params, create_graph=second)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.constant_terms import constant_terms
@@ -12,8 +13,11 @@ from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut
 
 
+_MEANT = re.compile(r"first[-_ ]?order|fomaml", re.IGNORECASE)
+
+
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds these calls, unless `loss-term-is-constant` names them."""
+    """Finds these calls, unless `loss-term-is-constant` names them or their file says that it is of first order."""
     facts = training.facts
     if training.training.is_hidden:
         return
@@ -21,7 +25,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     said = {term.cut.site for term in constant_terms(training.training)} if reports else set()
     for found in first_order_gradients(training.training):
         rows = [row for row in training.rows if row.tensor in found.trained]
-        if rows and found.gradient.site not in said:
+        span = facts.span(found.gradient.site)
+        is_meant = span is not None and _MEANT.search(facts.trace.sources.get(span.file, ""))
+        if rows and found.gradient.site not in said and not is_meant:
             entered = found.entered
             yield stands_out(
                 f"the gradient of `autograd.grad()` enters the loss at {as_written(facts, entered)} as a constant, "
