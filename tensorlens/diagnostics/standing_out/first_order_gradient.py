@@ -12,7 +12,6 @@ from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut
 
-
 _MEANT = re.compile(r"first[-_ ]?order|fomaml", re.IGNORECASE)
 
 
