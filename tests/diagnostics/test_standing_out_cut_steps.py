@@ -56,6 +56,18 @@ STATE = "`h.detach()` cuts a state off at each step of a loop, 5 times in the gr
 WRONG = {
     "a state of a cell": (LOOP + STEP, STATE),
     "data of a state": (LOOP.replace("h.detach()", "h.data") + STEP, "`h.data` cuts a state off at each step"),
+    "states of two cells": (
+        LOOP.replace("cell, head = nn.GRUCell(3, 8),", (
+            "cells, head = nn.ModuleList([nn.GRUCell(3, 8), nn.GRUCell(8, 8)]),"))
+        .replace("cell.parameters", "cells.parameters").replace(BEGIN, "    state, loss = [torch.zeros(4, 8)] * 2, 0\n")
+        .replace("h = cell(x[t], h.detach())  #!", "state, h, new = [s.detach() for s in state], x[t], []  #!\n"
+                 "        for cell, s in zip(cells, state):\n            h = cell(h, s)\n            new.append(h)\n"
+                 "        state = new") + STEP,
+        "`s.detach()` cuts a state off at each step of a loop, 5 times in the graph of one backward pass"),
+    "the other way round": (
+        TABLE.replace("q = codes[index]  #!", "q = codes[index]").replace(
+            "decoder(q)", "decoder(s)").replace("    extra", "    s = q + (z - q).detach()  #!\n    extra") + STEP,
+        "has the value of `z` and the gradient of `q`"),
     "the nearest code": (TABLE + STEP, "`codes[index]` passes no gradient on to `encoder.weight` and `encoder.bias`: "),
     "the nearest code, by an embedding": (
         TABLE.replace("codes[index]", "nn.functional.embedding(index, codes)") + STEP, "passes no gradient on to"),
@@ -84,7 +96,7 @@ RIGHT = {
     "unfrozen at the end": FROZEN.replace("  #!\ntrain(opt)\n", "\nf().backward()\n"),
     "still frozen": FROZEN.replace("body.requires_grad_(True)  #!\n", ""),
 }  # fmt: skip
-WORDS = ("cuts a state off", "passes no gradient on to", "holds them")
+WORDS = ("has the value of", "cuts a state off", "passes no gradient on to", "holds them")
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -33,6 +33,8 @@ NOTHING = {
     "a gradient": NET + HOOK + ON_WEIGHT + TRAIN,
     "an expression": NET + HOOK.replace("grad = grad * torch.tensor([1.0, 1.0, 0.0, 0.0])", "grad.clamp(-1, 1)")
     + ON_WEIGHT + TRAIN,
+    "the argument gets another value": NET + HOOK.replace("grad = grad *", "other = grad *").replace(
+        "  #!", "\n    kept.append(other)\n    grad = other  #!") + ON_WEIGHT + TRAIN,
     "another name": NET + HOOK.replace("grad =", "masked =") + ON_WEIGHT + TRAIN,
     "all parameters": NET + HOOK.replace("torch.tensor([1.0, 1.0, 0.0, 0.0])", "0.5")
     + "for p in net.parameters():\n    p.register_hook(keep)\n" + TRAIN,

@@ -15,6 +15,7 @@ from tensorlens.records.model import Backward, Call
 _CUTS = frozenset(("Tensor.detach", "torch.detach", "Tensor.data.__get__"))
 _MIN_STEPS = 3
 _MOST_STEPS = 1_000
+_MOST_STATES = 6  # that one line cuts in a step
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class DetachedState:
 
     cut: Call
     backward: Backward
-    count: int  # cuts in the graph of one pass
+    count: int  # steps in the graph of one pass that the line cuts
 
 
 def detached_states(training: Training) -> Iterator[DetachedState]:
@@ -49,9 +50,19 @@ def detached_states(training: Training) -> Iterator[DetachedState]:
             if call.index < backward.index and call.inputs[0].tensor in made and used & read:
                 by_site[call.site].append(call)
         for site, found in by_site.items():
-            if site not in reported and _MIN_STEPS <= len(found) <= _MOST_STEPS and _cuts_all(facts, found):
+            states = _states(facts, found) if site not in reported and len(found) <= _MOST_STEPS else 0
+            if states:
                 reported.add(site)
-                yield DetachedState(found[0], backward, len(found))
+                yield DetachedState(found[0], backward, len(found) // states)
+
+
+def _states(facts: TraceIndex, cuts: list[Call]) -> int:
+    """Returns how many states a line cuts in each step, as those of several layers; 0 if it does not cut each step."""
+    for states in range(1, _MOST_STATES + 1):
+        if len(cuts) % states == 0 and len(cuts) // states >= _MIN_STEPS:
+            if all(_cuts_all(facts, cuts[first::states]) for first in range(states)):
+                return states
+    return 0
 
 
 def _cuts_all(facts: TraceIndex, cuts: list[Call]) -> bool:

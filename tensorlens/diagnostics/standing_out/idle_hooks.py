@@ -117,9 +117,10 @@ def _nothing(facts: TraceIndex, registration: Registration, definition: _Definit
     for statement in function.body:
         if _is_unused(statement, function):
             code = facts.code_of(statement, file)
+            does = "sets a variable" if isinstance(statement, ast.Assign) else "computes a value"
             yield stands_out(
                 f"`{function.name}` returns nothing, so {_REPLACE[registration.kind]} stays as it is: `{code}` "
-                "computes a value that no line reads",
+                f"{does} that no line reads",
                 Label("observed_here", facts.span_of(statement, file), "not returned"),
                 facts.label("hook_registered_here", registration.site, "registered here"),
                 facts.label("function_defined_here", known.defined, "the hook"),
@@ -156,11 +157,12 @@ def _is_unused(statement: ast.stmt, definition: ast.FunctionDef) -> bool:
     if not isinstance(statement, ast.Assign) or not all(isinstance(each, ast.Name) for each in statement.targets):
         return False
     value = statement.value
+    names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
     read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
     calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
-    if isinstance(value, ast.Name) or not read & arguments or not all(_is_pure(call) for call in calls):
+    is_pure = not isinstance(value, ast.Name) and read & arguments and all(_is_pure(call) for call in calls)
+    if not names <= arguments and not is_pure:
         return False
-    names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
     later = definition.body[definition.body.index(statement) + 1 :]
     loaded = (
         node.id

@@ -1,0 +1,56 @@
+"""Checks the sentence about items that an index tensor copies and that a function only changes in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+START = "net, bank = nn.Linear(4, 4), torch.randn(32, 4)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+UPDATE = """\
+@torch.no_grad()
+def update(features, index):
+    entries = bank[index]
+    entries.mul_(0.5).add_(features, alpha=0.5)  #!
+    entries.div_(entries.norm(dim=1, keepdim=True))
+
+"""
+TRAIN = """\
+for _ in range(3):
+    index = torch.randint(0, 32, (8,))
+    features = net(torch.randn(8, 4))
+    loss = (features * bank[index]).sum().neg()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    update(features.detach(), index)
+"""
+WRONG = {
+    "methods": START + UPDATE + TRAIN,
+    "an augmented assignment": START + UPDATE.replace("entries.mul_(0.5).add_(features, alpha=0.5)", "entries *= 0.5")
+    + TRAIN,
+    "a part of it": START + UPDATE.replace("entries.mul_(0.5).add_(features, alpha=0.5)", "entries[:2] = 0.0") + TRAIN,
+}  # fmt: skip
+RIGHT = {
+    "written back": START + UPDATE.replace("True))\n", "True))\n    bank[index] = entries\n") + TRAIN,
+    "returned": START + UPDATE.replace("True))\n", "True))\n    return entries\n") + TRAIN,
+    "a view": START + UPDATE.replace("bank[index]", "bank[:8]") + TRAIN,
+    "printed": START + UPDATE.replace("True))\n", "True))\n    print(entries.sum())\n") + TRAIN,
+    "given away": START + "kept = []\n" + UPDATE.replace("True))\n", "True))\n    kept.append(entries)\n") + TRAIN,
+    "in a condition": START
+    + UPDATE.replace("True))\n", "True))\n    if entries.sum() > 99:\n        print(1)\n")
+    + TRAIN,
+}
+WORDS = "because the index is a tensor"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_copy_that_only_is_changed_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_copy_that_is_used_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
