@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
+from tensorlens.records import training_values
 from tensorlens.records.distributed import (
     BroadcastBuffer,
     Collective,
@@ -47,20 +48,6 @@ from tensorlens.records.training import (
     TermsUnknown,
     TrainingMeasured,
     ZeroedGradient,
-)
-from tensorlens.records.training_values import (
-    EqualParameters,
-    EqualRows,
-    FunctionsChecked,
-    GivenArray,
-    InitialStatistics,
-    LoadedRate,
-    PlateauMetric,
-    RepeatedIndices,
-    SeedSet,
-    ShallowCopy,
-    TrainingModeKept,
-    UnreadOption,
 )
 
 RECOMPUTED = "recomputed"
@@ -270,7 +257,7 @@ class Observations:
     switches: tuple[RecordingSwitch, ...] = ()
     others: tuple[OtherThread, ...] = ()
     switching: tuple[ThreadSwitch, ...] = ()
-    measured: tuple[TrainingMeasured, ...] = ()  # only of a run with `--training`
+    measured: tuple[TrainingMeasured, ...] = ()
     groups: tuple[OptimizerGroup, ...] = ()
     statistics: tuple[ParameterStatistics, ...] = ()
     moved: tuple[ParameterMovement, ...] = ()
@@ -289,15 +276,15 @@ class Observations:
     loaded: tuple[LoadedState, ...] = ()
     term_gradients: tuple[TermGradient, ...] = ()
     terms_unknown: tuple[TermsUnknown, ...] = ()
-    unread: tuple[UnreadOption, ...] = ()
-    initial_statistics: tuple[InitialStatistics, ...] = ()
-    equal: tuple[EqualParameters, ...] = ()
-    equal_rows: tuple[EqualRows, ...] = ()
-    given_arrays: tuple[GivenArray, ...] = ()
-    loaded_rates: tuple[LoadedRate, ...] = ()
-    training_mode: tuple[TrainingModeKept, ...] = ()
-    functions_checked: tuple[FunctionsChecked, ...] = ()
-    seeds: tuple[SeedSet, ...] = ()
+    unread: tuple[training_values.UnreadOption, ...] = ()
+    initial_statistics: tuple[training_values.InitialStatistics, ...] = ()
+    equal: tuple[training_values.EqualParameters, ...] = ()
+    equal_rows: tuple[training_values.EqualRows, ...] = ()
+    given_arrays: tuple[training_values.GivenArray, ...] = ()
+    loaded_rates: tuple[training_values.LoadedRate, ...] = ()
+    training_mode: tuple[training_values.TrainingModeKept, ...] = ()
+    functions_checked: tuple[training_values.FunctionsChecked, ...] = ()
+    seeds: tuple[training_values.SeedSet, ...] = ()
     ended_at: tuple[EndedAt, ...] = ()  # these and the next only of a rank of a distributed run
     collectives: tuple[Collective, ...] = ()
     returned: tuple[CollectiveReturned, ...] = ()
@@ -310,9 +297,11 @@ class Observations:
     sharded: tuple[Sharded, ...] = ()
     sharded_outputs: tuple[ShardedOutput, ...] = ()
     sharded_hooks: tuple[ShardedHookRan, ...] = ()
-    repeated_indices: tuple[RepeatedIndices, ...] = ()  # these and the next only of a run with `--training`
-    plateaus: tuple[PlateauMetric, ...] = ()
-    shallow_copies: tuple[ShallowCopy, ...] = ()  # only of a run with `--training`
+    repeated_indices: tuple[
+        training_values.RepeatedIndices, ...
+    ] = ()  # these and the next only of a run with `--training`
+    plateaus: tuple[training_values.PlateauMetric, ...] = ()
+    shallow_copies: tuple[training_values.ShallowCopy, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -18,7 +18,7 @@ _SIMPLE = (ast.FunctionDef, ast.Expr, ast.Assign, ast.AnnAssign)
 
 @dataclass(frozen=True, slots=True)
 class RateElsewhere:
-    """Where a class reads its learning rate, while no method reads that of a group."""
+    """A place where a class reads its learning rate, while no method reads that of a group."""
 
     span: Span
     code: str  # `self.defaults["lr"]`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.training.constant_ratios import ConstantRatio, constant_ratios
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -13,7 +14,10 @@ from tensorlens.records.report import StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
+    zero = {row.tensor for row in training.rows if row.is_zero}
     for each in constant_ratios(facts):
+        if graph_leaves(facts, each.value, each.call.index) & zero:
+            continue  # `zero_gradient` names it
         label = facts.label("value_made_here", each.call.site, "does not depend on its input", each.call.index)
         yield stands_out(_text(training, each), label)
 

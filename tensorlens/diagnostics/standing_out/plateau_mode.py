@@ -1,4 +1,4 @@
-"""Names a `ReduceLROnPlateau` that waits for a loss to rise or an accuracy to fall, and cuts the rate meanwhile."""
+"""Names a `ReduceLROnPlateau` that expects a loss to rise or an accuracy to fall, and so cuts the learning rate."""
 
 from __future__ import annotations
 

@@ -75,15 +75,15 @@ def installed(recorder: Recorder) -> Iterator[None]:
         sampled.will_install(patches)
     if recorder.statistics is not None:
         from tensorlens.tracer.patches import (
+            module_copies,
             module_modes,
             random_state,
             saved_files,
             schedulers,
-            shallow_copies,
             state_loading,
         )
 
-        for module in (saved_files, schedulers, state_loading, module_modes, random_state, shallow_copies):
+        for module in (saved_files, schedulers, state_loading, module_modes, random_state, module_copies):
             patches += module.PATCHES
     _recorders.append(recorder)
     if len(_recorders) > 1:
