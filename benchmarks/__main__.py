@@ -108,6 +108,7 @@ PARTS: dict[str, Callable[[bool], str]] = {
     "processes": processes.processor_time,
     "training": processes.training,
     "scale": processes.scale,
+    "big": processes.big,
     "starts": processes.starts,
     "page": page_sizes.page_sizes,
     "ranks": ranks.ranks,

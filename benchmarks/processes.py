@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
-from benchmarks.scale import busy_wall, cpu_times, long_run, sizes, start_up, wide_sizes
+from benchmarks.big_programs import PROGRAMS
+from benchmarks.scale import busy_wall, cpu_times, long_run, program_times, sizes, start_up, wide_sizes
 from tensorlens.render.markdown_text import markdown_table
 
 # How often a process runs each workload: some seconds.
@@ -100,6 +102,32 @@ def scale(quick: bool) -> str:
             f"A script that fails after {FAILING_OPS:,} ops: its diagnosis is printed {failing.report_after:.2f} s",
             f"after the last line before the failure. The saved trace of {calls:,} calls on {min(calls, 100_000):,}",
             f"lines has {wide.trace / 1e6:.0f} MB, and `view` takes {wide.view:.1f} s for it.",
+        )
+    )
+
+
+def big(quick: bool) -> str:
+    """Measures programs that are deep or wide, at a quarter of their size and at the whole."""
+    script = str(Path(__file__).with_name("big_programs.py"))
+    rows: list[tuple[str, ...]] = []
+    for program, most in PROGRAMS.items():
+        added: list[float] = []
+        for size in (most // 4, most // 10 if quick else most):
+            arguments = [script, program.__name__, str(size)]
+            plain, lens = program_times([*PLAIN, *arguments]), program_times([*EXPLAIN, *arguments])
+            added.append(lens.program + lens.own - plain.program)
+        what = (program.__doc__ or "").rstrip(".").replace("SIZE", f"{most:,}")
+        seconds = (f"{time:.2f}" for time in (plain.program, lens.program, lens.own))
+        rows.append((what, *seconds, f"{added[0]:.2f}", f"{added[1]:.2f}"))
+    heads = ("", "plain, s", "program, s", "command, s", "adds, at a quarter of the size", "adds")
+    return "\n".join(
+        (
+            "## Deep and wide programs",
+            "",
+            "Processor time as above, and what the lens adds to it in both processes together, also at a quarter of",
+            "the size: with four times the size, it adds about four times as much, less what a start costs.",
+            "",
+            *markdown_table(heads, rows),
         )
     )
 

@@ -54,8 +54,12 @@ class CpuTimes:
 
 def cpu_times(workload: str, times: int, command: list[str]) -> CpuTimes:
     """Measures a command that runs a workload in a process of its own; plain Python has only the program's."""
-    arguments = [str(Path(__file__).with_name("workload_run.py")), workload, str(times)]
-    process = subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
+    return program_times([*command, str(Path(__file__).with_name("workload_run.py")), workload, str(times)])
+
+
+def program_times(command: list[str]) -> CpuTimes:
+    """Measures a command that runs a program in a process of its own."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it keeps its times until it is waited for
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     user, system, users, systems = (int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:15])

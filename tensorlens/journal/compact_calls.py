@@ -106,6 +106,24 @@ def add_tensors(run: bytes, ends: bytes, start: int, stop: int, tensors: set[int
         tensors.add(numbers[end - TAIL + 1])
 
 
+def add_changed(run: bytes, ends: bytes, start: int, stop: int, changed: dict[int, None]) -> None:
+    """Adds the tensors that calls changed in place to `changed`: a call names such a result among its inputs, too."""
+    numbers = _ints(run)
+    for first, end in zip(starts(ends, start, stop), memoryview(ends).cast("I")[start:stop], strict=True):
+        tensor = numbers[end - TAIL]
+        if tensor in numbers[first + 1 : end - TAIL : 2]:
+            changed[tensor] = None
+
+
+def add_related(run: bytes, ends: bytes, start: int, stop: int, tensors: set[int], related: set[int]) -> None:
+    """Adds every tensor that a call names to `related`, if it names one of `tensors`; perhaps also `NONE` or lower."""
+    numbers = _ints(run)
+    for first, end in zip(starts(ends, start, stop), memoryview(ends).cast("I")[start:stop], strict=True):
+        named = (*numbers[first + 1 : end - TAIL + 1 : 2], numbers[end - TAIL + 1])
+        if not tensors.isdisjoint(named):
+            related.update(named)
+
+
 def starts(ends: bytes, start: int, stop: int) -> list[int]:
     """Returns where the calls from number `start` to `stop` begin."""
     return [0, *memoryview(ends).cast("I")][start:stop]
@@ -122,6 +140,7 @@ def _compiled() -> Any:
     return None
 
 
-in_python = split, ends, count, by_result, add_tensors
+in_python = split, ends, count, by_result, add_tensors, add_changed, add_related
 if not os.environ.get("TENSORLENS_PURE_PYTHON") and (_c := _compiled()) is not None:
     split, ends, count, by_result, add_tensors = _c.split, _c.ends, _c.count, _c.by_result, _c.add_tensors
+    add_changed, add_related = _c.add_changed, _c.add_related

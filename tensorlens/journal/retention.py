@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorlens.journal import compact_calls
+from tensorlens.journal.changed_tensors import ChangedTensors
 from tensorlens.journal.compact_calls import INT, base_of, numbers_of
 from tensorlens.journal.rows import NONE, CallRow, State, TensorRow, of_alias
 from tensorlens.records import model
@@ -122,6 +123,7 @@ class Retention:
         self._others: deque[Item] = deque(maxlen=_OTHERS)
         self._dropped: dict[int, tuple[int, bytes | CallRow]] = {}  # see `dropped_nodes`
         self._states = StatesOfCall()
+        self._changed = ChangedTensors()
         self._of_aliases: list[int] = []  # storages of the aliases in the window, at the last census
         self.left_out = 0  # calls that the last `items` have left out
 
@@ -157,6 +159,8 @@ class Retention:
             leaving.append(item)
             self._count -= count
             surplus -= count
+        runs = [item for item in leaving if isinstance(item, CallRun)]
+        self._changed.add(runs, [item[1] for item in leaving if type(item) is tuple and type(item[1]) is CallRow])
         return leaving
 
     def _retire(self, leaving: list[Item | CallRun], needed: set[int] | None = None) -> None:
@@ -197,6 +201,7 @@ class Retention:
     def forget_all_but(self, alive: Iterable[int]) -> None:
         """Drops the calls that explain only dead tensors. `alive` are the ids of all others."""
         leaving, needed = self._leaving(), set(alive)
+        needed |= self._changed.latest(needed)
         for item in self._recent:
             if isinstance(item, CallRun):
                 compact_calls.add_tensors(item.calls, item.ends, item.start, item.stop, needed)
@@ -204,8 +209,7 @@ class Retention:
                 needed.update(item[1].inputs[::2], _results_of(item[1]))
         self._of_aliases = [of_alias(base) for base in needed if base < NONE]
         self._retire(leaving, needed)
-        tables: tuple[dict[int, Any], ...] = (self._explaining, self._tensors, self._dropped)
-        for table in tables:
+        for table in tuple[dict[int, Any], ...]((self._explaining, self._tensors, self._dropped)):
             for tensor in table.keys() - needed:
                 del table[tensor]
 
@@ -233,8 +237,8 @@ class Retention:
     def items(self, named: set[int]) -> list[Item]:
         """Returns what a trace has of all that is kept, in the order of the run. A compact call is a tuple of ints.
 
-        Of the calls before the window there are `OLDER` at most: those that lead to the tensors in `named`, then those
-        that lead to the calls in the window, then the latest. `left_out` counts the others.
+        Of the calls before the window there are `OLDER` at most: those that lead to the tensors in `named`, to tensors
+        that were changed, to the calls in the window, then the latest. `left_out` counts the others.
         """
         self._retire(self._leaving())
         kept = {item[0]: item for items in self._explaining.values() for item in items}
@@ -250,7 +254,7 @@ class Retention:
         return found
 
     def _leading_to(self, named: set[int]) -> list[Item]:
-        """Finds the calls before the window that led to the tensors in `named`, then those that led to the window."""
+        """Finds the calls before the window that led to `named` tensors, to changed ones, then those to the window."""
         recent: set[int] = set()
         for item in self._recent:
             if isinstance(item, CallRun):
@@ -260,7 +264,7 @@ class Retention:
         found: list[Item] = []
         seen: set[int] = set()
         followed: set[int] = set()
-        for tensors in (named, recent):
+        for tensors in (named, self._changed.latest(), recent):
             waiting = sorted(tensors, reverse=True)
             while waiting and len(found) < OLDER:
                 tensor = waiting.pop()

@@ -20,7 +20,7 @@ from tensorlens.records.trace_file import dumps
 
 SCRIPT = Script("program.py", (), "", "ok", 0, None)
 WHOLE = 1 << 40  # calls: a window that no test fills
-NAMES = ("split", "ends", "count", "by_result", "add_tensors")
+NAMES = ("split", "ends", "count", "by_result", "add_tensors", "add_changed", "add_related")
 IN_PYTHON: dict[str, Any] = dict(zip(NAMES, compact_calls.in_python, strict=True))
 IN_C = compact_calls._compiled()
 compiled = pytest.mark.skipif(IN_C is None, reason="not built from this source: python hatch_build.py")
@@ -108,6 +108,15 @@ def _compare(run: bytes, lengths: array[int], chance: random.Random) -> None:
     IN_C.add_tensors(run, ends, start, stop, tensors[0])
     IN_PYTHON["add_tensors"](run, ends, start, stop, tensors[1])
     assert tensors[0] == tensors[1]
+    changed: tuple[dict[int, None], dict[int, None]] = {}, {}
+    IN_C.add_changed(run, ends, start, stop, changed[0])
+    IN_PYTHON["add_changed"](run, ends, start, stop, changed[1])
+    assert list(changed[0]) == list(changed[1])
+    some = {chance.randrange(20) for _ in range(3)}
+    related: tuple[set[int], set[int]] = set(), set()
+    IN_C.add_related(run, ends, start, stop, some, related[0])
+    IN_PYTHON["add_related"](run, ends, start, stop, some, related[1])
+    assert related[0] == related[1]
 
 
 @compiled

@@ -13,6 +13,7 @@ import torch
 import tensorlens
 from tensorlens import session
 from tensorlens.journal import retention
+from tensorlens.journal.changed_tensors import MOST_RELATED, ChangedTensors
 from tensorlens.journal.retention import CallRun, Retention
 from tensorlens.journal.rows import LEFT_OUT, NONE, CallRow, State, of_alias
 from tensorlens.render import render
@@ -130,3 +131,31 @@ def test_the_storage_of_an_alias_is_kept_as_long_as_the_alias() -> None:
     assert list(kept.storages()) == [5]  # before it
     kept.forget_all_but([9])
     assert list(kept.storages()) == []
+
+
+def test_the_change_of_a_tensor_that_only_the_graph_holds_is_kept() -> None:
+    with tensorlens.trace() as lens:
+        leaf = torch.ones(2, requires_grad=True)
+        saved = leaf.exp()
+        shown = saved.detach()
+        shown.zero_()
+        total = saved + 1.0
+        del saved, shown
+        for _ in range(4 * retention.WINDOW):
+            total = total + 1.0
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            total.sum().backward()
+    found = {label.role: label.text for each in lens.report().diagnostics for label in each.labels}
+    assert found["modified_here"] == "overwritten here"
+    assert found["saved_here"] == "exp kept its result for backward"
+    assert found["shared_here"] == "`shown` shares memory with `saved`"
+
+
+def test_of_the_changed_tensors_that_are_dead_the_last_are_kept() -> None:
+    last = 2 * MOST_RELATED
+    calls = [call for number in range(last) for call in (0, number, 0, number, NONE, 1, 0)]
+    run = CallRun(0, array("q", calls).tobytes(), array("I", range(7, len(calls) + 1, 7)).tobytes(), "")
+    changed = ChangedTensors()
+    changed.add([run], [])
+    assert changed.latest({last - 1}) == set(range(last - 1 - MOST_RELATED, last - 1))
+    assert changed.latest({last - 2}) == set(range(last - 1 - MOST_RELATED, last - 2))

@@ -22,6 +22,8 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     In the second run each hook gets its own copy of the gradient. The comparison shows which other gradients had
     changed.
     """
+    if facts.trace.reference is None or not facts.trace.reference.differences:
+        return
     reported: set[int] = set()
     stale = {backward_of(facts, saved.index) for saved in facts.trace.inspection.stale}
     for run in facts.trace.callbacks.runs:
