@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.diagnostics.manual import first_sentence, sections
-from tensorlens.diagnostics.shared.rejected import CONDITIONS, SEARCHED_ROLES
+from tensorlens.diagnostics.shared.rejected import CONDITIONS, HARMLESS, SEARCHED_ROLES
 from tensorlens.diagnostics.shared.rejected_edits import EDITS
 from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
 from tensorlens.paths import PACKAGE
@@ -29,7 +29,7 @@ _FORM = re.compile(r"<!--\n\+\+\+\n(.*?)^\+\+\+\n-->\n\n# (\S+)\n\n(?:```text\n(
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "kind": str, "tier": int, "raises": str, "patterns": list, "also": list, "generic": bool, "when": str,
     "order": int, "roles": list, "see": list, "title": str, "why": str, "help": list, "help_at": list,
-    "detail": str, "edits": list, "untested": str, "ranks": int,
+    "detail": str, "edits": list, "harmless": list, "untested": str, "ranks": int,
 }  # fmt: skip
 
 
@@ -98,6 +98,8 @@ def _wrong_values(front: dict[str, Any], has_finder: bool) -> Iterable[str]:
     yield from _wrong_places(front)
     if "when" in front and (front["when"] not in CONDITIONS or not texts):
         yield f"unknown condition {front['when']}, or a condition without a title"
+    if "harmless" in front and (len(front["harmless"]) != 3 or front["harmless"][0] not in HARMLESS or not texts):
+        yield "harmless has a known condition, a title and a reason, beside the title of the finding"
     for role in front.get("roles", ()):
         searched_for = texts or ":" in role
         if role.partition(":")[0] not in ROLE_NAMES or (searched_for and role not in SEARCHED_ROLES):

@@ -48,7 +48,8 @@ INDEX = PACKAGE / "records" / "error_index.json"
 class FindingText:
     """The text of a finding, as templates with the fields of `diagnostics.shared.rejected`.
 
-    `when` names a condition. It confirms the finding if other mistakes share PyTorch's message.
+    `when` names a condition. It confirms the finding if other mistakes share PyTorch's message. `harmless` is a
+    condition under which PyTorch warns of what does no harm, and the title and the reason of the note that says so.
     """
 
     title: str
@@ -58,6 +59,7 @@ class FindingText:
     help_at: tuple[str, ...] = ()  # for each help, the role of the line that it changes; "": none
     detail: str = ""  # node names and versions, for a reader who knows autograd
     edits: tuple[str, ...] = ()  # for each help, the name of the function that makes its edits; "": none
+    harmless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ def _finding_text(item: dict[str, Any]) -> FindingText:
         tuple(item.get("help_at", ())),
         item.get("detail", ""),
         tuple(item.get("edits", ())),
+        tuple(item.get("harmless", ())),
     )
 
 

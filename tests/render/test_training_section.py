@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import torch
 from support.commands import run_command
 from support.folders import DOCS
 
@@ -69,3 +70,14 @@ def test_a_sparkline_has_at_most_eight_bars() -> None:
     assert sparkline([0.0, 1.0]) == "▁█"
     assert sparkline([0.0, 0.0]) == "▁▁"
     assert len(sparkline(list(map(float, range(100))))) == 8
+
+
+def test_gradients_that_are_not_finite_are_counted_in_the_table(tmp_path: Path) -> None:
+    with tensorlens.trace(training=True) as lens:
+        weight = torch.nn.Parameter(torch.tensor([0.0, 1.0]))
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        for power in (2.0, 0.5):
+            optimizer.zero_grad()
+            (weight * 0 + weight.detach()).pow(power).sum().backward()
+            optimizer.step()
+    assert "not finite: 1 of 2" in render(lens.report(), "table", RenderOptions(width=120))

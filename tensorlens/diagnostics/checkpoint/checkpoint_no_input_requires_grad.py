@@ -24,7 +24,7 @@ class _Run:
 
     entered: Region
     inputs: tuple[int, ...]
-    lost: Call | None  # the first call inside that would have been recorded
+    lost: Call | None  # the first call inside that would have been recorded; None: nothing, or gradients are off
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -36,7 +36,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             runs.setdefault(run.entered.site, run)
     losing = [run for run in runs.values() if run.lost is not None]
     if runs:
-        yield _report(facts, losing or list(runs.values()))
+        yield _report(facts, losing) if losing else _harmless(facts, list(runs.values()))
     elif warned:
         yield _finding([facts.label("called_here", warned[0], _CALLED)], (), "any of its inputs", 0)
 
@@ -59,6 +59,18 @@ def _report(facts: TraceIndex, runs: list[_Run]) -> Diagnostic:
         labels.append(Label("flag_changed_here", option, "`use_reentrant=True` is set here"))
         done = (Edit(option, "use_reentrant=False"),)
     return _finding(labels, done, name, len(runs))
+
+
+def _harmless(facts: TraceIndex, runs: list[_Run]) -> Diagnostic:
+    return finding(
+        CODE,
+        "note",
+        "no input of this checkpoint requires grad, and nothing inside it would be recorded either: "
+        "PyTorch's warning is harmless here",
+        "gradients are off, or nothing that the checkpoint computes with requires grad",
+        [facts.label("called_here", run.entered.site, _CALLED) for run in runs[:_MAX_CALLS]],
+        evidence={"checkpoints": len(runs)},
+    )
 
 
 def _finding(labels: list[Label | None], edits: tuple[Edit, ...], name: str, count: int) -> Diagnostic:
@@ -104,7 +116,8 @@ def _runs(facts: TraceIndex) -> Iterator[_Run]:
             if made is not None and made.op == "CheckpointFunction.apply" and made.site == entered.site:
                 numbers = tuple(dict.fromkeys(access.tensor for access in made.inputs))
                 if not any(facts.requires_grad(number, entered.index) for number in numbers):
-                    yield _Run(entered, numbers, _first_lost(facts, calls, begun, clean))
+                    lost = None if made.mode != "grad" else _first_lost(facts, calls, begun, clean)
+                    yield _Run(entered, numbers, lost)
 
 
 def _first_lost(facts: TraceIndex, calls: list[Call], begun: int, clean: dict[int, int]) -> Call | None:

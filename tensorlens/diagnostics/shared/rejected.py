@@ -66,6 +66,9 @@ CONDITIONS: dict[str, Callable[[RejectedCall], bool]] = {
 }
 """Tests that confirm a code if other mistakes share its message, by the `when` of the page's front matter."""
 
+HARMLESS: dict[str, Callable[[RejectedCall], bool]] = {"no_history_to_lose": RejectedCall.has_no_history_to_lose}
+"""Tests whether a warning of PyTorch is about nothing, by the first of `harmless` in the page's front matter."""
+
 
 def find_rejected(facts: TraceIndex, known: Entry) -> Iterator[Diagnostic]:
     """Makes the findings of a code whose page has the text of the finding.
@@ -86,6 +89,10 @@ def report_rejected(rejected: RejectedCall, known: Entry, text: FindingText) -> 
     """Makes the diagnostic of one rejected call, with a label for each role of its code."""
     labels, fields = labels_of(rejected, known.roles)
     template = _Fields(fields | {"code": rejected.written()})
+    evidence = {"op": rejected.op, "message": rejected.message}
+    if text.harmless and HARMLESS[text.harmless[0]](rejected):
+        title, why = map(template.fill, text.harmless[1:])
+        return finding(known.code, "note", title, why, labels, evidence=evidence)
     fixes = [
         _fix(rejected, template.fill(words), _place(rejected, labels, role, words), edit)
         for words, role, edit in zip_longest(text.help, text.help_at, text.edits, fillvalue="")
@@ -97,7 +104,7 @@ def report_rejected(rejected: RejectedCall, known: Entry, text: FindingText) -> 
         template.fill(text.why),
         labels,
         fixes=tuple(sorted(fixes, key=lambda each: not each.edits)),
-        evidence={"op": rejected.op, "message": rejected.message},
+        evidence=evidence,
         detail=(template.fill(text.detail),) if text.detail else (),
     )
 

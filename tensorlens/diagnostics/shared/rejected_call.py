@@ -55,6 +55,15 @@ class RejectedCall:
         name = self.op.rpartition(".")[2]
         return (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or name.startswith("__i")
 
+    def has_no_history_to_lose(self) -> bool:
+        """Returns whether autograd recorded nothing that a copy by the calls of this line could drop."""
+        facts = self.facts
+        calls = [call for call in facts.calls if call.site == self.site and call.op == self.op]
+        return bool(calls) and all(
+            call.mode != "grad" or not any(facts.requires_grad(each.tensor, call.index - 1) for each in call.inputs)
+            for call in calls
+        )
+
     def stands_alone(self) -> bool:
         """Returns whether no failure follows a warning at the same line: then the warning is not just part of the
         failure."""

@@ -38,6 +38,7 @@ from tensorlens.diagnostics.standing_out import (
     given_memory,
     gradient_kept_by_reference,
     gradient_written,
+    harmless_warning,
     held_twice,
     hook_on_shared,
     idle_hooks,
@@ -185,6 +186,7 @@ FINDERS: tuple[Finder, ...] = (
     moved_on_zeros.find,
     moved_without_gradient.find,
     kept_memory.find,
+    harmless_warning.find,
 )
 """In the order in which their sentences are shown."""
 SAID_BY: dict[Finder, frozenset[str]] = {

@@ -121,7 +121,7 @@ def _cells(training: MeasuredTraining, module: ModuleStatistics) -> list[str]:
         module.name,
         str(len(rows)),
         _lines_of(training, sorted({site for row in rows for site in row.passes})) or NONE,
-        "\n".join([_norms(module), *_ends(training, rows)]),
+        "\n".join(filter(None, [_norms(module), _not_finite(rows), *_ends(training, rows)])),
         _zeros(rows),
         _optimizers(training, rows),
         _moved(module),
@@ -140,6 +140,13 @@ def _norms(module: ModuleStatistics) -> str:
     if not norms:
         return UNKNOWN
     return f"{norms[0]:.2g} -> {norms[-1]:.2g} {sparkline(norms)}" if len(norms) > 1 else f"{norms[0]:.2g}"
+
+
+def _not_finite(rows: Sequence[ParameterRow]) -> str:
+    """Says how many gradients of the worst parameter have an infinity or NaN, which the norms leave out."""
+    known = [row.statistics for row in rows if row.statistics is not None]
+    worst = max(known, key=lambda each: each.nonfinite, default=None)
+    return f"not finite: {worst.nonfinite:,} of {worst.filled:,}" if worst is not None and worst.nonfinite else ""
 
 
 def _ends(training: MeasuredTraining, rows: Sequence[ParameterRow]) -> list[str]:
