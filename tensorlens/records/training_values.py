@@ -39,7 +39,7 @@ class InitialStatistics:
 class TrainingModeKept:
     """A layer such as dropout that ran in training mode while gradients were off, after steps had trained it.
 
-    No line has called `train()` or `eval()` of a module around it.
+    No line has called `eval()` of a module around it, or one has switched it back from eval mode before.
     """
 
     index: int
@@ -48,6 +48,7 @@ class TrainingModeKept:
     site: SiteId | None  # the line that ran it last
     runs: NonNegative
     steps: NonNegative  # for which it ran in training mode
+    switched: SiteId | None = None  # the line that has switched it back
 
 
 @dataclass(frozen=True, slots=True)

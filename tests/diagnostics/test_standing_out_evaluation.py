@@ -67,6 +67,17 @@ KEPT = {
         "    step(model, opt)\n    with torch.no_grad():\n        model(x)\n",
         "`Dropout` runs in training mode 4 times where gradients are off, after 4 steps",
     ),
+    "train() for each epoch": (
+        NET + "for i in range(3):\n    model.train()\n    step(model, opt)\n    with torch.no_grad():\n        model(x)\n",
+        "`BatchNorm1d` and `Dropout` run in training mode 3 times where gradients are off, after 3 steps: no line calls "
+        "`eval()` of a module that has it",
+    ),
+    "a layer that eval() does not reach": (
+        NET + "model.eval()\nmodel = Plain()\ndrop = model.drop\ndel model.drop\nmodel.__dict__['drop'] = drop\n"
+        "opt = torch.optim.SGD(model.parameters(), lr=0.01)\nfor _ in range(3):\n    model.train()\n"
+        "    step(model, opt)\n    model.eval()\n    with torch.no_grad():\n        model(x)\n",
+        "no line calls `eval()` of a module that has it",
+    ),
 }  # fmt: skip
 RIGHT = {
     "eval mode from the start": NET + "model.eval()\nfor _ in range(4):\n    step(model, opt)\n",
@@ -83,11 +94,27 @@ RIGHT = {
     "    torch.stack([model(x) for _ in range(5)]).std(0)\n",
     "train() says that it is meant": NET + "for _ in range(4):\n    step(model, opt)\nmodel.train()\n"
     "with torch.no_grad():\n    model(x)\n",
+    "statistics of batch norm that are computed again": NET + "for _ in range(3):\n    model.train()\n    step(model, opt)\n"
+    "    model.eval()\nmodel.drop.p = 0\nmodel.train()\nwith torch.no_grad():\n    model(x)\nmodel.eval()\nmodel(x)\n",
     "evaluated": NET + "for _ in range(4):\n    step(model, opt)\nmodel.eval()\nwith torch.no_grad():\n    model(x)\n",
     "a look before the training": NET
     + "with torch.no_grad():\n    model(x)\nfor _ in range(4):\n    step(model, opt)\n",
 }  # fmt: skip
-WORDS = ("as they are made", "calls `eval()`")
+BACK = (
+    NET
+    + """\
+def predict():
+    model.train()  #!
+    return model(x)
+for _ in range(3):
+    model.train()
+    step(model, opt)
+    model.eval()
+    with torch.no_grad():
+        predict()
+"""
+)
+WORDS = ("as they are made", "calls `eval()`", "switches it back")
 
 
 @pytest.mark.parametrize("name", [*INITIAL, *KEPT])
@@ -101,6 +128,13 @@ def test_layers_of_the_wrong_mode_are_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
     assert text in found.text
     assert found.labels[0].span.line == marked("class Plain".join(own))
+
+
+def test_a_line_that_switches_a_model_back_before_it_is_evaluated_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, BACK) if "where gradients are off" in each.text)
+    assert found.text.startswith("`Dropout` runs in training mode 3 times")
+    assert found.text.endswith("a line switches it back before")
+    assert found.labels[0].span.line == marked(BACK)
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -39,6 +39,15 @@ def evaluate(net):
 BEGIN = "net = Net(); opt = torch.optim.Adam(net.parameters(), lr=0.01)\n"
 
 LEFT_IN_EVAL = {
+    "evaluated before the first step": (
+        "is in eval mode at each of 6 steps of `Adam`, and in training mode at none: it was evaluated before",
+        """
+        net.eval()  # here
+        evaluate(net)
+        epoch(net, opt)
+        epoch(net, opt)
+        """,
+    ),
     "evaluation that never switches back": (
         "run in eval mode for 6 of 9 steps of `Adam`, first for step 4, and in training mode for the others",
         """

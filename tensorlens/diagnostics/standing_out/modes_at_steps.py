@@ -26,7 +26,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if each.number == number:
             switched[each.site, each.optimizer].append(each)
     for layers in switched.values():
-        yield _in_eval(training, layers)
+        if any(each.trained or each.steps >= _MIN_STEPS for each in layers):
+            yield _in_eval(training, layers)
     updated: dict[int | None, list[FrozenStatistics]] = defaultdict(list)
     for one in facts.trace.inspection.frozen_statistics:
         if one.number == number and one.steps >= _MIN_STEPS and _is_fixed(training, one):
@@ -40,6 +41,10 @@ def _in_eval(training: MeasuredTraining, found: list[EvaluatingSteps]) -> Standi
     facts, most = training.facts, max(layers or found, key=lambda each: each.steps)
     name = next(group.name for group in training.groups if group.optimizer == most.optimizer)
     label = facts.label("mode_entered_here", most.site, "switched to eval mode here")
+    if not most.trained:
+        which = f"`{most.layer}`" if most.layer == most.module else f"`{most.layer}` of `{most.module}`"
+        text = f"{which} is in eval mode at each of {most.steps:,} steps of `{name}`, and in training mode at none"
+        return stands_out(f"{text}: it was evaluated before", label)
     if not layers:
         of = "" if most.layer == most.module else f" of `{most.module}`"
         steps = f"{most.steps:,} {'step' if most.steps == 1 else 'steps'} of `{name}`"

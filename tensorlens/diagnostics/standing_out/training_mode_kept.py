@@ -1,4 +1,5 @@
-"""Names dropout and batch norm that run in training mode where gradients are off, if no line calls `eval()`."""
+"""Names dropout and batch norm that run in training mode where gradients are off: no line calls `eval()` of a module
+around them, or one calls `train()` again before they run."""
 
 from __future__ import annotations
 
@@ -18,6 +19,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     runs = max(each.runs for each in found)
     times = "once" if runs == 1 else f"{runs:,} times"
     text = f"{kinds} {'runs' if len(found) == 1 else 'run'} in training mode {times} where gradients are off, after "
-    text += f"{max(each.steps for each in found):,} steps: no line calls `eval()` of the model"
+    text += f"{max(each.steps for each in found):,} steps: "
+    back = next((each.switched for each in found if each.switched is not None), None)
+    text += "no line calls `eval()` of a module that has it" if back is None else "a line switches it back before"
     sites = dict.fromkeys(each.site for each in found)
-    yield stands_out(text, *[facts.label("observed_here", site, "runs in training mode") for site in sites][:3])
+    yield stands_out(
+        text,
+        facts.label("mode_entered_here", back, "switched to training mode here"),
+        *[facts.label("observed_here", site, "runs in training mode") for site in sites][:3],
+    )

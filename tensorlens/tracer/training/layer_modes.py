@@ -36,6 +36,7 @@ class _Switch:
     site: int | None
     is_inner: bool  # `train()` or `eval()` of a module around it made the call
     evaluated: bool = False  # the layer has run since, without a graph
+    trained: bool = False  # it has run since with gradients on
 
 
 @dataclass(slots=True)
@@ -45,7 +46,8 @@ class _Layer:
     switch: _Switch | None = None
     modes: set[bool] = field(default_factory=set)  # in which it has run with gradients on, since the last step
     trained: Counter[int] = field(default_factory=Counter)  # steps by optimizer
-    evaluating: dict[int, list[int]] = field(default_factory=dict)  # optimizer -> its steps
+    evaluating: dict[int, list[int]] = field(default_factory=dict)  # optimizer -> its steps, after such in training mode
+    only_evaluating: dict[int, list[int]] = field(default_factory=dict)  # optimizer -> its steps, before any of these
     cause: tuple[str, int | None] | None = None  # the module that was switched before the first of these, and the line
     is_updated: bool = False  # its statistics, since the last step, without a parameter that is trained
     site: int | None = None
@@ -59,6 +61,10 @@ class _Layer:
     looked_at: tuple[int, ...] = ()  # the versions of its values at the last look
     unrecorded: int = 0  # runs in training mode without a graph, after it was trained
     shown: int | None = None  # the line of the last of these
+    was_switched: bool = False  # to eval mode, ever
+    is_between: bool = False  # switched to eval mode since the last step
+    waiting: int = 0  # runs without a graph since the line `switch` switched it back to training mode
+    resumed: int | None = None  # a line that switched it back, and after which all its runs were without a graph
     is_reader: bool = False  # a module that reads `self.training`
 
 
@@ -74,7 +80,7 @@ class LayerModes:
         self._ran: dict[int, _Layer] = {}  # since the last step
         self._running: list[bool] = []  # the calls of `train()` that are running
         self._given: dict[int, torch.Tensor] = {}  # the last input of a layer without a graph, by the id of the layer
-        self._samples = False  # a layer ran twice with equal values
+        self._samples = False  # a layer ran twice with equal values between two steps
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -88,6 +94,9 @@ class LayerModes:
                 is_reader = reads_mode(type(part))
                 layer = self._layer(part) if is_reader or isinstance(part, LAYERS) else None
                 if layer is not None:
+                    _end_waiting(layer)
+                    layer.is_between |= not training
+                    layer.was_switched |= not training
                     layer.switch = _Switch(*switch, evaluated=is_reader and is_evaluated)
                     if is_reader and self._readers.get(id(part)) is not layer:
                         layer.is_reader = True
@@ -107,10 +116,11 @@ class LayerModes:
         self._ran[id(module)] = layer
         if torch.is_grad_enabled():
             layer.modes.add(module.training)
-        elif layer.switch is not None:
-            layer.switch.evaluated = True
-        elif module.training and layer.trained:
-            self._note_unrecorded(layer, given, site)
+            layer.waiting, layer.is_between = 0, False
+            if layer.switch is not None:
+                layer.switch.trained = True
+        else:
+            self._ran_without_graph(layer, module, given, site)
         if not module.training and isinstance(module, _BATCH_NORM):
             self._look(layer, module, site)
         elif isinstance(module, _BATCH_NORM):
@@ -124,6 +134,20 @@ class LayerModes:
                 layer.is_updated, layer.site = True, site
                 layer.switched = None if layer.switch is None else layer.switch.site
                 layer.parameters = tuple(map(self._recorder.tensor_ids.id_of, own))
+
+    def _ran_without_graph(self, layer: _Layer, module: torch.nn.Module, given: object, site: int | None) -> None:
+        """Counts a run in training mode of a layer that no line evaluates, or that a line has switched back for it.
+
+        A call of `train()` right before says that it is meant, as statistics that are computed for batch norm are.
+        """
+        switch = layer.switch
+        is_meant = switch is not None and not switch.trained
+        is_back = layer.is_between and switch is not None and switch.training and not isinstance(module, _BATCH_NORM)
+        if switch is not None:
+            switch.evaluated = True
+        if module.training and layer.trained and (is_back or not (is_meant or layer.was_switched)):
+            layer.waiting += is_back
+            self._note_unrecorded(layer, given, site)
 
     def _note_unrecorded(self, layer: _Layer, given: object, site: int | None) -> None:
         """Counts a run in training mode without a graph. One with the values of the run before is a sample of several,
@@ -152,15 +176,17 @@ class LayerModes:
     def step(self, optimizer: torch.optim.Optimizer, number: int, step: int) -> None:
         """Notes for which layers a step was computed in which mode."""
         self._steps[number] += 1
+        self._given.clear()
         if self._readers:
             self._note_readers(optimizer)
         for layer in self._ran.values():
             layer.frozen_steps += layer.is_updated
             if True in layer.modes:
                 layer.trained[number] += 1
-            elif layer.modes and layer.trained[number] and _is_left_in_eval(layer, optimizer):
+            elif layer.modes and _is_left_in_eval(layer, optimizer):
                 assert layer.switch is not None
-                layer.evaluating.setdefault(number, []).append(step)
+                steps = layer.evaluating if layer.trained[number] else layer.only_evaluating
+                steps.setdefault(number, []).append(step)
                 switched = layer.switch.module()
                 layer.cause = layer.cause or (type(switched).__name__, layer.switch.site)
             layer.modes.clear()
@@ -178,14 +204,17 @@ class LayerModes:
     def write(self, number: int) -> None:
         """Writes the facts so far."""
         for layer in self._all:
-            for optimizer, steps in layer.evaluating.items():
+            _end_waiting(layer)
+            never = not layer.trained and layer.only_evaluating
+            for optimizer, steps in (layer.only_evaluating if never else layer.evaluating).items():
                 assert layer.cause is not None
                 counts = layer.trained[optimizer], len(steps), steps[0]
                 self._recorder.rows.write_fact(
                     EvaluatingSteps, number, optimizer, layer.name, *layer.cause, *counts, layer.is_reader
                 )
-            if layer.unrecorded and layer.switch is None and not self._samples:
-                kept = layer.name, layer.shown, layer.unrecorded, max(layer.trained.values(), default=0)
+            if layer.unrecorded and (layer.resumed is not None or not layer.was_switched) and not self._samples:
+                counts = layer.unrecorded, max(layer.trained.values(), default=0)
+                kept = layer.name, layer.shown, *counts, layer.resumed
                 self._recorder.rows.write_fact(TrainingModeKept, number, *kept)
             if layer.initial is not None:
                 self._recorder.rows.write_fact(InitialStatistics, number, layer.name, *layer.initial, layer.parameters)
@@ -202,6 +231,13 @@ class LayerModes:
         layer = self._layers[id(module)] = _Layer(weakref.ref(module), type(module).__name__)
         self._all.append(layer)
         return layer
+
+
+def _end_waiting(layer: _Layer) -> None:
+    """Notes a switch to training mode after which a layer has only run without a graph."""
+    if layer.waiting and layer.switch is not None:
+        layer.resumed = layer.switch.site
+    layer.waiting = 0
 
 
 def reads_mode(kind: type[torch.nn.Module]) -> bool:
