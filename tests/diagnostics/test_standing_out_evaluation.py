@@ -69,8 +69,7 @@ KEPT = {
     ),
     "train() for each epoch": (
         NET + "for i in range(3):\n    model.train()\n    step(model, opt)\n    with torch.no_grad():\n        model(x)\n",
-        "`BatchNorm1d` and `Dropout` run in training mode 3 times where gradients are off, after 3 steps: no line calls "
-        "`eval()` of a module that has it",
+        "`BatchNorm1d` and `Dropout` run in training mode 3 times where gradients are off, after 3 steps: no line",
     ),
     "a layer that eval() does not reach": (
         NET + "model.eval()\nmodel = Plain()\ndrop = model.drop\ndel model.drop\nmodel.__dict__['drop'] = drop\n"
@@ -94,8 +93,9 @@ RIGHT = {
     "    torch.stack([model(x) for _ in range(5)]).std(0)\n",
     "train() says that it is meant": NET + "for _ in range(4):\n    step(model, opt)\nmodel.train()\n"
     "with torch.no_grad():\n    model(x)\n",
-    "statistics of batch norm that are computed again": NET + "for _ in range(3):\n    model.train()\n    step(model, opt)\n"
-    "    model.eval()\nmodel.drop.p = 0\nmodel.train()\nwith torch.no_grad():\n    model(x)\nmodel.eval()\nmodel(x)\n",
+    "statistics of batch norm that are computed again": NET
+    + "for _ in range(3):\n    model.train()\n    step(model, opt)\n    model.eval()\n"
+    "model.drop.p = 0\nmodel.train()\nwith torch.no_grad():\n    model(x)\nmodel.eval()\nmodel(x)\n",
     "evaluated": NET + "for _ in range(4):\n    step(model, opt)\nmodel.eval()\nwith torch.no_grad():\n    model(x)\n",
     "a look before the training": NET
     + "with torch.no_grad():\n    model(x)\nfor _ in range(4):\n    step(model, opt)\n",

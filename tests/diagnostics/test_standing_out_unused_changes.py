@@ -57,6 +57,13 @@ WRONG = {
         + "nn.utils.clip_grad_norm_(other.parameters(), 0.1)  #!\n    " + STEP,
         "`nn.utils.clip_grad_norm_(...)` finds no gradient each time that it runs",
     ),
+    "the gradients of another loss are clipped": (
+        SGD + "other = nn.Linear(1, 1)\nsecond = torch.optim.SGD(other.parameters(), lr=0.1)\n" + FOR
+        + "second.zero_grad()\n    other(model(torch.randn(8, 4)).detach()).mean().backward()\n    second.step()\n    "
+        + ZERO + "other(model(torch.randn(8, 4))).square().mean().backward()\n    "
+        + "nn.utils.clip_grad_norm_(other.parameters(), 0.1)  #!\n    " + STEP,
+        "writes to gradients that no step uses: those of `other.weight` and `other.bias` are cleared before",
+    ),
     "an infinite loss": (
         SGD + "for scale in (1.0, 1.0, float('inf'), 1.0):\n    opt.zero_grad()\n"
         "    (f(torch.randn(8, 4)) * scale).backward()  #!\n    opt.step()\n",

@@ -15,6 +15,7 @@ from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment
 from tensorlens.records.model import Call
 
+_MIN_UNUSED = 2  # changes
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
 
 
@@ -22,12 +23,14 @@ _CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_w
 class GradientChange:
     """A line that changes the gradients of some leaves.
 
-    `is_late`: it does so after the update that used them, and the script clears them before another one.
+    `is_late`: it does so after the update that used them, and the script clears them before another one. `is_unused`:
+    no update has used them, and the script clears them before one does.
     """
 
     call: Call  # the first change
     leaves: frozenset[int]
     is_late: bool
+    is_unused: bool
 
 
 @lru_cache(maxsize=1)
@@ -36,6 +39,7 @@ def gradient_changes(training: MeasuredTraining) -> tuple[GradientChange, ...]:
     first: dict[int, Call] = {}
     leaves: dict[int, set[int]] = defaultdict(set)
     late: dict[int, list[bool]] = defaultdict(list)
+    unused: dict[int, list[bool]] = defaultdict(list)
     timeline = training.training
     for leaf, moments in timeline.moments.items():
         rest = [moment for moment in moments if not _is_touch(moment)]
@@ -47,13 +51,21 @@ def gradient_changes(training: MeasuredTraining) -> tuple[GradientChange, ...]:
                 continue
             first.setdefault(call.site, call)
             leaves[call.site].add(leaf)
-            if before.kind == "fill" or not before.fresh:
+            is_before_step = before.kind == "fill" or not before.fresh
+            if after is not None:
+                is_dropped = after.kind == "clear" and not _is_read(training, leaf, moment, after)
+                unused[call.site].append(is_before_step and is_dropped)
+                late[call.site].append(not is_before_step and is_dropped)
+            elif is_before_step:
                 late[call.site].append(False)
-            elif after is not None:
-                late[call.site].append(after.kind == "clear" and not _is_read(training, leaf, moment, after))
     sure = is_complete(training.facts.trace) and not timeline.is_hidden
     return tuple(
-        GradientChange(call, frozenset(leaves[site]), sure and bool(late[site]) and all(late[site]))
+        GradientChange(
+            call,
+            frozenset(leaves[site]),
+            sure and bool(late[site]) and all(late[site]),
+            sure and len(unused[site]) >= _MIN_UNUSED and all(unused[site]),
+        )
         for site, call in first.items()
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tensorlens.analysis.lineage import ancestry, graph_leaves
+from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import ConstantTerm, constant_terms, history_lost_at, trained_by
 from tensorlens.analysis.training.losses import Loss, LossTerm, Term, losses, term_name
@@ -84,7 +85,9 @@ def _shares_values(facts: TraceIndex, loss: Loss, term: Term, cut: tuple[Call, i
     """
     call, source = cut
     pairs = [(each.tensor, each.added.index) for each in _others(loss, term)]
-    made = {term.tensor, *(access.tensor for access in call.outputs)}
+    outputs = {access.tensor for access in call.outputs}
+    are_indices = not all(may_require_grad(facts.tensor(number)) for number in outputs)  # no estimate is made of these
+    made = {term.tensor} if are_indices else {term.tensor, *outputs}
     if {number for number, _ in pairs} & {source, *_inputs(facts, source, call.index)}:
         return True
     computed = {(made_by.op, made_by.inputs) for _, made_by in ancestry(facts, source, call.index)}

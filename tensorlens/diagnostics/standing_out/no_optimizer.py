@@ -10,7 +10,7 @@ from tensorlens.analysis.training.timeline import FLAG_SETS
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
-from tensorlens.records.report import StandingOut
+from tensorlens.records.report import Label, StandingOut
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -95,6 +95,16 @@ def _optimizer_before(training: MeasuredTraining, rows: list[ParameterRow]) -> C
     return last if last is not None and all(call is not None and call.index > last.index for call in made) else None
 
 
+def _optimizer_beside(training: MeasuredTraining, rows: list[ParameterRow]) -> Label | None:
+    """Labels the line that gives an optimizer other parameters: those of the same object, or the only optimizer."""
+    held = [row for row in training.rows if row.group is not None and row.group.steps]
+    beside = [row for row in held if row.owner[:1] == rows[0].owner[:1]]
+    sites = {row.group.site for row in beside or held if row.group is not None}
+    if len(sites) != 1:
+        return None
+    return training.facts.label("optimizer_made_here", sites.pop(), "the optimizer is given others")
+
+
 def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingOut:
     facts = training.facts
     made = facts.first_use(rows[0].tensor)
@@ -104,7 +114,7 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
     text = f"{listed(rows)} {verb} in no optimizer, but {'gets' if len(rows) == 1 else 'get'} gradients"
     before = _optimizer_before(training, rows)
     if before is None:
-        return stands_out(text, label, passes)
+        return stands_out(text, label, _optimizer_beside(training, rows), passes)
     optimizer = facts.label("optimizer_made_here", before.site, "the optimizer is made here")
     return stands_out(f"{text}: {'it is' if len(rows) == 1 else 'they are'} made after the optimizer",
                       label, optimizer, passes)  # fmt: skip

@@ -1,4 +1,5 @@
-"""Names lines that change gradients in vain: after the step that used them, or before backward has filled them."""
+"""Names lines that change gradients in vain: after the step that used them, before backward has filled them, or those
+that no step uses."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.training.changed_gradients import gradient_changes, idle_clips
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut
 
@@ -17,10 +18,14 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for change in gradient_changes(training):
         span = facts.span(change.call.site)
         line = change.call.site if span is None else (span.file, span.line)
-        if change.is_late and line not in lines:
+        if (change.is_late or change.is_unused) and line not in lines:
             lines.add(line)
-            code = as_written(facts, change.call)
-            text = f"{code} writes to gradients only after the step that used them, and no other step uses them"
+            text = f"{as_written(facts, change.call)} writes to gradients "
+            if change.is_late:
+                text += "only after the step that used them, and no other step uses them"
+            else:
+                whose = listed([row for row in training.rows if row.tensor in change.leaves])
+                text += f"that no step uses: those of {whose or 'these leaves'} are cleared before"
             yield stands_out(text, facts.label("modified_here", change.call.site, "changed here", change.call.index))
     for call, are_zeros in idle_clips(training):
         what = "only gradients of zeros" if are_zeros else "no gradient"

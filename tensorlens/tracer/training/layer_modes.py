@@ -46,7 +46,9 @@ class _Layer:
     switch: _Switch | None = None
     modes: set[bool] = field(default_factory=set)  # in which it has run with gradients on, since the last step
     trained: Counter[int] = field(default_factory=Counter)  # steps by optimizer
-    evaluating: dict[int, list[int]] = field(default_factory=dict)  # optimizer -> its steps, after such in training mode
+    evaluating: dict[int, list[int]] = field(
+        default_factory=dict
+    )  # optimizer -> its steps, after such in training mode
     only_evaluating: dict[int, list[int]] = field(default_factory=dict)  # optimizer -> its steps, before any of these
     cause: tuple[str, int | None] | None = None  # the module that was switched before the first of these, and the line
     is_updated: bool = False  # its statistics, since the last step, without a parameter that is trained
@@ -213,8 +215,8 @@ class LayerModes:
                     EvaluatingSteps, number, optimizer, layer.name, *layer.cause, *counts, layer.is_reader
                 )
             if layer.unrecorded and (layer.resumed is not None or not layer.was_switched) and not self._samples:
-                counts = layer.unrecorded, max(layer.trained.values(), default=0)
-                kept = layer.name, layer.shown, *counts, layer.resumed
+                steps = max(layer.trained.values(), default=0)
+                kept = layer.name, layer.shown, layer.unrecorded, steps, layer.resumed
                 self._recorder.rows.write_fact(TrainingModeKept, number, *kept)
             if layer.initial is not None:
                 self._recorder.rows.write_fact(InitialStatistics, number, layer.name, *layer.initial, layer.parameters)

@@ -1,0 +1,61 @@
+"""Names statements that compute a tensor from another one and drop it, as `p.grad.clamp(-1, 1)` does."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+_IN_PLACE = frozenset(
+    """
+    abs add addcdiv addcmul addmm clamp clamp_max clamp_min clip copysign detach div divide exp fill_diagonal index_add
+    index_copy index_fill index_put lerp log masked_fill masked_scatter maximum mul multiply nan_to_num neg pow
+    reciprocal relu renorm round rsqrt scatter scatter_add scatter_reduce sigmoid sign sqrt square squeeze sub subtract
+    t tanh transpose tril triu true_divide unsqueeze
+""".split()
+)  # those that have a twin which changes the tensor itself
+_COPIES = frozenset("to float double half bfloat16 cpu cuda contiguous clone".split())
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds such statements among the calls that the script writes itself. A call without a tensor is none: it may be
+    there to draw random numbers."""
+    facts = training.facts
+    sites: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        if not call.within and call.op.startswith("Tensor.") and _name(call) in _IN_PLACE | _COPIES:
+            sites[call.site].append(call)
+    for calls in sites.values():
+        if all(_makes_another(call) for call in calls) and _is_statement(facts, calls[0]):
+            name, times = _name(calls[0]), "" if len(calls) == 1 else f", {len(calls):,} times"
+            how = f": `{name}_()` changes the tensor itself" if name in _IN_PLACE else ""
+            yield stands_out(
+                f"{as_written(facts, calls[0])} makes a new tensor that nothing uses{times}{how}",
+                facts.label("observed_here", calls[0].site, "the result is dropped", calls[0].index),
+            )
+
+
+def _name(call: Call) -> str:
+    return call.op.rpartition(".")[2]
+
+
+def _makes_another(call: Call) -> bool:
+    given = {access.tensor for access in call.inputs}
+    return bool(given) and bool(call.outputs) and not call.writes and given.isdisjoint(a.tensor for a in call.outputs)
+
+
+def _is_statement(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the call is all that a statement does."""
+    span, site = facts.span(call.site), facts.trace.sites[call.site]
+    node = None if span is None else facts.names.syntax.node(span)
+    if span is None or not isinstance(node, ast.Call) or not facts.names.syntax.is_direct(site, call.op):
+        return False
+    statements = (each for each in ast.walk(facts.tree(span.file)) if isinstance(each, ast.Expr))
+    return any(facts.span_of(each.value, span.file) == span for each in statements)

@@ -1,0 +1,92 @@
+"""Names copies and averages of trained parameters that lines update, and that nothing reads or that are never other
+than what they follow."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tensorlens.analysis.code_around import function_around, statement_at
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.diagnostics.shared.wording import code_at
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+_MIN_UPDATES = 2
+_MIN_COPIES = 5
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    steps = [step.index for step in training.training.steps]
+    if not steps or training.training.is_hidden or facts.trace.inspection.switches or not is_complete(facts.trace):
+        return
+    unread: dict[int, list[tuple[ParameterRow, list[Call]]]] = defaultdict(list)
+    copied: dict[int, list[tuple[ParameterRow, list[Call]]]] = defaultdict(list)
+    for row in training.rows:
+        writes = training.writes(row.tensor, since=steps[0]) if row.group is None else []
+        if len(writes) < _MIN_UPDATES or len({call.site for call in writes}) != 1:
+            continue
+        if not _is_read(training, row.tensor, {call.site for call in writes}):
+            unread[writes[0].site].append((row, writes))
+        elif _follows_each_step(facts, writes, steps):
+            copied[writes[0].site].append((row, writes))
+    for found in unread.values():
+        yield _unread(training, found)
+    for found in copied.values():
+        yield _copied(training, found)
+
+
+def _is_read(training: MeasuredTraining, number: int, updates: set[int]) -> bool:
+    """Returns whether a call elsewhere than on the lines of the updates reads a parameter, from its first update on."""
+    facts = training.facts
+    storages = facts.storages_of(number)
+    first = min(call.index for call in facts.calls if call.site in updates)
+    return any(
+        call.site not in updates
+        and any(facts.storage_of(access.tensor, call.index) in storages for access in call.inputs)
+        for call in facts.calls_between(first)
+    )
+
+
+def _follows_each_step(facts: TraceIndex, writes: list[Call], steps: list[int]) -> bool:
+    """Returns whether `load_state_dict()` has copied other parameters after each step, and not only if they are the
+    best so far."""
+    counts = [bisect_left(steps, b.index) - bisect_left(steps, a.index) for a, b in pairwise(writes)]
+    span = facts.span(writes[0].site)
+    if len(writes) < _MIN_COPIES or set(counts) != {1} or span is None:
+        return False
+    if "load_state_dict" not in code_at(facts, writes[0].site, ""):
+        return False
+    scope = function_around(facts, span.file, span.line) or facts.tree(span.file)
+    statement = statement_at(facts, span.file, span.line)
+    choices = (node for node in ast.walk(scope) if isinstance(node, ast.If))
+    return not any(statement is each for choice in choices for each in ast.walk(choice))
+
+
+def _unread(training: MeasuredTraining, found: list[tuple[ParameterRow, list[Call]]]) -> StandingOut:
+    facts, (first, writes) = training.facts, found[0]
+    rows = [row for row, _ in found]
+    verb, them = ("is", "it") if len(rows) == 1 else ("are", "them")
+    made = facts.creator(first.tensor)
+    return stands_out(
+        f"{listed(rows)} {verb} updated {len(writes):,} times, and no other line reads {them} then",
+        facts.label("modified_here", writes[0].site, "updated here", writes[0].index),
+        None if made is None else facts.label("leaf_made_here", made.site, "made here", made.index),
+    )
+
+
+def _copied(training: MeasuredTraining, found: list[tuple[ParameterRow, list[Call]]]) -> StandingOut:
+    facts, (_, writes) = training.facts, found[0]
+    rows = [row for row, _ in found]
+    return stands_out(
+        f"{code_at(facts, writes[0].site, 'Module.load_state_dict')} replaces all values of {listed(rows)} after each "
+        f"of {len(writes):,} steps: nothing of earlier steps stays in {'it' if len(rows) == 1 else 'them'}",
+        facts.label("modified_here", writes[0].site, "copied here", writes[0].index),
+    )

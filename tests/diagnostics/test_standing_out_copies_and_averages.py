@@ -1,0 +1,68 @@
+"""Checks the sentences about averages that go the wrong way, copies that nothing reads, and copies at each step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+HEAD = """\
+import copy
+import torch.nn.functional as F
+x, reward, after = torch.randn(32, 4), torch.randn(32), torch.randn(32, 4)
+action = torch.randint(0, 2, (32, 1))
+q = nn.Linear(4, 2)
+target = copy.deepcopy(q)
+opt = torch.optim.Adam(q.parameters(), lr=0.01)
+def step(follower):
+    with torch.no_grad():
+        goal = reward + 0.9 * follower(after).max(1).values
+    loss = F.mse_loss(q(x).gather(1, action).squeeze(1), goal)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LOOP = "for k in range(8):\n    step(FOLLOWER)\n"
+REVERSED = HEAD + LOOP.replace("FOLLOWER", "target") + (
+    "    with torch.no_grad():\n        for a, b in zip(q.parameters(), target.parameters()):\n"
+    "            a.mul_(0.1).add_(b, alpha=0.9)  #!\n"
+)  # fmt: skip
+UNREAD = HEAD + LOOP.replace("FOLLOWER", "q") + "    if k % 2:\n        target.load_state_dict(q.state_dict())  #!\n"
+EACH_STEP = HEAD + LOOP.replace("FOLLOWER", "target") + "    target.load_state_dict(q.state_dict())  #!\n"
+WRONG = {
+    "an average that goes the wrong way": (REVERSED, "moves `q.weight` and `q.bias` towards `target.weight` and"),
+    "the same by lerp_": (
+        REVERSED.replace("a.mul_(0.1).add_(b, alpha=0.9)", "a.lerp_(b, 0.9)"),
+        "in 8 of its runs, and nothing changes them",
+    ),
+    "a target that nothing reads": (UNREAD, "are updated 4 times, and no other line reads them then"),
+    "a target that is equal at each step": (EACH_STEP, "after each of 8 steps: nothing of earlier steps stays in them"),
+}
+RIGHT = {
+    "an average": REVERSED.replace("a.mul_(0.1).add_(b, alpha=0.9)", "b.mul_(0.9).add_(a, alpha=0.1)"),
+    "both move": REVERSED + "            b.lerp_(a, 0.5)\n",
+    "a target that the loss reads": UNREAD.replace("step(q)", "step(target)"),
+    "a target that is read at the end": UNREAD + "target(x)\n",
+    "a target whose state is kept": UNREAD + "kept = target.state_dict()\n",
+    "a copy of the best so far": EACH_STEP.replace(
+        "    target.load", "    if k >= 0:\n        target.load"
+    ),
+    "a copy at some steps": EACH_STEP.replace("    target.load", "    if k % 2:\n        target.load"),
+    "one copy before several steps": EACH_STEP.replace("    target.load", "    step(target); target.load"),
+}  # fmt: skip
+WORDS = ("towards", "no other line reads", "nothing of earlier steps")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_they_are_named(tmp_path: Path, name: str) -> None:
+    body, text = WRONG[name]
+    (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
+    assert text in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_usual_copies_and_averages_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, RIGHT[name])
+    assert [each.text for each in found if any(word in each.text for word in WORDS)] == []

@@ -1,0 +1,60 @@
+"""Checks the sentence about statements that compute a tensor and drop it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+BODY = """\
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, index = torch.randn(8, 4), torch.randint(0, 3, (8,))
+for _ in range(3):
+    total = torch.zeros(3)
+    opt.zero_grad()
+    out = net(x)
+    STATEMENT
+    out.square().mean().backward()
+    for p in net.parameters():
+        LAST
+    opt.step()
+"""
+
+
+def body(statement: str = "pass", last: str = "pass") -> str:
+    return BODY.replace("STATEMENT", statement).replace("LAST", last)
+
+
+WRONG = {
+    "noise": (
+        body(last="p.grad.add(torch.randn_like(p))  #!"),
+        "makes a new tensor that nothing uses, 6 times: `add_()` changes the tensor itself",
+    ),
+    "clamping": (body(last="p.grad.clamp(-1, 1)  #!"), "`clamp_()` changes the tensor itself"),
+    "sums": (body("total.index_add(0, index, out[:, 0])  #!"), "`index_add_()` changes the tensor itself"),
+    "detach": (body("out.detach()  #!"), "makes a new tensor that nothing uses, 3 times"),
+    "to another dtype": (body("x.double()  #!"), "makes a new tensor that nothing uses, 3 times"),
+}
+RIGHT = {
+    "in place": body(last="p.grad.add_(torch.randn_like(p))"),
+    "assigned": body("out = out.clamp(-1, 1)"),
+    "passed on": body("print(out.abs().max())"),
+    "the same tensor": body("x.float()"),
+    "a library draws numbers": body("torch.rand(3)"),
+    "below another expression": body("[out.abs() for _ in range(2)]"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_results_that_are_dropped_are_named(tmp_path: Path, name: str) -> None:
+    text, words = WRONG[name]
+    (found,) = (each for each in sentences(tmp_path, text) if "nothing uses" in each.text)
+    assert words in found.text
+    assert found.labels[0].span.line == marked(text)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_statements_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if "nothing uses" in each.text] == []
