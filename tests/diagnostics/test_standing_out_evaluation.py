@@ -68,7 +68,8 @@ KEPT = {
         "`Dropout` runs in training mode 4 times where gradients are off, after 4 steps",
     ),
     "train() for each epoch": (
-        NET + "for i in range(3):\n    model.train()\n    step(model, opt)\n    with torch.no_grad():\n        model(x)\n",
+        NET + "for i in range(3):\n    model.train()\n    step(model, opt)\n"
+        "    with torch.no_grad():\n        model(x)\n",
         "`BatchNorm1d` and `Dropout` run in training mode 3 times where gradients are off, after 3 steps: no line",
     ),
     "a layer that eval() does not reach": (

@@ -215,8 +215,8 @@ class LayerModes:
                     EvaluatingSteps, number, optimizer, layer.name, *layer.cause, *counts, layer.is_reader
                 )
             if layer.unrecorded and (layer.resumed is not None or not layer.was_switched) and not self._samples:
-                steps = max(layer.trained.values(), default=0)
-                kept = layer.name, layer.shown, layer.unrecorded, steps, layer.resumed
+                trained = max(layer.trained.values(), default=0)
+                kept = layer.name, layer.shown, layer.unrecorded, trained, layer.resumed
                 self._recorder.rows.write_fact(TrainingModeKept, number, *kept)
             if layer.initial is not None:
                 self._recorder.rows.write_fact(InitialStatistics, number, layer.name, *layer.initial, layer.parameters)
