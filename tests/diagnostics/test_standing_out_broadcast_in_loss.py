@@ -44,6 +44,13 @@ WRONG = {
         "    err = F.smooth_l1_loss(net(x), y, reduction='none')  # here\n    loss = err.mean() + net[0].weight.norm()",
         "of shape (8, 1) and `y` of shape (8,)",
     ),
+    "the target itself is a table": (
+        """
+    with torch.no_grad():
+        goal = y + 0.9 * net(x)  # here
+    loss = (net(x) - goal).square().mean()""",
+        "`y` of shape (8,) and `0.9 * net(x)` of shape (8, 1) to shape (8, 8)",
+    ),
     "images": (
         """
     image = F.conv2d(x.view(4, 1, 2, 3), net[0].weight[:1, :1].reshape(1, 1, 1, 1))
@@ -55,6 +62,8 @@ WRONG = {
 
 RIGHT = {
     "equal shapes": "    loss = (net(x).squeeze(1) - y).square().mean()",
+    "a target from another net": "    with torch.no_grad():\n        goal = y[:, None] + net(x)\n"
+    "    loss = (net(x) - goal).square().mean()",
     "one sample": "    loss = (net(x[:1]) - y[:1]).square().mean()",
     "a target for all": "    loss = (net(x) - y.mean()).square().mean()",
     "other sizes": "    loss = (net(x) - y[:5]).square().mean()",

@@ -46,7 +46,9 @@ def broadcast_pairs(facts: TraceIndex) -> Iterator[BroadcastPair]:
         for call in calls:
             span = facts.span(call.site)
             line = None if span is None else (span.file, span.line)
-            found = _pair(facts, backward, call, calls) if line not in reported else None
+            found = None
+            if line not in reported:
+                found = _pair(facts, backward, call, calls) or _in_target(facts, backward, call, calls)
             if found is not None:
                 reported.add(line)
                 yield found
@@ -64,6 +66,42 @@ def _pair(facts: TraceIndex, backward: Backward, call: Call, calls: list[Call]) 
         if shape is not None:
             found = BroadcastPair(backward, call, prediction, target, shape)
             return None if _is_meant(facts, found, calls) else found
+    return None
+
+
+def _in_target(facts: TraceIndex, backward: Backward, call: Call, calls: list[Call]) -> BroadcastPair | None:
+    """Finds the table in the target itself: it is combined from (n,) and (n, 1), and the prediction has n elements."""
+    if op_name(call) not in _COMBINING:
+        return None
+    inputs = list(dict.fromkeys(access.tensor for access in call.inputs))
+    history = [number for number in inputs if facts.requires_grad(number, call.index - 1)]
+    targets = [number for number in inputs if number not in history]
+    for prediction, target in product(history, targets):
+        made = _combined(facts, target, call.index)
+        if made is None or len(made.inputs) < 2:
+            continue
+        one, other = (facts.tensor(access.tensor).shape for access in made.inputs[:2])
+        shape = _table(one, other)
+        is_same = facts.tensor(prediction).shape in (one, other)
+        if shape is not None and is_same and not facts.same_line(made.site, call.site):
+            found = BroadcastPair(backward, made, made.inputs[0].tensor, made.inputs[1].tensor, shape)
+            return None if _is_meant(facts, found, [*calls, call]) else found
+    return None
+
+
+def _combined(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Finds the call that made a table of what it combines, back through calls that keep its shape."""
+    shape = facts.tensor(number).shape
+    for _ in range(_STEPS):
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or facts.tensor(number).shape != shape:
+            return None
+        given = [access.tensor for access in call.inputs if facts.tensor(access.tensor).shape == shape]
+        if op_name(call) in _COMBINING and not given:
+            return call
+        if not given:
+            return None
+        number, before = given[0], call.index
     return None
 
 

@@ -20,6 +20,7 @@ from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 
 _ITEM = "Tensor.item"
+_BUILT_IN = ("sum", "float", "abs", "max", "min")
 _Place = tuple[int, int, int, int]
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 
@@ -28,7 +29,7 @@ def number_terms(training: Training, ops: tuple[str, ...] = (_ITEM,)) -> Iterato
     """Yields the terms that are plain numbers, each place once. `ops` are the calls that took them out of torch."""
     facts, reported, passes = training.facts, set[tuple[int, int]](), Counter[int]()
     items = [call for call in facts.calls if call.op in ops and call.inputs]
-    items = [call for call in items if call.inputs[0].tensor not in _differentiated(facts)] if items else []
+    items = [call for call in items if call.inputs[0].tensor not in differentiated(facts)] if items else []
     previous = 0
     for backward in facts.backwards if items else ():
         passes[backward.site] += 1
@@ -43,7 +44,7 @@ def number_terms(training: Training, ops: tuple[str, ...] = (_ITEM,)) -> Iterato
 
 
 @lru_cache(maxsize=1)
-def _differentiated(facts: TraceIndex) -> frozenset[int]:
+def differentiated(facts: TraceIndex) -> frozenset[int]:
     """Returns the tensors that a pass began at or that other results with a history were computed from: what `.item()`
     reads of them can be there to be shown."""
     roots = {root.tensor for backward in facts.backwards for root in backward.roots}
@@ -132,9 +133,13 @@ def _names(function: _Function, numbers: set[_Place]) -> set[str]:
 
 
 def _is_number(node: ast.expr, names: set[str], numbers: set[_Place]) -> bool:
-    """Returns whether an expression is a number, a sum of it, or a product with it."""
+    """Returns whether an expression is a number, a sum of it or of several, or a product with it."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult | ast.Div):
         return _is_number(node.left, names, numbers) or _is_number(node.right, names, numbers)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _BUILT_IN:
+        return any(_is_number(each, names, numbers) for each in node.args)
+    if isinstance(node, ast.GeneratorExp | ast.ListComp):
+        return _is_number(node.elt, names, numbers)
     return _place(node) in numbers or plain_name(node) in names
 
 

@@ -41,7 +41,7 @@ def two_names(facts: TraceIndex, trained: set[int]) -> Iterator[TwoNames]:
     found: set[tuple[str, str]] = set()
     for cut in _cuts(facts):
         file, function, line = place_of(facts.trace.sites[cut.site])
-        modules = _modules(facts, function, trained)
+        modules = modules_in(facts, function, trained)
         for constant in cut.calls:
             first = plain_name(constant.func) or ""
             for other in _own_calls(scope_around(facts, file, line)):
@@ -83,7 +83,7 @@ def _own_calls(scope: ast.AST) -> list[ast.Call]:
     return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
 
-def _modules(facts: TraceIndex, function: str, trained: set[int]) -> dict[str, dict[str, int]]:
+def modules_in(facts: TraceIndex, function: str, trained: set[int]) -> dict[str, dict[str, int]]:
     """Maps the names of the modules that a function can reach to their trained parameters, by the rest of the path."""
     paths = [(b.name, b.tensor) for b in facts.trace.end.bindings if b.scope == "<module>"]
     for reached in facts.trace.inspection.reached:

@@ -1,4 +1,5 @@
-"""Names statements that compute a tensor from another one and drop it, as `p.grad.clamp(-1, 1)` does."""
+"""Names statements that compute a tensor from another one and drop it, as `p.grad.clamp(-1, 1)` does, and those that
+compute one from a trained parameter and give it a name that no line reads."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ _IN_PLACE = frozenset(
     t tanh transpose tril triu true_divide unsqueeze
 """.split()
 )  # those that have a twin which changes the tensor itself
+_MIN_RUNS = 2
 _COPIES = frozenset("to float double half bfloat16 cpu cuda contiguous clone".split())
 
 
@@ -35,11 +37,57 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for calls in sites.values():
         if all(_makes_another(call) for call in calls) and _is_statement(facts, calls[0]):
             name, times = _name(calls[0]), "" if len(calls) == 1 else f", {len(calls):,} times"
-            how = f": `{name}_()` changes the tensor itself" if name in _IN_PLACE else ""
+            is_method = f".{name}(" in as_written(facts, calls[0])
+            how = f": `{name}_()` changes the tensor itself" if name in _IN_PLACE and is_method else ""
             yield stands_out(
                 f"{as_written(facts, calls[0])} makes a new tensor that nothing uses{times}{how}",
                 facts.label("observed_here", calls[0].site, "the result is dropped", calls[0].index),
             )
+
+    yield from _unread_names(training)
+
+
+def _unread_names(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds assignments that run again and again while gradients are off."""
+    facts = training.facts
+    rows = {row.tensor: row for row in training.rows if row.is_stepped}
+    sites: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls if rows else ():
+        used = [access.tensor for access in call.inputs if access.tensor in rows]
+        if used and call.mode != "grad" and not call.within and _makes_another(call):
+            sites[call.site].append(call)
+    for calls in sites.values():
+        target = _unread_target(facts, calls[0]) if len(calls) >= _MIN_RUNS else None
+        if target is not None:
+            row = next(rows[access.tensor] for access in calls[0].inputs if access.tensor in rows)
+            yield stands_out(
+                f"{as_written(facts, calls[0])} is assigned to `{target}`, which no line reads, {len(calls):,} times: "
+                f"`{row.name}` stays as it is",
+                facts.label("observed_here", calls[0].site, "nothing reads the result", calls[0].index),
+            )
+
+
+def _unread_target(facts: TraceIndex, call: Call) -> str | None:
+    """Returns the variable that a whole statement assigns a call's result to, if no line of the file reads it."""
+    span, node = facts.span(call.site), _node(facts, call)
+    if span is None or not isinstance(node, ast.Call):
+        return None
+    nodes = list(ast.walk(facts.tree(span.file)))
+    for statement in (each for each in nodes if isinstance(each, ast.Assign) and each.value is not None):
+        target = statement.targets[0]
+        if (
+            len(statement.targets) == 1
+            and isinstance(target, ast.Name)
+            and facts.span_of(statement.value, span.file) == span
+        ):
+            read = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+            return None if target.id in read or target.id.startswith("_") else target.id
+    return None
+
+
+def _node(facts: TraceIndex, call: Call) -> ast.AST | None:
+    span = facts.span(call.site)
+    return None if span is None else facts.names.syntax.node(span)
 
 
 def _name(call: Call) -> str:
@@ -54,8 +102,9 @@ def _makes_another(call: Call) -> bool:
 def _is_statement(facts: TraceIndex, call: Call) -> bool:
     """Returns whether the call is all that a statement does."""
     span, site = facts.span(call.site), facts.trace.sites[call.site]
-    node = None if span is None else facts.names.syntax.node(span)
-    if span is None or not isinstance(node, ast.Call) or not facts.names.syntax.is_direct(site, call.op):
+    node = _node(facts, call)
+    is_own = isinstance(node, ast.BinOp) or facts.names.syntax.is_direct(site, call.op)
+    if span is None or not isinstance(node, ast.Call | ast.BinOp) or not is_own:
         return False
     statements = (each for each in ast.walk(facts.tree(span.file)) if isinstance(each, ast.Expr))
     return any(facts.span_of(each.value, span.file) == span for each in statements)

@@ -119,7 +119,13 @@ def _load(facts: TraceIndex, calls: list[Call]) -> StandingOut:
     first = len({call.inputs[0].tensor for call in calls})
     each = "its tensor" if first == 1 else f"each of {first} tensors"
     text = f"{as_written(facts, calls[0])} copies {each} onto itself, and changes nothing"
-    return stands_out(text, facts.label("modified_here", calls[0].site, "source and destination are one memory"))
+    made = facts.creator(calls[0].inputs[1].tensor)
+    is_other = made is not None and made.site != calls[0].site
+    return stands_out(
+        text,
+        facts.label("modified_here", calls[0].site, "source and destination are one memory"),
+        facts.label("shared_here", made.site, "kept here, without a copy") if made is not None and is_other else None,
+    )
 
 
 def _update(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operand]) -> StandingOut:

@@ -1,0 +1,100 @@
+"""Finds single numbers with a graph that no backward pass uses: losses of a loop but the last, and forgotten terms."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import is_number
+from tensorlens.analysis.training.number_terms import differentiated
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.records.model import Backward, Call
+
+_MIN_ROUNDS = 3
+_Window = tuple[int, int]  # indices of the backward passes before and after
+
+
+@dataclass(frozen=True, slots=True)
+class LastLossOnly:
+    """A line that computes several losses before each of its backward passes, of which each pass uses the last."""
+
+    call: Call  # the first
+    backward: Backward  # the first pass
+    losses: int  # before each pass, at least
+    passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenTerm:
+    """A line that computes single numbers from trained parameters, which nothing reads."""
+
+    call: Call
+    times: int
+    leaves: frozenset[int]  # the trained parameters
+
+
+def last_losses_only(training: Training) -> Iterator[LastLossOnly]:
+    """Yields these lines. They have computed several losses before each of their passes."""
+    facts = training.facts
+    numbers = _numbers(facts)
+    windows = _windows(facts)
+    for site, calls in numbers.items():
+        unused = [call for call in calls if call.outputs[0].tensor not in differentiated(facts)]
+        roots = {call.outputs[0].tensor for call in calls}
+        own = [(window, each) for window, each in windows if any(root.tensor in roots for root in each.roots)]
+        if len(own) < _MIN_ROUNDS or not unused:
+            continue
+        counts = [sum(begin < call.index < end for call in unused) for (begin, end), _ in own]
+        if min(counts) and numbers[site]:
+            yield LastLossOnly(calls[0], own[0][1], 1 + min(counts), len(own))
+
+
+def forgotten_terms(training: Training) -> Iterator[ForgottenTerm]:
+    """Yields these lines. They assign the number to a name, or an attribute, that no line reads: one that is printed
+    does not count."""
+    facts = training.facts
+    read = {access.tensor for call in facts.calls for access in call.inputs}
+    for calls in _numbers(facts).values():
+        results = {call.outputs[0].tensor for call in calls}
+        if len(calls) < _MIN_ROUNDS or results & (read | differentiated(facts)) or not _is_unread(facts, calls[0]):
+            continue
+        leaves = graph_leaves(facts, calls[0].outputs[0].tensor, calls[0].index + 1) & training.stepped
+        if leaves:
+            yield ForgottenTerm(calls[0], len(calls), frozenset(leaves))
+
+
+def _is_unread(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the source assigns the result of a call to a name, or an attribute, that it never reads."""
+    span = facts.span(call.site)
+    tree = None if span is None else facts.tree(span.file)
+    for statement in () if tree is None or span is None else ast.walk(tree):
+        if isinstance(statement, ast.Assign) and facts.span_of(statement.value, span.file) == span:
+            names = {_name_of(target) for target in statement.targets}
+            nodes = (node for _, each in facts.trees() for node in ast.walk(each))
+            reads = (node for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load))
+            return None not in names and names.isdisjoint(map(_name_of, reads))
+    return False
+
+
+def _name_of(node: ast.AST) -> str | None:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+
+
+def _numbers(facts: TraceIndex) -> dict[int, list[Call]]:
+    """Maps lines to their calls that made a single number with a graph."""
+    found: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        if len(call.outputs) == 1 and not call.within and not call.writes and call.nodes[1] > call.nodes[0]:
+            number = call.outputs[0].tensor
+            if is_number(facts, number) and number not in {access.tensor for access in call.inputs}:
+                found[call.site].append(call)
+    return found
+
+
+def _windows(facts: TraceIndex) -> list[tuple[_Window, Backward]]:
+    passes = [each for each in facts.backwards if not each.failed]
+    return [((passes[n - 1].index if n else -1, each.index), each) for n, each in enumerate(passes)]

@@ -1,0 +1,158 @@
+"""Checks the sentences about losses of which only the last is used, terms that nothing reads, and modules that are
+kept without a copy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+from support.warm import Warm
+from support.warm_runs import WarmRuns
+
+from tensorlens.diagnostics import report_on
+
+RNN = """\
+import torch.nn.functional as F
+cell, out = nn.GRUCell(1, 8), nn.Linear(8, 1)
+opt = torch.optim.SGD([*cell.parameters(), *out.parameters()], lr=0.01)
+series = torch.randn(6, 16, 1)
+for _ in range(4):
+    h, total = torch.zeros(16, 8), 0.0
+    for t in range(5):
+        h = cell(series[t], h)
+        loss = F.mse_loss(out(h), series[t + 1])  #!
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+GATE = """\
+import torch.nn.functional as F
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.parts = nn.Linear(4, 2), nn.Linear(4, 2)
+    def forward(self, x):
+        weights = self.gate(x).softmax(1)
+        self.balance = (weights.mean(0) ** 2).sum()  #!
+        return (weights * self.parts(x)).sum(1)
+net = Gated()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(8, 4), torch.randn(8)
+for _ in range(4):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "the last loss of a loop": (RNN, "computes 5 losses or more before each of 4 backward passes, and each pass uses"),
+    "the others are printed": (RNN.replace("  #!", "; total += loss.item()  #!"), "uses only the last of them"),
+    "a term that no loss has": (
+        GATE,
+        "has a graph to `net.gate.weight` and `net.gate.bias`, and no line reads any of its 4 results",
+    ),
+}
+RIGHT = {
+    "all losses": RNN.replace("loss = F", "total = total + F").replace("loss.backward", "total.backward"),
+    "a pass for each loss": RNN.replace("    opt.zero", "        opt.zero").replace(
+        "    loss.backward()", "        loss.backward(retain_graph=True)"
+    ),
+    "an evaluation with a graph": RNN.replace("    for t in range(5):\n", "    for t in range(1):\n")
+    + "    print(F.mse_loss(out(h), series[5]))\n",
+    "a term of the loss": GATE.replace("(net(x), y)", "(net(x), y) + net.balance"),
+    "a term that is shown": GATE + "    print(f'{net.balance:.3f}')\n",
+    "a term without a graph": GATE.replace(".sum()  #!", ".sum().detach()"),
+}  # fmt: skip
+WORDS = ("uses only the last", "no loss contains")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_losses_that_no_pass_uses_are_named(tmp_path: Path, name: str) -> None:
+    body, text = WRONG[name]
+    (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
+    assert text in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_losses_that_are_used_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, RIGHT[name])
+    assert [each.text for each in found if any(word in each.text for word in WORDS)] == []
+
+
+# --- modules that are kept -------------------------------------------------------------------------------------------
+
+FIT = """\
+import copy
+import torch
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randn(8, 1)
+def step(net, opt):
+    opt.zero_grad()
+    loss = (net(x) - y).square().mean()
+    loss.backward()
+    opt.step()
+    return loss.item()
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+best, low = None, 1e9
+for _ in range(4):
+    loss = step(net, opt)
+    if loss < low:
+        low = loss
+        best = net
+print(best(x).mean())
+"""
+CLASS = """\
+import copy
+import torch
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randn(8, 1)
+class Trainer:
+    def __init__(self):
+        self.net, self.best, self.low = nn.Linear(4, 1), None, 1e9
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+    def fit(self):
+        for _ in range(4):
+            self.opt.zero_grad()
+            loss = (self.net(x) - y).square().mean()
+            loss.backward()
+            self.opt.step()
+            if loss.item() < self.low:
+                self.low, self.best = loss.item(), self.net
+trainer = Trainer()
+trainer.fit()
+"""
+KEPT = {
+    "a name": (FIT, "`best = net` keeps no copy: `best` and `net` are one module, and later steps change it"),
+    "an attribute": (CLASS, "keeps no copy: `self.best` and `self.net` are one module"),
+}
+COPIED = {
+    "a copy": FIT.replace("best = net", "best = copy.deepcopy(net)"),
+    "a copy as an attribute": CLASS.replace(", self.net\n", ", copy.deepcopy(self.net)\n"),
+    "a new name outside of a choice": FIT.replace(
+        "    if loss < low:\n        low = loss\n        best = net", "    best = net"
+    ),
+}
+
+
+def said(warm: Warm, folder: Path, text: str) -> list[str]:
+    script = folder / "script.py"
+    script.write_text(text)
+    report = report_on(WarmRuns(warm, script, training=True).first().trace())
+    return [each.text for each in report.standing_out or () if "keeps no copy" in each.text]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_module_that_is_kept_without_a_copy_is_named(warm: Warm, tmp_path: Path, name: str) -> None:
+    body, text = KEPT[name]
+    (found,) = said(warm, tmp_path, body)
+    assert text in found
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_copies_of_modules_are_left_alone(warm: Warm, tmp_path: Path, name: str) -> None:
+    assert said(warm, tmp_path, COPIED[name]) == []
