@@ -37,7 +37,8 @@ class InitialStatistics:
 
 @dataclass(frozen=True, slots=True)
 class TrainingModeKept:
-    """A layer such as dropout that ran in training mode while gradients were off, after steps had trained it.
+    """A layer such as dropout that ran in training mode while gradients were off, after steps had trained it, or after
+    steps that have trained other layers only.
 
     No line has called `eval()` of a module around it, or one has switched it back from eval mode before.
     """
@@ -47,7 +48,7 @@ class TrainingModeKept:
     layer: str  # "Dropout"
     site: SiteId | None  # the line that ran it last
     runs: NonNegative
-    steps: NonNegative  # for which it ran in training mode
+    steps: NonNegative  # for which it ran in training mode with gradients on
     switched: SiteId | None = None  # the line that has switched it back
 
 

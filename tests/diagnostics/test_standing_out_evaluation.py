@@ -72,6 +72,11 @@ KEPT = {
         "    with torch.no_grad():\n        model(x)\n",
         "`BatchNorm1d` and `Dropout` run in training mode 3 times where gradients are off, after 3 steps: no line",
     ),
+    "a teacher that is never evaluated": (
+        NET + "teacher = Plain()\nfor i in range(4):\n    model.train()\n    with torch.no_grad():\n"
+        "        y = teacher(x)\n    step(model, opt)\n    model.eval()\n",
+        "`Dropout` of a module that no step trains runs in training mode 3 times where gradients are off",
+    ),
     "a layer that eval() does not reach": (
         NET + "model.eval()\nmodel = Plain()\ndrop = model.drop\ndel model.drop\nmodel.__dict__['drop'] = drop\n"
         "opt = torch.optim.SGD(model.parameters(), lr=0.01)\nfor _ in range(3):\n    model.train()\n"
@@ -97,6 +102,12 @@ RIGHT = {
     "statistics of batch norm that are computed again": NET
     + "for _ in range(3):\n    model.train()\n    step(model, opt)\n    model.eval()\n"
     "model.drop.p = 0\nmodel.train()\nwith torch.no_grad():\n    model(x)\nmodel.eval()\nmodel(x)\n",
+    "a teacher that is an average": NET + "teacher = Plain()\nstudent = Plain()\n"
+    "opt = torch.optim.SGD(student.parameters(), lr=0.01)\nfor i in range(4):\n    with torch.no_grad():\n"
+    "        y = teacher(x)\n    step(student, opt)\n    for a, b in zip(teacher.parameters(), student.parameters()):\n"
+    "        a.data.lerp_(b.data, 0.1)\n",
+    "a teacher in eval mode": NET + "teacher = Plain().eval()\nfor i in range(4):\n    with torch.no_grad():\n"
+    "        y = teacher(x)\n    step(model, opt)\nmodel.eval()\n",
     "evaluated": NET + "for _ in range(4):\n    step(model, opt)\nmodel.eval()\nwith torch.no_grad():\n    model(x)\n",
     "a look before the training": NET
     + "with torch.no_grad():\n    model(x)\nfor _ in range(4):\n    step(model, opt)\n",

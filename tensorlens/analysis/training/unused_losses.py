@@ -70,8 +70,9 @@ def forgotten_terms(training: Training) -> Iterator[ForgottenTerm]:
 def _is_unread(facts: TraceIndex, call: Call) -> bool:
     """Returns whether the source assigns the result of a call to a name, or an attribute, that it never reads."""
     span = facts.span(call.site)
-    tree = None if span is None else facts.tree(span.file)
-    for statement in () if tree is None or span is None else ast.walk(tree):
+    if span is None:
+        return False
+    for statement in ast.walk(facts.tree(span.file)):
         if isinstance(statement, ast.Assign) and facts.span_of(statement.value, span.file) == span:
             names = {_name_of(target) for target in statement.targets}
             nodes = (node for _, each in facts.trees() for node in ast.walk(each))

@@ -8,12 +8,21 @@ from collections.abc import Iterator
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
+from tensorlens.records.training_values import TrainingModeKept
+
+_MIN_RUNS = 3
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     found = [each for each in facts.trace.inspection.training_mode if each.number == training.measured.number]
     if not found or training.training.is_hidden or facts.trace.inspection.switches:
+        return
+    fixed = [each for each in found if not each.steps]
+    found = [each for each in found if each.steps]
+    if any(each.runs >= _MIN_RUNS for each in fixed) and not _has_averages(training):
+        yield _of_fixed(training, fixed)
+    if not found:
         return
     kinds = " and ".join(f"`{each}`" for each in dict.fromkeys(each.layer for each in found))
     runs = max(each.runs for each in found)
@@ -26,5 +35,24 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     yield stands_out(
         text,
         facts.label("mode_entered_here", back, "switched to training mode here"),
+        *[facts.label("observed_here", site, "runs in training mode") for site in sites][:3],
+    )
+
+
+def _has_averages(training: MeasuredTraining) -> bool:
+    """Returns whether lines change parameters that no optimizer holds: a teacher that is an average, as a mean teacher,
+    may be meant to run like the student."""
+    first = training.training.steps[0].index if training.training.steps else 0
+    return any(row.group is None and training.writes(row.tensor, since=first) for row in training.rows)
+
+
+def _of_fixed(training: MeasuredTraining, found: list[TrainingModeKept]) -> StandingOut:
+    """Says this of layers of a module that no step trains."""
+    facts, runs = training.facts, max(each.runs for each in found)
+    kinds = " and ".join(f"`{each}`" for each in dict.fromkeys(each.layer for each in found))
+    sites = dict.fromkeys(each.site for each in found)
+    return stands_out(
+        f"{kinds} of a module that no step trains {'runs' if len(found) == 1 else 'run'} in training mode "
+        f"{runs:,} times where gradients are off: no line calls `eval()` of it",
         *[facts.label("observed_here", site, "runs in training mode") for site in sites][:3],
     )

@@ -138,7 +138,8 @@ class LayerModes:
                 layer.parameters = tuple(map(self._recorder.tensor_ids.id_of, own))
 
     def _ran_without_graph(self, layer: _Layer, module: torch.nn.Module, given: object, site: int | None) -> None:
-        """Counts a run in training mode of a layer that no line evaluates, or that a line has switched back for it.
+        """Counts a run in training mode of a layer that no line evaluates, or that a line has switched back for it, and
+        one of dropout that no step trains, as of a teacher.
 
         A call of `train()` right before says that it is meant, as statistics that are computed for batch norm are.
         """
@@ -147,7 +148,8 @@ class LayerModes:
         is_back = layer.is_between and switch is not None and switch.training and not isinstance(module, _BATCH_NORM)
         if switch is not None:
             switch.evaluated = True
-        if module.training and layer.trained and (is_back or not (is_meant or layer.was_switched)):
+        is_fixed = not layer.trained and bool(self._steps) and not isinstance(module, _BATCH_NORM)
+        if module.training and (layer.trained or is_fixed) and (is_back or not (is_meant or layer.was_switched)):
             layer.waiting += is_back
             self._note_unrecorded(layer, given, site)
 
