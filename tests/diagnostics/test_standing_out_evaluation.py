@@ -106,6 +106,9 @@ RIGHT = {
     "opt = torch.optim.SGD(student.parameters(), lr=0.01)\nfor i in range(4):\n    with torch.no_grad():\n"
     "        y = teacher(x)\n    step(student, opt)\n    for a, b in zip(teacher.parameters(), student.parameters()):\n"
     "        a.data.lerp_(b.data, 0.1)\n",
+    "Monte-Carlo dropout in batches": NET + "model = Plain()\nopt = torch.optim.SGD(model.parameters(), lr=0.01)\n"
+    "for i in range(4):\n    model.train()\n    step(model, opt)\n    model.eval()\nmodel.drop.train()\n"
+    "with torch.no_grad():\n    for i in range(3):\n        for part in x.split(16):\n            model(part)\n",
     "a teacher in eval mode": NET + "teacher = Plain().eval()\nfor i in range(4):\n    with torch.no_grad():\n"
     "        y = teacher(x)\n    step(model, opt)\nmodel.eval()\n",
     "evaluated": NET + "for _ in range(4):\n    step(model, opt)\nmodel.eval()\nwith torch.no_grad():\n    model(x)\n",

@@ -141,11 +141,14 @@ class LayerModes:
         """Counts a run in training mode of a layer that no line evaluates, or that a line has switched back for it, and
         one of dropout that no step trains, as of a teacher.
 
-        A call of `train()` right before says that it is meant, as statistics that are computed for batch norm are.
+        A call of `train()` right before says that it is meant, as statistics that are computed for batch norm are; so
+        does a call of `train()` of the layer itself, as for Monte-Carlo dropout.
         """
         switch = layer.switch
         is_meant = switch is not None and not switch.trained
-        is_back = layer.is_between and switch is not None and switch.training and not isinstance(module, _BATCH_NORM)
+        is_back = (
+            layer.is_between and switch is not None and switch.training and switch.module() is not module
+        ) and not isinstance(module, _BATCH_NORM)
         if switch is not None:
             switch.evaluated = True
         is_fixed = not layer.trained and bool(self._steps) and not isinstance(module, _BATCH_NORM)
