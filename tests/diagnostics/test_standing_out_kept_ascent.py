@@ -61,3 +61,34 @@ def test_parameters_that_are_not_moved_back_are_named(tmp_path: Path, name: str)
 @pytest.mark.parametrize("name", RIGHT)
 def test_parameters_that_are_moved_back_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+INNER = """\
+net = nn.Linear(4, 1)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for task in range(5):
+    a, b = torch.randn(8, 4), torch.randn(8, 1)
+    for _ in range(2):
+        slopes = torch.autograd.grad((net(a) - b).square().mean(), list(net.parameters()))
+        with torch.no_grad():
+            for p, slope in zip(net.parameters(), slopes):
+                p -= 0.1 * slope  #!
+    opt.zero_grad()
+    net(a).square().mean().backward()
+    RESTORE
+    opt.step()
+"""
+KEPT = "`p -= ...` moves `net.weight` and `net.bias` along what `autograd.grad()` returns before each of 4 steps"
+
+
+def test_an_inner_loop_that_moves_the_weights_themselves_is_named(tmp_path: Path) -> None:
+    body = INNER.replace("RESTORE", "pass")
+    (found,) = (each for each in sentences(tmp_path, body) if "autograd.grad" in each.text)
+    assert found.text.startswith(KEPT)
+    assert found.labels[0].span.line == marked(body)
+
+
+def test_an_inner_loop_that_moves_them_back_is_left_alone(tmp_path: Path) -> None:
+    body = INNER.replace("    for _ in", "    first = [p.detach().clone() for p in net.parameters()]\n    for _ in")
+    back = "[p.data.copy_(value) for p, value in zip(net.parameters(), first)]"
+    assert [each.text for each in sentences(tmp_path, body.replace("RESTORE", back)) if "moves" in each.text] == []

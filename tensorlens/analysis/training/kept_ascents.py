@@ -1,4 +1,8 @@
-"""Finds parameters that a line moves along their gradients for another backward pass, and that nothing moves back."""
+"""Finds parameters that a line moves along their gradients for another backward pass, and that nothing moves back.
+
+The gradients are those of a pass before, as in sharpness-aware minimization, or those of `autograd.grad()`, as in an
+inner loop of meta-learning.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +45,50 @@ def kept_ascents(training: MeasuredTraining) -> Iterator[KeptAscent]:
     for found in lines.values():
         write, second, step = found[0][1][-1]
         yield KeptAscent(write, second, step, tuple(row for row, _ in found), len(found[0][1]))
+
+
+@dataclass(frozen=True, slots=True)
+class InnerUpdate:
+    """A line that moves parameters along the results of `autograd.grad()` before each step of their optimizer."""
+
+    write: Call
+    gradient: Call  # `autograd.grad()`
+    step: Step
+    rows: tuple[ParameterRow, ...]
+    rounds: int
+
+
+def inner_updates(training: MeasuredTraining) -> Iterator[InnerUpdate]:
+    """Yields these lines, each once. Between two steps no other line writes to the parameters."""
+    lines: dict[int, list[tuple[ParameterRow, Call, list[tuple[Call, Step]]]]] = defaultdict(list)
+    for row in training.rows:
+        steps = [step for step in training.training.steps if row.tensor in step.parameters] if row.is_stepped else []
+        writes = training.writes(row.tensor) if len(steps) > _MIN_ROUNDS else []
+        if not writes or len({place_of(training.facts.trace.sites[write.site]) for write in writes}) != 1:
+            continue
+        gradient = _differentiated_by(training, writes[0], row.tensor)
+        rounds = [(own[0], step) for before, step in pairwise(steps)
+                  if (own := [write for write in writes if before.index < write.index < step.index])]  # fmt: skip
+        if gradient is not None and len(rounds) == len(steps) - 1:
+            lines[writes[0].site].append((row, gradient, rounds))
+    for found in lines.values():
+        _, gradient, rounds = found[0]
+        write, step = rounds[-1]
+        yield InnerUpdate(write, gradient, step, tuple(row for row, *_ in found), len(rounds))
+
+
+def _differentiated_by(training: MeasuredTraining, write: Call, number: int) -> Call | None:
+    """Finds the call of `autograd.grad()` whose results a write adds to a parameter."""
+    facts = training.facts
+    shape = facts.tensor(number).shape
+    waiting = [(access.tensor, write.index, 0) for access in write.inputs if access.tensor != number]
+    for at, before, depth in waiting:
+        made = next(iter(facts.producers(at, before)), None) if facts.tensor(at).shape == shape else None
+        if made is not None and made.op == "autograd.grad":
+            return made
+        if made is not None and depth < _MAX_DEPTH:
+            waiting += [(each.tensor, made.index, depth + 1) for each in made.inputs if each.tensor != number]
+    return None
 
 
 def _rounds(training: MeasuredTraining, number: int) -> Iterator[tuple[Call, Backward, Step]]:
