@@ -302,6 +302,7 @@ class Observations:
     ] = ()  # these and the next only of a run with `--training`
     plateaus: tuple[training_values.PlateauMetric, ...] = ()
     shallow_copies: tuple[training_values.ShallowCopy, ...] = ()
+    shared_states: tuple[training_values.SharedState, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

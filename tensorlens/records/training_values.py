@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tensorlens.records.fields import NonNegative, SiteId, TensorId
 
@@ -86,6 +87,23 @@ class LoadedRate:
     site: SiteId | None
     made: float  # the rate that the optimizer was made with
     loaded: float
+
+
+@dataclass(frozen=True, slots=True)
+class SharedState:
+    """State of an optimizer that shares memory with what it should be a copy of.
+
+    "gradient": with the gradient of its parameter, which the next pass changes. "loaded": a state dict that was loaded
+    holds the tensors that the optimizer has anyhow.
+    """
+
+    index: int
+    number: NonNegative
+    optimizer: NonNegative  # as in `OptimizerGroup`
+    kind: Literal["gradient", "loaded"]
+    name: str  # "momentum_buffer"
+    site: SiteId | None  # the line that loads; None for a gradient
+    tensors: tuple[TensorId, ...]  # the parameters whose state it is
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,10 @@ def _load_optimizer(recorder: Recorder, original: Function) -> Function:
     """Wraps the method that also replaces the options of an optimizer, such as its learning rate."""
 
     def load(frame: FrameType, self: torch.optim.Optimizer, *args: object, **options: object) -> object:
+        if recorder.statistics is not None:
+            with ErrorGuard(recorder, "a loaded state", frame), torch._C.DisableTorchFunction(), recorder.quiet():
+                given = args[0] if args else options.get("state_dict")
+                recorder.statistics.loading(self, given, optional(recorder.sites.site_of(frame)))
         result = original(self, *args, **options)
         with ErrorGuard(recorder, "a loaded state", frame), torch._C.DisableTorchFunction():
             if recorder.statistics is not None:

@@ -43,6 +43,7 @@ from tensorlens.tracer.training.reduced_losses import ReducedLosses
 from tensorlens.tracer.training.registered_hooks import RegisteredHooks
 from tensorlens.tracer.training.repeated_indices import WrittenIndices
 from tensorlens.tracer.training.schedules import Schedules
+from tensorlens.tracer.training.shared_states import SharedStates
 from tensorlens.tracer.training.steady_steps import FoundParameter, SteadySteps
 from tensorlens.tracer.training.zero_steps import ZeroSteps
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
@@ -74,6 +75,7 @@ class TrainingStatistics:
         self.loads = LoadedStates(recorder)
         self.arrays = GivenArrays(recorder)
         self.indices = WrittenIndices(recorder)
+        self._shared = SharedStates(recorder)
         self._terms: TermGradients | None = None
         self.nonfinite = NonfiniteValues(recorder)
         self._steps = self._passes = self._written = 0
@@ -96,6 +98,12 @@ class TrainingStatistics:
         """Notes the groups of an optimizer that was made, or that has got another group."""
         with self._guard, torch._C.DisableTorchFunction():
             self._known(optimizer, self._recorder.sites.site_or_outside(frame))
+
+    def loading(self, optimizer: torch.optim.Optimizer, given: object, site: int | None) -> None:
+        """Notes that an optimizer is going to load a state dict."""
+        known = self._optimizers.get(optimizer)
+        if known is not None and known.steps:
+            self._shared.loading(optimizer, known.number, given, site)
 
     def options_loaded(self, optimizer: torch.optim.Optimizer, site: int | None) -> None:
         """Notes that a state dict has replaced the options of an optimizer."""
@@ -144,6 +152,7 @@ class TrainingStatistics:
                 known.sizes, known.steady = sizes, self._steady(known, found, len(parameters))
             self._zero_steps.step_begins(optimizer, known.number, [(each.number, each.ref) for each in zero])
             if self._steps & (self._steps - 1) == 0:
+                self._shared.step_begins(optimizer, known.number)
                 self._write()
 
     def step_ended(self, optimizer: torch.optim.Optimizer) -> None:
@@ -312,6 +321,7 @@ class TrainingStatistics:
             if known.loaded is not None:
                 rows.write_fact(LoadedRate, number, known.number, *known.loaded)
         self._zero_steps.write(number)
+        self._shared.write(number)
         self.schedules.write(number)
         self.layers.write(number)
         self.loads.write(number)
