@@ -60,7 +60,7 @@ def _load_optimizer(recorder: Recorder, original: Function) -> Function:
         if recorder.statistics is not None:
             with ErrorGuard(recorder, "a loaded state", frame), torch._C.DisableTorchFunction(), recorder.quiet():
                 given = args[0] if args else options.get("state_dict")
-                recorder.statistics.loading(self, given, optional(recorder.sites.site_of(frame)))
+                recorder.statistics.shared_states.loading(self, given, optional(recorder.sites.site_of(frame)))
         result = original(self, *args, **options)
         with ErrorGuard(recorder, "a loaded state", frame), torch._C.DisableTorchFunction():
             if recorder.statistics is not None:

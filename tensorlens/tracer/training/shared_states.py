@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 
@@ -17,12 +17,13 @@ MOST = 100  # loads of a run that are kept
 class SharedStates:
     """Follows the optimizers of one run."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, count_of: Callable[[torch.optim.Optimizer], tuple[int, int, int]]) -> None:
         self._recorder = recorder
+        self._count_of = count_of  # (number of an optimizer, its steps, steps of all optimizers)
         self._gradients: dict[tuple[int, str], tuple[int, ...]] = {}  # by optimizer and name: the parameters
         self._loads: dict[tuple[int, int | None], tuple[int, ...]] = {}  # by optimizer and line
 
-    def step_begins(self, optimizer: torch.optim.Optimizer, number: int) -> None:
+    def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
         """Looks at the state of an optimizer that is none of PyTorch's, before a step."""
         if type(optimizer).__module__.startswith("torch."):
             return
@@ -33,9 +34,9 @@ class SharedStates:
                 if gradient is not None and _is_one(value, gradient):
                     found.setdefault(name, []).append(self._recorder.tensor_ids.id_of(parameter))
         for name, parameters in found.items():
-            self._gradients[number, name] = tuple(parameters)
+            self._gradients[self._count_of(optimizer)[0], name] = tuple(parameters)
 
-    def loading(self, optimizer: torch.optim.Optimizer, number: int, given: object, site: int | None) -> None:
+    def loading(self, optimizer: torch.optim.Optimizer, given: object, site: int | None) -> None:
         """Notes a state dict, before it is loaded, that holds the tensors which the optimizer has."""
         states = given.get("state") if isinstance(given, Mapping) else None
         held = list(states.values()) if isinstance(states, Mapping) else []
@@ -46,7 +47,7 @@ class SharedStates:
             if any(numel(value) > 1 and value is dict(_state(other)).get(name) for name, value in _state(state))
         ]
         if shared and len(self._loads) < MOST:
-            self._loads[number, site] = tuple(shared)
+            self._loads[self._count_of(optimizer)[0], site] = tuple(shared)
 
     def write(self, number: int) -> None:
         """Writes the facts so far."""

@@ -75,14 +75,13 @@ class TrainingStatistics:
         self.loads = LoadedStates(recorder)
         self.arrays = GivenArrays(recorder)
         self.indices = WrittenIndices(recorder)
-        self._shared = SharedStates(recorder)
+        self.shared_states = SharedStates(recorder, self._count_of)
         self._terms: TermGradients | None = None
         self.nonfinite = NonfiniteValues(recorder)
         self._steps = self._passes = self._written = 0
 
     def search_nonfinite(self, search: Search) -> Callable[[], tuple[int, int]]:
-        """Has the first loss or gradient that is not finite explained. Returns a function that counts passes and
-        steps."""
+        """Has the first loss or gradient that is not finite explained. Returns what counts passes and steps."""
         self.nonfinite.search = search
         return lambda: (self.nonfinite.passes, self._steps)
 
@@ -98,12 +97,6 @@ class TrainingStatistics:
         """Notes the groups of an optimizer that was made, or that has got another group."""
         with self._guard, torch._C.DisableTorchFunction():
             self._known(optimizer, self._recorder.sites.site_or_outside(frame))
-
-    def loading(self, optimizer: torch.optim.Optimizer, given: object, site: int | None) -> None:
-        """Notes that an optimizer is going to load a state dict."""
-        known = self._optimizers.get(optimizer)
-        if known is not None and known.steps:
-            self._shared.loading(optimizer, known.number, given, site)
 
     def options_loaded(self, optimizer: torch.optim.Optimizer, site: int | None) -> None:
         """Notes that a state dict has replaced the options of an optimizer."""
@@ -152,7 +145,7 @@ class TrainingStatistics:
                 known.sizes, known.steady = sizes, self._steady(known, found, len(parameters))
             self._zero_steps.step_begins(optimizer, known.number, [(each.number, each.ref) for each in zero])
             if self._steps & (self._steps - 1) == 0:
-                self._shared.step_begins(optimizer, known.number)
+                self.shared_states.step_begins(optimizer)
                 self._write()
 
     def step_ended(self, optimizer: torch.optim.Optimizer) -> None:
@@ -163,10 +156,7 @@ class TrainingStatistics:
             self._zero_steps.step_ended(optimizer)
 
     def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
-        """Notes how the loss was reduced and what is not finite, and looks for the node behind a gradient of zeros.
-
-        Returns a function to call when the pass has ended.
-        """
+        """Notes how the loss was reduced, what is not finite and what makes zeros. Returns what ends the pass."""
         ends: list[Callable[[], None]] = []
         with self._guard, self._recorder.quiet():
             for end in (self.nonfinite.pass_begins(roots, self._steps), self._zeroed.begin_pass(roots)):
@@ -195,8 +185,7 @@ class TrainingStatistics:
                 self._hooks.look(self._passes)
             known = self._recorder.leaves
             tensors = [tensor for n in waiting if n in known and (tensor := known[n]()) is not None]
-            found = self._round([tensor for tensor in tensors if tensor.is_leaf], stepped=False)
-            self._note(found, lambda: False)
+            self._note(self._round([each for each in tensors if each.is_leaf], stepped=False), lambda: False)
 
     def end(self) -> None:
         """Writes the facts of the whole run."""
@@ -321,7 +310,7 @@ class TrainingStatistics:
             if known.loaded is not None:
                 rows.write_fact(LoadedRate, number, known.number, *known.loaded)
         self._zero_steps.write(number)
-        self._shared.write(number)
+        self.shared_states.write(number)
         self.schedules.write(number)
         self.layers.write(number)
         self.loads.write(number)
