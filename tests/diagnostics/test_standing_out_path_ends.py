@@ -190,3 +190,34 @@ def test_an_evaluation_after_the_training_does_not_count(tmp_path: Path) -> None
     (found,) = sentences(tmp_path, f"{body}f(torch.randn(8, 4))\n")
     assert "`enc(x).mean().item()` is a plain number" in found.text
     assert found.labels[0].span.line == marked(body)
+
+
+FORGOTTEN = """\
+one, two = nn.Linear(4, 1), nn.Linear(4, 1)
+opt = torch.optim.SGD([*one.parameters(), *two.parameters()], lr=0.1)
+shown, total = [], 0.0
+for _ in range(3):
+    x = torch.randn(8, 4)
+    first, second = one(x).square().mean(), two(x).square().mean()
+    opt.zero_grad()
+    first.backward()
+    opt.step()
+    LOOK
+print(total, shown)
+"""
+
+
+@pytest.mark.parametrize(
+    "look",
+    ["print(second.item())", "print(f'{second.item():.2f}')", "total += second.item()", "shown.append(second.item())"],
+)
+def test_a_number_that_is_only_shown_is_not_where_a_path_ends(tmp_path: Path, look: str) -> None:
+    found = [each for each in report_of(tmp_path, FORGOTTEN.replace("LOOK", look)).diagnostics if "two" in each.title]
+    assert found
+    assert not any("plain number" in each.title for each in found)
+
+
+def test_a_number_that_a_loss_is_made_of_is_where_a_path_ends(tmp_path: Path) -> None:
+    body = FORGOTTEN.replace("first.backward()", "(first * second.item()).backward()").replace("LOOK", "pass")
+    found = [each for each in report_of(tmp_path, body).diagnostics if "two" in each.title]
+    assert any("`second.item()` is a plain number" in each.title for each in found)

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Literal
 
 from tensorlens.analysis.lineage import MAX_DEEP, Cut, ancestry
+from tensorlens.analysis.shown_numbers import is_only_shown
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET, Training
 from tensorlens.records.model import Access, Backward, Call
@@ -121,6 +122,7 @@ def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]
             break  # an evaluation after the training
         sources = [access.tensor for access in call.inputs if access.tensor in computed_from and not call.within]
         leaves = call.op in OPS_LEAVING_TORCH and any(facts.requires_grad(number, call.index) for number in sources)
+        leaves = leaves and not is_only_shown(facts, call)
         if not sources or not (leaves or call.nodes[1] > call.nodes[0]):
             continue
         reached = frozenset[int]().union(*(computed_from[number] for number in sources))
