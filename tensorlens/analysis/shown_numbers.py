@@ -38,6 +38,7 @@ def _parents(facts: TraceIndex, file: str) -> tuple[_Parents, ast.AST]:
 
 
 def _is_shown(node: ast.AST, parents: _Parents, tree: ast.AST, depth: int) -> bool:
+    number = node
     while (parent := parents.get(node)) is not None:
         if isinstance(parent, ast.JoinedStr):
             return True
@@ -45,7 +46,7 @@ def _is_shown(node: ast.AST, parents: _Parents, tree: ast.AST, depth: int) -> bo
             name = parent.func.attr if isinstance(parent.func, ast.Attribute) else getattr(parent.func, "id", "")
             if name in _SHOWING or (name in _KEEPING and not _is_made_a_tensor(parent.func, tree)):
                 return True
-        if isinstance(parent, ast.Compare | ast.Expr):
+        if isinstance(parent, ast.Compare) or (isinstance(parent, ast.Expr) and node is number):
             return True
         if isinstance(parent, ast.stmt):
             return depth > 0 and _is_assigned_to_shown(parent, parents, tree, depth)
