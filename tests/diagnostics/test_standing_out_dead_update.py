@@ -1,0 +1,66 @@
+"""Checks the sentence about updates of kept tensors that only set a variable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+STATISTICS = """\
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+        self.out = nn.Linear(4, 1)
+    def forward(self, x):
+        mean = 0.9 * self.mean + 0.1 * x.mean(0)  #!
+        return self.out(x - self.mean)
+net = Norm()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    opt.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    opt.step()
+"""
+SHADOW = """\
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+shadow = {name: value.clone() for name, value in net.state_dict().items()}
+def update():
+    for name, value in net.state_dict().items():
+        kept = shadow[name]
+        kept = 0.9 * kept + 0.1 * value  #!
+for _ in range(4):
+    opt.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    opt.step()
+    update()
+"""
+WRONG = {
+    "statistics": (STATISTICS, "`mean = 0.9 * self.mean + 0.1 * x.mean(0)` only sets the variable `mean`, 4 times"),
+    "an average": (SHADOW, "`kept = 0.9 * kept + 0.1 * value` only sets the variable `kept`, 8 times"),
+}
+RIGHT = {
+    "statistics that are kept": STATISTICS.replace("        mean = 0.9", "        self.mean = 0.9"),
+    "statistics that are used": STATISTICS.replace("(x - self.mean)", "(x - mean)"),
+    "an average that is kept": SHADOW.replace("0.1 * value  #!", "0.1 * value\n        shadow[name] = kept"),
+    "a variable of the next round": SHADOW.replace(
+        "        kept = shadow[name]\n", "        print(kept.sum())\n"
+    ).replace("    for name, value", "    kept = torch.zeros(1)\n    for name, value"),
+    "nothing that lasts": STATISTICS.replace("0.9 * self.mean + 0.1", "1.0 + 0.1"),
+}
+WORDS = "only sets the variable"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_updates_that_nothing_reads_are_named(tmp_path: Path, name: str) -> None:
+    body, text = WRONG[name]
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
+    assert text in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_updates_that_are_read_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

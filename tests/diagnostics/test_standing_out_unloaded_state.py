@@ -1,0 +1,52 @@
+"""Checks the sentence about the state of an optimizer that a checkpoint keeps and that nothing loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+BODY = """\
+import copy
+def build():
+    net = nn.Linear(4, 1)
+    return net, OPTIMIZER
+def train(net, opt):
+    for _ in range(3):
+        opt.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+net, opt = build()
+train(net, opt)
+checkpoint = copy.deepcopy({"net": net.state_dict(), "opt": opt.state_dict()})  #!
+net, opt = build()
+net.load_state_dict(checkpoint["net"])
+LOAD
+train(net, opt)
+"""
+ADAM = "torch.optim.Adam(net.parameters(), lr=0.01)"
+WORDS = "begins without averages of earlier gradients"
+
+
+def body(optimizer: str = ADAM, load: str = "pass") -> str:
+    return BODY.replace("OPTIMIZER", optimizer).replace("LOAD", load)
+
+
+def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, body()) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(body())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        body(load='opt.load_state_dict(checkpoint["opt"])'),
+        body("torch.optim.SGD(net.parameters(), lr=0.01)"),
+        body().replace('"opt": opt.state_dict()', '"low": 0'),
+        body().replace("LOAD\ntrain(net, opt)", "LOAD").replace("pass\ntrain(net, opt)", "net(torch.ones(1, 4))"),
+    ],
+    ids=["loaded", "no averages", "not kept", "no training afterwards"],
+)
+def test_other_checkpoints_are_left_alone(tmp_path: Path, text: str) -> None:
+    assert [each.text for each in sentences(tmp_path, text) if WORDS in each.text] == []
