@@ -31,6 +31,8 @@ WRONG = {
     "a critic with its own error": PLAIN,
     "a normalised advantage": PLAIN.replace("r - value\n", "r - value\n    advantage = (advantage - advantage.mean()) "
                                             "/ (advantage.std() + 1e-8)\n", 1),
+    "a critic that runs again for its error": PLAIN.replace("(r - value)", "(r - critic(body(x)).squeeze(-1))", 1)
+    .replace("r - critic(body(x)).squeeze(-1)\n", "r - value\n"),
     "clipped ratios": NETS + ADVANTAGE + PPO + ERROR,
     "chosen from log_softmax": PLAIN.replace(
         "dist.log_prob(action) *", "scores.log_softmax(-1).gather(1, action[:, None]).squeeze(1) *"),

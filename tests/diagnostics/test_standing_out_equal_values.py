@@ -39,6 +39,12 @@ WRONG = {
         "    def forward(self, x):\n        return sum(h(x) for h in self.heads)\nmodel = Net()\n" + PLAIN + STEP,
         "`model.heads[0]` and `model.heads[1]` are equal in every bit after 6 steps",
     ),
+    "twins": (
+        DATA + MAKE + "q1 = make()\nq2 = copy.deepcopy(q1)  #!\n"
+        "opt = torch.optim.Adam([*q1.parameters(), *q2.parameters()], lr=0.01)\nfor _ in range(6):\n"
+        "    loss = (q1(x) - y).square().mean() + (q2(x) - y).square().mean()\n    " + STEP,
+        "`q1` and `q2` are equal in every bit after 4 steps have moved each of them",
+    ),
     "constant weights": (
         DATA + "model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))  #!\n"
         "for p in model.parameters():\n    nn.init.constant_(p, 0.1)\n" + PLAIN + STEP,
@@ -62,6 +68,9 @@ WRONG = {
     ),
 }  # fmt: skip
 RIGHT = {
+    "twins with batches of their own": DATA + MAKE + "q1 = make()\nq2 = copy.deepcopy(q1)\n"
+    "opt = torch.optim.Adam([*q1.parameters(), *q2.parameters()], lr=0.01)\nfor _ in range(6):\n"
+    "    loss = (q1(x) - y).square().mean() + (q2(x[:8]) - y[:8]).square().mean()\n    " + STEP,
     "members of their own": DATA + MAKE + "members = nn.ModuleList(make() for _ in range(3))\n" + ENSEMBLE,
     "copies with batches of their own": DATA + MAKE + "first = make()\n"
     "members = nn.ModuleList(copy.deepcopy(first) for _ in range(3))\n"

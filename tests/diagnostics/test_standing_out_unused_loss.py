@@ -81,6 +81,34 @@ def test_losses_that_are_used_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in found if any(word in each.text for word in WORDS)] == []
 
 
+# --- parts that nothing reads ----------------------------------------------------------------------------------------
+
+PARTS = """\
+enc, dec = nn.Linear(4, 4), nn.Linear(2, 4)
+opt = torch.optim.SGD([*enc.parameters(), *dec.parameters()], lr=0.1)
+x = torch.randn(8, 4)
+for _ in range(3):
+    mean, spread = enc(x).chunk(2, dim=1)  #!
+    z = mean + torch.randn(8, 2) * USED
+    opt.zero_grad()
+    (dec(z) - x).square().mean().backward()
+    opt.step()
+"""
+
+
+def test_a_part_that_no_line_reads_is_named(tmp_path: Path) -> None:
+    body = PARTS.replace("USED", "mean.exp()")
+    (found,) = (each for each in sentences(tmp_path, body) if "no line reads the" in each.text)
+    assert found.text.startswith("`enc(x).chunk(2, dim=1)` makes 2 parts of what is computed from `enc.weight`")
+    assert "no line reads the 2nd one in any of its 3 runs" in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+def test_parts_that_are_all_read_are_left_alone(tmp_path: Path) -> None:
+    body = PARTS.replace("USED", "spread.exp()")
+    assert [each.text for each in sentences(tmp_path, body) if "no line reads the" in each.text] == []
+
+
 # --- modules that are kept -------------------------------------------------------------------------------------------
 
 FIT = """\

@@ -18,6 +18,7 @@ _POWERS = frozenset(("pow", "square"))
 _PER_SAMPLE = frozenset(("cross_entropy", "nll_loss"))
 _PICKING = frozenset(("gather", "getitem", "take_along_dim"))
 _MAX_SITES = 16
+_Error = tuple[Call, Backward]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +36,45 @@ def advantages(training: Training) -> Iterator[Advantage]:
     """Yields these products, one for each estimate."""
     facts = training.facts
     passes = list(examined_passes(facts))
-    errors: dict[int, tuple[Call, Backward]] = {}
+    errors: dict[int, _Error] = {}
+    trained: dict[frozenset[int], _Error] = {}  # by the parameters that an error is computed from
     for backward in passes:
         for call in recorded_above(facts, backward):
             if _is_error(call):
                 for number in _estimates(facts, [access.tensor for access in call.inputs], call.index):
                     errors.setdefault(number, (call, backward))
+                made = call.outputs[0].tensor if call.outputs else call.inputs[0].tensor
+                trained.setdefault(frozenset(graph_leaves(facts, made, call.index + 1)), (call, backward))
     reported: set[tuple[int, ...]] = set()
     for backward in passes:
         products = [call for call in recorded_above(facts, backward) if op_name(call) in _PRODUCTS]
         used = trained_by(training, backward) if products and errors else set[int]()
         for call in products if used else ():
-            found = _found(training, call, errors, used)
+            found = _found(training, call, (errors, trained), used)
             if found is not None and (found[1].site, *found[2]) not in reported:
                 reported.add((found[1].site, *found[2]))
                 yield Advantage(call, found[0], found[1], backward, found[2])
 
 
 def _found(
-    training: Training, call: Call, errors: dict[int, tuple[Call, Backward]], used: set[int]
+    training: Training, call: Call, errors: tuple[dict[int, _Error], dict[frozenset[int], _Error]], used: set[int]
 ) -> tuple[int, Call, tuple[int, ...]] | None:
+    """Finds the error that trains the estimate of a product: it reads the same tensor, or what the same parameters have
+    given in another call."""
     facts = training.facts
     factors = [access.tensor for access in call.inputs]
     if len(factors) != 2 or not all(facts.requires_grad(number, call.index - 1) for number in factors):
         return None
     for score, estimate in (factors, factors[::-1]):
-        error = next((errors[number] for number in _estimates(facts, [estimate], call.index) if number in errors), None)
-        if error is None or not is_score(facts, score, call.index):
+        if not is_score(facts, score, call.index):
             continue
         leaves = [each & used for each in (graph_leaves(facts, n, call.index) for n in (estimate, score))]
         own = leaves[0] - leaves[1]
+        direct = (errors[0][number] for number in _estimates(facts, [estimate], call.index) if number in errors[0])
+        again = (error for trained, error in errors[1].items() if (trained & used) - leaves[1] == own)
+        error = next(direct, None) or next(again, None)
+        if error is None:
+            continue
         if own and own <= trained_by(training, error[1]):
             return estimate, error[0], tuple(sorted(own))
     return None

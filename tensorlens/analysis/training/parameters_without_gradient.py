@@ -58,6 +58,12 @@ def parameters_without_gradient(training: Training) -> dict[int, Step]:
     return {n: step for n, step in last_steps.items() if not changed_since(training, n, started)}
 
 
+def asked_for(training: Training) -> set[int]:
+    """Returns the tensors whose gradients `autograd.grad()` has returned."""
+    passes = (each for each in training.facts.backwards if each.op == "autograd.grad" and not each.failed)
+    return {number for each in passes for number in each.inputs}
+
+
 def changed_since(training: Training, number: int, index: int) -> bool:
     """Returns whether a call after event `index` changed a parameter, as averaging or loading a state dict does."""
     last = training.last_changes

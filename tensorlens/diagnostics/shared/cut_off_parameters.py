@@ -10,6 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.discarded_outputs import is_discarded
 from tensorlens.analysis.training.parameters_without_gradient import (
     PathEnd,
+    asked_for,
     parameters_without_gradient,
     path_ends,
     unused_path_ends,
@@ -89,7 +90,8 @@ def _stepped(training: Training) -> dict[int, Step]:
     Replaced parameters have a finding of their own.
     """
     replaced = {parameter.old for parameter, _ in replaced_parameters(training)}
-    return {number: step for number, step in parameters_without_gradient(training).items() if number not in replaced}
+    left_out = replaced | asked_for(training)  # no path of these ends
+    return {number: step for number, step in parameters_without_gradient(training).items() if number not in left_out}
 
 
 def _path_ends_of(training: Training, stepped: dict[int, Step]) -> list[PathEnd]:

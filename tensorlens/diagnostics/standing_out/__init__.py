@@ -105,6 +105,7 @@ from tensorlens.diagnostics.standing_out import (
     untied,
     unused_changes,
     unused_loss,
+    unused_part,
     write_to_copy,
     zero_gradient,
 )
@@ -126,6 +127,7 @@ FINDERS: tuple[Finder, ...] = (
     nonfinite_gradients.find,
     loss_terms.find,
     unused_loss.find,
+    unused_part.find,
     probabilities_in_loss.find,
     counted_mask.find,
     drawn_as_constant.find,

@@ -70,7 +70,7 @@ def _unread_names(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _unread_target(facts: TraceIndex, call: Call) -> str | None:
     """Returns the variable that a whole statement assigns a call's result to, if no line of the file reads it."""
     span, node = facts.span(call.site), _node(facts, call)
-    if span is None or not isinstance(node, ast.Call):
+    if span is None or not isinstance(node, ast.Call | ast.BinOp):
         return None
     nodes = list(ast.walk(facts.tree(span.file)))
     for statement in (each for each in nodes if isinstance(each, ast.Assign) and each.value is not None):

@@ -1,4 +1,5 @@
-"""Names members of a list that are the same model at the end, and parameters whose rows are all the same."""
+"""Names members of a list, and pairs such as `q1` and `q2`, that are the same model at the end, and parameters whose
+rows are all the same."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.report import StandingOut
 
 _INDEX = re.compile(r"\[\d+\]")
+_PART = re.compile(r"\.?[^.\[]+|\[[^]]*\]")
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -29,7 +31,7 @@ def _members(training: MeasuredTraining) -> Iterator[StandingOut]:
         rows = [row for row in training.rows if row.tensor in group]
         for place, one in enumerate(rows):
             for other in rows[place + 1 :]:
-                for prefix, first, second in _siblings(one.name, other.name):
+                for prefix, first, second in (*_siblings(one.name, other.name), *_twins(one.name, other.name)):
                     pairs.setdefault(prefix, {}).setdefault(first, set()).add(second)
     said = set[str]()
     for prefix, members in sorted(pairs.items(), key=lambda pair: len(pair[0])):
@@ -40,7 +42,8 @@ def _members(training: MeasuredTraining) -> Iterator[StandingOut]:
                 continue
             said |= {first, *same}
             steps = min(each.rounds for each in last if names[own[0]].tensor in each.tensors)
-            others_text = f"`{same[0]}`" if len(same) == 1 else f"{len(same)} others of `{prefix}`"
+            of = f" of `{prefix}`" if prefix else ""
+            others_text = f"`{same[0]}`" if len(same) == 1 else f"{len(same)} others{of}"
             text = f"`{first}` and {others_text} are equal in every bit after {steps:,} steps have moved"
             made = born(facts, names[own[0]].tensor), born(facts, names[own[0].replace(first, same[0], 1)].tensor)
             yield stands_out(
@@ -61,6 +64,16 @@ def _siblings(one: str, other: str) -> Iterator[tuple[str, str, str]]:
         yield one[: place[0].start()], one[: place[0].end()], other[: place[1].end()]
 
 
+def _twins(one: str, other: str) -> Iterator[tuple[str, str, str]]:
+    """Yields (what holds both, module, module) if two names differ in one attribute: ("self", "self.q1", "self.q2")."""
+    first, second = _PART.findall(one), _PART.findall(other)
+    differ = [n for n in range(min(len(first), len(second))) if first[n] != second[n]]
+    if len(first) == len(second) > 1 and len(differ) == 1 and differ[0] < len(first) - 1:
+        place = differ[0]
+        if not first[place].startswith("["):
+            yield "".join(first[:place]), "".join(first[: place + 1]), "".join(second[: place + 1])
+
+
 def _is_same(names: dict[str, ParameterRow], own: list[str], members: tuple[str, str], equal: list[set[int]]) -> bool:
     """Returns whether each parameter of a member equals that of another one in the same place."""
     first, second = members
@@ -68,8 +81,9 @@ def _is_same(names: dict[str, ParameterRow], own: list[str], members: tuple[str,
     return all(b is not None and any({a.tensor, b.tensor} <= group for group in equal) for a, b in pairs)
 
 
-def _number(member: str) -> int:
-    return int(_INDEX.findall(member)[-1].strip("[]"))
+def _number(member: str) -> tuple[int, str]:
+    found = _INDEX.findall(member)
+    return int(found[-1].strip("[]")) if found else 0, member
 
 
 def _rows(training: MeasuredTraining) -> Iterator[StandingOut]:
