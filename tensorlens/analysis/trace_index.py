@@ -18,6 +18,7 @@ from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.node_calls import NodeCalls
+from tensorlens.analysis.per_trace import once_per_trace
 from tensorlens.analysis.producers import EarlierCalls, NewCalls, Producers
 from tensorlens.analysis.statement_heads import head_of
 from tensorlens.analysis.states import StateHistory, states_of
@@ -274,6 +275,12 @@ class TraceIndex:
     @cached_property
     def _mode_switches(self) -> list[GradMode]:
         return [event for event in self.events if isinstance(event, GradMode)]
+
+
+@once_per_trace
+def index_of(trace: Trace) -> TraceIndex:
+    """Returns the index of a trace. The findings, the story and the tables share one: each part of it is built once."""
+    return TraceIndex(trace)
 
 
 def is_result_slot(slot: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tensorlens.analysis.naming.names import names_of
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex, index_of
 from tensorlens.analysis.training.timeline import DATA_SET, GRAD_SET, Training, training_of
 from tensorlens.records.model import Backward, Call, Trace
 from tensorlens.records.observations import MAX_NOTED
@@ -37,7 +37,7 @@ class RunSummary:
 
 
 def run_summary(trace: Trace) -> RunSummary:
-    counts = _Counts(TraceIndex(trace))
+    counts = _Counts(index_of(trace))
     held, trained, untrained = counts.parameters, counts.trained, sorted(counts.untrained)
     frozen = {number for number in untrained if not counts.required_grad(number)}
     ordered = [*(n for n in untrained if n not in frozen), *(n for n in untrained if n in frozen)]
