@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorlens.journal import census, compact_calls, facts, rows, sample_rows
 from tensorlens.journal.call_counts import CallCounts
+from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.hook_targets import with_numbers
 from tensorlens.journal.retention import WINDOW, CallRun, Retention
 from tensorlens.journal.row_buffer import Tag, typed
@@ -36,7 +37,7 @@ class Reader:
         self.source_sites = SourceSites()
         self._sizes = census.StorageSizes()
         self._tensors: dict[int, rows.TensorRow] = {}
-        self._templates: dict[int, rows.CallTemplateRow] = {}
+        self._templates = CallTemplates()
         self._compact_calls = CallCounts(self._templates)
         self._retention = Retention(window, self._tensors)
         self._within = ""
@@ -112,6 +113,7 @@ class Reader:
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
+        totals = self._all_totals()  # before the events: the table that they are counted in is large for a moment
         inspection = self._facts.records()
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
         compared, eagerly = self.reference or reference.Reference(), self.eager or eager.EagerComparison()
@@ -123,7 +125,6 @@ class Reader:
         left_out = [model.Gap(self.count + n, reason, None, each) for n, (reason, each) in enumerate(dropped) if each]
         self.stepped = tuple(map(builder.record, self.steps))
         self.tensor_numbers = builder.tensor_numbers
-        totals = self._totals + self._compact_calls.by_op()
         return model.Trace(
             versions=self.versions,
             script=self.script,
@@ -136,12 +137,17 @@ class Reader:
             end=builder.record(self._end),
             claims=tuple(self._claims),
             assignments=tuple(builder.record(assignment) for assignment in self._assignments),
-            totals=tuple(model.Total(site, op, n) for (site, op), n in totals.items()),
+            totals=totals,
             callbacks=with_numbers(builder.record(called), builder.tensor_numbers),
             inspection=builder.record(inspection),
             reference=None if self.reference is None else builder.record(compared),
             eager=None if self.eager is None else builder.record(eagerly),
         )
+
+    def _all_totals(self) -> tuple[model.Total, ...]:
+        counts = self._totals.copy()
+        self._compact_calls.add_to(counts)
+        return tuple(model.Total(site, op, n) for (site, op), n in counts.items())
 
     def _add(self, content: Any) -> None:
         self._retention.add(self.count, content, self._within)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from tensorlens.journal import compact_calls
@@ -210,18 +211,23 @@ class Retention:
         self._of_aliases = [of_alias(base) for base in needed if base < NONE]
         self._retire(leaving, needed)
         for table in tuple[dict[int, Any], ...]((self._explaining, self._tensors, self._dropped)):
-            for tensor in table.keys() - needed:
+            for tensor in [tensor for tensor in table if tensor not in needed]:
                 del table[tensor]
 
     def storages(self) -> Iterator[int | None]:
-        """Yields the storages in the states of the calls that are kept, and those of aliases."""
+        """Yields the storages in the states of the calls that are kept, and those of aliases, some of them again."""
         yield from self._of_aliases
-        kept = {item[0]: item for items in self._explaining.values() for item in items}  # each call once
-        for item in (*kept.values(), *self._recent):
-            if isinstance(item, tuple) and type(item[1]) is CallRow:
-                yield from (state[7] for state in item[1].states)
-            elif isinstance(item, tuple) and type(item[1]) is bytes and (base := base_of(item[1])) < NONE:
-                yield of_alias(base)
+        seen: set[int] = set()  # the rows: one may have made thousands of tensors
+        for item in chain(chain.from_iterable(self._explaining.values()), self._recent):
+            if not isinstance(item, tuple):
+                continue
+            index, content, _ = item
+            if type(content) is bytes:
+                if (base := base_of(content)) < NONE:
+                    yield of_alias(base)
+            elif type(content) is CallRow and index not in seen:
+                seen.add(index)
+                yield from (state[7] for state in content.states)
 
     def kept_calls(self) -> set[int]:
         """Returns the indices of the calls that are kept from before the window."""

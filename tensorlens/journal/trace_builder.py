@@ -13,8 +13,9 @@ from operator import is_not
 from typing import Any
 
 from tensorlens.journal import rows
+from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.retention import CompactCall, Retention, StatesOfCall, tensors_of
-from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, CallTemplateRow, TensorRow, optional
+from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorRow, optional
 from tensorlens.records import model
 from tensorlens.records.fields import references_of
 from tensorlens.records.model import Access, Mode, State, Write
@@ -53,7 +54,7 @@ class TraceBuilder:
     def __init__(
         self,
         retention: Retention,
-        templates: dict[int, CallTemplateRow],
+        templates: CallTemplates,
         tensors: dict[int, TensorRow],
         nbytes: dict[int, int],
         records: Any,
@@ -98,7 +99,7 @@ class TraceBuilder:
             created_by.setdefault(tensor, None)
         number, base = call[-4], call[-3]
         created_by.setdefault(number, index)
-        template = self._templates[call[0]]
+        template = self._templates.rows[call[0]]
         if template.result == ALIAS:
             shape, dtype, device = template.shape, template.dtype, template.device
             self._rows[number] = _new_row((number, rows.of_alias(base), number, shape, dtype, device, "Tensor", None))
@@ -154,7 +155,8 @@ class TraceBuilder:
         )
 
     def _compact_call(self, index: int, call: CompactCall, within: str) -> model.Call:
-        _, op, site, _, _, _, _, requires_grad, grad_fn, offset, drawn, mode, _, result = self._templates[call[0]]
+        site = self._templates.sites[call[0]]
+        _, op, _, _, _, _, _, requires_grad, grad_fn, offset, drawn, mode, _, result = self._templates.rows[call[0]]
         number, _, version, first = call[-4:]
         tensor, place = self._tensors[number], self._place.get(number)
         if place is None:
@@ -218,7 +220,7 @@ class TraceBuilder:
         call = dropped[1]
         if isinstance(call, CallRow):
             return self._states_of_call.of(call, tensor)[0][4:6]
-        template = self._templates[call[0]]
+        template = self._templates.rows[call[0]]
         return template.grad_fn, call[-1] + template.offset
 
     def record(self, record: Any) -> Any:
