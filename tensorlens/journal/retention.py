@@ -57,10 +57,14 @@ class CallRun:
         numbers = memoryview(self.calls[: self.size]).cast("q")
         return [numbers[first] for first in compact_calls.starts(self.ends, self.start, self.stop)]
 
-    def call(self, number: int) -> bytes:
-        """Returns the ints of a call."""
+    def explaining(self, needed: set[int] | None) -> Iterator[tuple[int, Item]]:
+        """Yields the calls that explain tensors in `needed`, or any tensor if that is None, each with the tensor."""
+        found = compact_calls.by_result(self.calls, self.ends, self.start, self.stop, needed)
         ends = memoryview(self.ends).cast("I")
-        return self.calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
+        for tensor, numbers in found.items():
+            for number in numbers:
+                call = self.calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
+                yield tensor, (self.index + number, call, self.within)
 
     def items(self) -> Iterator[Item]:
         numbers = memoryview(self.calls[: self.size]).cast("q").tolist()
@@ -168,10 +172,8 @@ class Retention:
         """Keeps those of the leaving calls that explain a tensor in `needed`, or any tensor if that is None."""
         for item in leaving:
             if isinstance(item, CallRun):
-                found = compact_calls.by_result(item.calls, item.ends, item.start, item.stop, needed)
-                for tensor, numbers in found.items():
-                    for number in numbers:
-                        self._keep(tensor, (item.index + number, item.call(number), item.within))
+                for tensor, call in item.explaining(needed):
+                    self._keep(tensor, call)
             elif type(item[1]) is CallRow:
                 results = _results_of(item[1])
                 for tensor in results if needed is None else filter(needed.__contains__, results):
@@ -180,7 +182,11 @@ class Retention:
                 self._others.append(item)
 
     def _keep(self, tensor: int, item: Item) -> None:
-        items = (*self._explaining.get(tensor, ()), item)
+        known = self._explaining.get(tensor)
+        if known is None:
+            self._explaining[tensor] = (item,)
+            return
+        items = (*known, item)
         if len(items) > _LATEST + 1:
             index, call, _ = items[1]
             items = (items[0], *items[2:])
