@@ -27,6 +27,7 @@ from tensorlens.records.model import Backward, Call, Event, Failure, GradMode, N
 from tensorlens.records.report import Label
 from tensorlens.records.source import text_of, tree_of
 
+_COUNTED = (Call, Backward)
 OPS_LEAVING_TORCH = frozenset(
     f"Tensor.{name}" for name in ("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__dlpack__")
 )
@@ -146,7 +147,7 @@ class TraceIndex:
         visits: dict[int, list[int]] = defaultdict(list)
         last: int | None = None
         for event in self.events:
-            if isinstance(event, Call | Backward):
+            if isinstance(event, _COUNTED):
                 if event.site != last:
                     visits[event.site].append(event.index)
                 last = event.site

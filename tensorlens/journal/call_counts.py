@@ -10,6 +10,7 @@ from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.compact_calls import INT, TAIL
 from tensorlens.journal.retention import CallRun
 from tensorlens.journal.rows import CallTemplateRow
+from tensorlens.records.model import Total
 
 
 class CallCounts:
@@ -59,8 +60,10 @@ class CallCounts:
             self._counts[template] += 1
             self.total += 1
 
-    def add_to(self, found: Counter[tuple[int, str]]) -> None:
-        """Adds the number of calls at each site, by op."""
+    def totals(self, others: Counter[tuple[int, str]]) -> tuple[Total, ...]:
+        """Returns the number of calls at each site, by op, together with that of `others`."""
+        found = others.copy()
         for number, calls in enumerate(self._counts):
             if calls:
                 found[self._templates.sites[number], self._templates.rows[number].op] += calls
+        return tuple(Total(site, op, calls) for (site, op), calls in found.items())

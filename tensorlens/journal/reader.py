@@ -14,18 +14,11 @@ from tensorlens.journal.hook_targets import with_numbers
 from tensorlens.journal.retention import WINDOW, CallRun, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.source_sites import SourceSites
-from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
+from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, gradients_of, state_of
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
-from tensorlens.records.model import Gradient, Write
-from tensorlens.records.record_code import maker
 
 _STORAGE = int(Tag.STORAGE)
-_gradient: Callable[..., Gradient] = maker(Gradient)
-
-
-def _text(values: Any) -> str | None:
-    return None if values is None else rows.values_text(values)
 
 
 class Reader:
@@ -113,7 +106,9 @@ class Reader:
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
-        totals = self._all_totals()  # before the events: the table that they are counted in is large for a moment
+        totals = self._compact_calls.totals(
+            self._totals
+        )  # before the events: the table that they are counted in is large for a moment
         inspection = self._facts.records()
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
         compared, eagerly = self.reference or reference.Reference(), self.eager or eager.EagerComparison()
@@ -143,11 +138,6 @@ class Reader:
             reference=None if self.reference is None else builder.record(compared),
             eager=None if self.eager is None else builder.record(eagerly),
         )
-
-    def _all_totals(self) -> tuple[model.Total, ...]:
-        counts = self._totals.copy()
-        self._compact_calls.add_to(counts)
-        return tuple(model.Total(site, op, n) for (site, op), n in counts.items())
 
     def _add(self, content: Any) -> None:
         self._retention.add(self.count, content, self._within)
@@ -192,10 +182,6 @@ class Reader:
         self._started[row.token] = self.count
 
     def _read_backward(self, row: rows.BackwardRow) -> None:
-        gradients = tuple(
-            _gradient(tensor, _text(before), _text(after), Write(*write) if write else None, held)
-            for tensor, before, after, write, held in row.gradients
-        )
         if row.op != "autograd.grad":  # that one returns tensors and is a call as well
             self._totals[row.site, row.op] += 1
         self._add(
@@ -204,7 +190,7 @@ class Reader:
                 op=row.op,
                 site=row.site,
                 roots=accesses(row.roots),
-                gradients=gradients,
+                gradients=gradients_of(row),
                 started=self._started.pop(row.token, self.count),
                 retain_graph=row.retain_graph,
                 create_graph=row.create_graph,

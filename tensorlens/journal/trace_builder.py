@@ -18,7 +18,7 @@ from tensorlens.journal.retention import CompactCall, Retention, StatesOfCall, t
 from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorRow, optional
 from tensorlens.records import model
 from tensorlens.records.fields import references_of
-from tensorlens.records.model import Access, Mode, State, Write
+from tensorlens.records.model import Access, Gradient, Mode, State, Write
 from tensorlens.records.record_code import maker
 
 _access: Callable[..., Access] = maker(Access)
@@ -26,6 +26,7 @@ _write: Callable[..., Write] = maker(Write)
 _state: Callable[..., State] = maker(State)
 _call: Callable[..., model.Call] = maker(model.Call)
 _tensor: Callable[..., model.Tensor] = maker(model.Tensor)
+_gradient: Callable[..., Gradient] = maker(Gradient)
 _storage: Callable[..., model.Storage] = maker(model.Storage)
 _new_row = partial(tuple.__new__, TensorRow)
 
@@ -36,6 +37,18 @@ def accesses(flat: rows.AccessRun) -> tuple[Access, ...]:
     """Returns the accesses of a run of ints."""
     pairs = zip(flat[::2], flat[1::2], strict=True)
     return tuple(Access(tensor, optional(version)) for tensor, version in pairs)
+
+
+def gradients_of(row: rows.BackwardRow) -> tuple[Gradient, ...]:
+    """Returns the gradients of a backward pass."""
+    return tuple(
+        _gradient(tensor, _text(before), _text(after), Write(*write) if write else None, held)
+        for tensor, before, after, write, held in row.gradients
+    )
+
+
+def _text(values: Any) -> str | None:
+    return None if values is None else rows.values_text(values)
 
 
 def state_of(state: Iterable[Any], grad: str | None = None) -> State:
@@ -64,7 +77,7 @@ class TraceBuilder:
         self._dropped = retention.dropped_nodes()
         self._states_of_call = StatesOfCall()
         self._nodes: dict[int, tuple[int, str | None, int]] = {}  # tensor -> the event that gave it its node, the node
-        self._templates = templates
+        self._templates, self._sites = templates.rows, templates.sites
         self._rows = dict(tensors)
         self._nbytes = dict(nbytes)
         self._moved: dict[int, int] = {}  # tensor -> the storage that a call gave it
@@ -99,7 +112,7 @@ class TraceBuilder:
             created_by.setdefault(tensor, None)
         number, base = call[-4], call[-3]
         created_by.setdefault(number, index)
-        template = self._templates.rows[call[0]]
+        template = self._templates[call[0]]
         if template.result == ALIAS:
             shape, dtype, device = template.shape, template.dtype, template.device
             self._rows[number] = _new_row((number, rows.of_alias(base), number, shape, dtype, device, "Tensor", None))
@@ -145,18 +158,18 @@ class TraceBuilder:
 
     def events(self) -> tuple[model.Event, ...]:
         """Returns the calls and other events of the trace, in order."""
-        return tuple(
-            self._compact_call(index, content, within)
-            if type(content) is tuple
-            else self._call(index, content, within)
-            if type(content) is CallRow
-            else self.record(content)
-            for index, content, within in self._items
-        )
+        found: list[model.Event] = []
+        for index, content, within in self._items:
+            if type(content) is tuple:
+                found.append(self._compact_call(index, content, within))
+            else:
+                is_call = type(content) is CallRow
+                found.append(self._call(index, content, within) if is_call else self.record(content))
+        return tuple(found)
 
     def _compact_call(self, index: int, call: CompactCall, within: str) -> model.Call:
-        site = self._templates.sites[call[0]]
-        _, op, _, _, _, _, _, requires_grad, grad_fn, offset, drawn, mode, _, result = self._templates.rows[call[0]]
+        site = self._sites[call[0]]
+        _, op, _, _, _, _, _, requires_grad, grad_fn, offset, drawn, mode, _, result = self._templates[call[0]]
         number, _, version, first = call[-4:]
         tensor, place = self._tensors[number], self._place.get(number)
         if place is None:
@@ -220,7 +233,7 @@ class TraceBuilder:
         call = dropped[1]
         if isinstance(call, CallRow):
             return self._states_of_call.of(call, tensor)[0][4:6]
-        template = self._templates.rows[call[0]]
+        template = self._templates[call[0]]
         return template.grad_fn, call[-1] + template.offset
 
     def record(self, record: Any) -> Any:

@@ -15,7 +15,7 @@ from tensorlens.analysis.story.gradient_changes import gradient_kind, gradient_t
 from tensorlens.analysis.story.line_events import MANY, LineEvent, count_text
 from tensorlens.analysis.story.origins import VisitCalls, listed
 from tensorlens.analysis.story.tensors_before import StorageUsers, TensorsBefore
-from tensorlens.analysis.trace_index import TraceIndex, index_of
+from tensorlens.analysis.trace_index import index_of
 from tensorlens.records.model import Backward, Call, Event, Failure, GradMode, Notice, Region, Trace
 from tensorlens.records.source import one_line
 

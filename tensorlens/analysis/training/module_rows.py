@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.states import states_after
-from tensorlens.analysis.trace_index import TraceIndex, index_of
+from tensorlens.analysis.trace_index import index_of
 from tensorlens.analysis.training.run_summary import OptimizerChanges, had_gradient, is_complete
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.records.limits import LISTED_ITEMS

@@ -24,7 +24,7 @@ from typing import Any
 from tensorlens.analysis.moments.run_moments import Moments
 from tensorlens.analysis.moments.state_changes import touched
 from tensorlens.analysis.sampled_run import sampling_text
-from tensorlens.analysis.trace_index import TraceIndex, index_of
+from tensorlens.analysis.trace_index import index_of
 from tensorlens.diagnostics.shared.main_finding import main_finding
 from tensorlens.records.report import Report
 from tensorlens.render.options import RenderOptions
