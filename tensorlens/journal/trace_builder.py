@@ -17,7 +17,7 @@ from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.retention import CompactCall, Retention, StatesOfCall, tensors_of
 from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorRow, optional
 from tensorlens.records import model
-from tensorlens.records.fields import references_of
+from tensorlens.records.fields import holders_of, references_of
 from tensorlens.records.model import Access, Gradient, Mode, State, Write
 from tensorlens.records.record_code import maker
 
@@ -29,6 +29,9 @@ _tensor: Callable[..., model.Tensor] = maker(model.Tensor)
 _gradient: Callable[..., Gradient] = maker(Gradient)
 _storage: Callable[..., model.Storage] = maker(model.Storage)
 _new_row = partial(tuple.__new__, TensorRow)
+
+_Found = dict[str, list[int | None]]  # table -> ids in it
+_HOLDER = "records"  # in the place of a table: the field can have records in it
 
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 
@@ -72,7 +75,9 @@ class TraceBuilder:
         nbytes: dict[int, int],
         records: Any,
     ) -> None:
-        used: set[int | None] = set(_references(records, "tensors"))
+        of_records: _Found = {"tensors": [], "storages": []}
+        _add_references(records, of_records)
+        used: set[int | None] = set(of_records["tensors"])
         self._items = items = retention.items({number for number in used if number is not None})
         self._dropped = retention.dropped_nodes()
         self._states_of_call = StatesOfCall()
@@ -82,7 +87,8 @@ class TraceBuilder:
         self._nbytes = dict(nbytes)
         self._moved: dict[int, int] = {}  # tensor -> the storage that a call gave it
         self._created_by: dict[int, int | None] = {}  # every tensor that an item names -> the item that returned it
-        storages: list[int | None] = []
+        of_events: _Found = {"tensors": [], "storages": []}
+        storages = of_events["storages"]
         for index, content, _ in items:
             if type(content) is tuple:
                 used.add(self._note_compact_call(index, content))
@@ -91,14 +97,13 @@ class TraceBuilder:
                 used.update(tensors_of(content))
                 storages += [state[7] for state in content.states]
             else:
-                used.update(_references(content, "tensors"))
-                storages += _references(content, "storages")
+                _add_references(content, of_events)
+        used.update(of_events["tensors"])
         used |= self._created_by.keys()
         used |= {self._row(number).base for number in used if number is not None}
         named = sorted(number for number in used if number is not None and number >= 0)
         self.tensor_numbers = self._tensors = {number: n for n, number in enumerate(named)}
-        storages = [*(self._row(number).storage for number in self._tensors), *storages]
-        storages += _references(records, "storages")
+        storages = [*(self._row(number).storage for number in self._tensors), *storages, *of_records["storages"]]
         found = [storage for storage in dict.fromkeys(storages) if storage is not None and storage != rows.NONE]
         self._storages: dict[int | None, int] = {storage: n for n, storage in enumerate(found)}
         self._numbers: dict[str, dict[Any, int]] = {"tensors": self._tensors, "storages": self._storages}
@@ -241,6 +246,9 @@ class TraceBuilder:
         is_changed, values = False, []
         for name, table in _fields(record.__class__):
             value = new = getattr(record, name)
+            values.append(value)
+            if not table:
+                continue
             kind = value.__class__
             if table in self._numbers:
                 numbers = self._numbers[table]
@@ -252,30 +260,33 @@ class TraceBuilder:
             elif _is_record(kind):
                 new = self.record(value)
                 is_changed = is_changed or new is not value
-            values.append(new)
+            values[-1] = new
         return maker(record.__class__)(*values) if is_changed else record
 
 
-def _references(record: Any, kind: str) -> Iterable[int]:
-    """Yields the ids in the table `kind` that a record, or a collection of records, refers to."""
+def _add_references(record: Any, found: _Found) -> None:
+    """Adds the ids that a record, or a collection of records, refers to: each to the list of its table."""
     if type(record) in (tuple, list):
         for item in record:
             if _is_record(item.__class__) or type(item) in (tuple, list):
-                yield from _references(item, kind)
+                _add_references(item, found)
         return
     for name, table in _fields(record.__class__):
-        value = getattr(record, name)
-        if table == kind:
-            yield from (n for n in (value if type(value) is tuple else (value,)) if n is not None)
-        elif (value and type(value) is tuple) or _is_record(value.__class__):
-            yield from _references(value, kind)
+        if table in found:
+            value = getattr(record, name)
+            found[table] += [n for n in (value if type(value) is tuple else (value,)) if n is not None]
+        elif table == _HOLDER:
+            value = getattr(record, name)
+            if (value and type(value) is tuple) or _is_record(value.__class__):
+                _add_references(value, found)
 
 
 @cache
 def _fields(kind: Hashable) -> tuple[tuple[str, str], ...]:
-    """Returns the fields of a kind of record, each with the table that it refers to, or ""."""
-    references = references_of(kind)
-    return tuple((field.name, references.get(field.name, "")) for field in fields(kind))  # type: ignore[arg-type]
+    """Returns the fields of a kind of record, each with the table that it refers to, `_HOLDER` if it can have records
+    in it, or ""."""
+    tables = dict.fromkeys(holders_of(kind), _HOLDER) | references_of(kind)  # type: ignore[arg-type]
+    return tuple((field.name, tables.get(field.name, "")) for field in fields(kind))  # type: ignore[arg-type]
 
 
 @cache
