@@ -285,7 +285,7 @@ def _add_references(record: Any, found: _Found) -> None:
 def _fields(kind: Hashable) -> tuple[tuple[str, str], ...]:
     """Returns the fields of a kind of record, each with the table that it refers to, `_HOLDER` if it can have records
     in it, or ""."""
-    tables = dict.fromkeys(holders_of(kind), _HOLDER) | references_of(kind)  # type: ignore[arg-type]
+    tables = dict.fromkeys(holders_of(kind), _HOLDER) | references_of(kind)
     return tuple((field.name, tables.get(field.name, "")) for field in fields(kind))  # type: ignore[arg-type]
 
 

@@ -15,14 +15,15 @@ from tensorlens.records.record_code import in_python, maker
 @pytest.mark.parametrize("make", [maker, in_python])
 @pytest.mark.parametrize("kind", [Access, State, Failure])
 def test_a_made_record_is_one_of_the_class(kind: Any, make: Callable[[Any], Callable[..., object]]) -> None:
-    values = [object() for _ in fields(kind)]
+    names = [field.name for field in fields(kind)]
+    values = [object() for _ in names]
     made = make(kind)(*values)
     assert type(made) is kind
     assert made == kind(*values)
     assert hash(made) == hash(kind(*values))
     assert repr(made) == repr(kind(*values))
     with pytest.raises(FrozenInstanceError):
-        setattr(made, fields(kind)[0].name, 1)
+        setattr(made, names[0], 1)
 
 
 @pytest.mark.parametrize("make", [maker, in_python])

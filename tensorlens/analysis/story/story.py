@@ -169,7 +169,8 @@ def line_visits(trace: Trace, names: Names) -> list[Visit]:
         if site is None or (isinstance(event, _QUIET) and not _is_shown(event)):
             continue
         here, kind = begin(site)
-        mark = (site, *_kind_of(event))
+        op, mode = (event.within or event.op, event.mode) if isinstance(event, Call) else _kind_of(event)
+        mark = site, op, mode
         if (
             visit is None
             or visit.kind.statement != kind.statement
@@ -223,9 +224,8 @@ def _is_shown(event: Gap | Change | Region) -> bool:
 
 
 def _kind_of(event: Event) -> tuple[str, str]:
-    """Returns the op and grad mode of an event. Visits in which these are the same are shown once."""
-    if isinstance(event, Call):
-        return event.within or event.op, event.mode
+    """Returns what an event that is no call has in the place of an op and a grad mode. Visits in which these are the
+    same are shown once."""
     return type(event).__name__, str(getattr(event, "entering", ""))
 
 
