@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tensorlens.journal import census, compact_calls, facts, rows, sample_rows
@@ -18,7 +19,8 @@ from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, grad
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
 
-_STORAGE = int(Tag.STORAGE)
+_STORAGE, _TENSOR = int(Tag.STORAGE), int(Tag.TENSOR)
+_tensor_row: Callable[[Any], rows.TensorRow] = partial(tuple.__new__, rows.TensorRow)
 
 
 class Reader:
@@ -80,12 +82,14 @@ class Reader:
 
     def _read_batch(self, batch: list[Any]) -> None:
         items, known = compact_calls.split(batch)
-        nbytes = self._sizes.latest
+        nbytes, tensors = self._sizes.latest, self._tensors
         for item in items:
             if isinstance(item, bytes):
                 self._add_compact_calls(item)
-            elif item[0] == _STORAGE and len(item) == 3:  # half of the rows of some programs
+            elif item[0] == _STORAGE and len(item) == 3:  # these two are most rows of some programs
                 nbytes[item[1]] = item[2]
+            elif item[0] == _TENSOR and len(item) == 9:
+                tensors[item[1]] = _tensor_row(item[1:])
             else:
                 READERS[item[0]](self, typed(item))
         if known < len(batch):

@@ -103,7 +103,8 @@ class TraceBuilder:
         used |= {self._row(number).base for number in used if number is not None}
         named = sorted(number for number in used if number is not None and number >= 0)
         self.tensor_numbers = self._tensors = {number: n for n, number in enumerate(named)}
-        storages = [*(self._row(number).storage for number in self._tensors), *storages, *of_records["storages"]]
+        self._tensor_rows = [self._row(number) for number in self._tensors]
+        storages = [*(row.storage for row in self._tensor_rows), *storages, *of_records["storages"]]
         found = [storage for storage in dict.fromkeys(storages) if storage is not None and storage != rows.NONE]
         self._storages: dict[int | None, int] = {storage: n for n, storage in enumerate(found)}
         self._numbers: dict[str, dict[Any, int]] = {"tensors": self._tensors, "storages": self._storages}
@@ -148,8 +149,8 @@ class TraceBuilder:
         """Returns the tensors of the trace."""
         numbers, places, created_by = self._tensors, self._storages, self._created_by
         found = []
-        for tensor, n in numbers.items():
-            _, storage, counter, shape, dtype, device, kind, base = self._row(tensor)
+        for (tensor, n), row in zip(numbers.items(), self._tensor_rows, strict=True):
+            _, storage, counter, shape, dtype, device, kind, base = row
             view_of = None if base is None else numbers.get(base)
             made = created_by.get(tensor)
             found.append(_tensor(n, places.get(storage), counter, shape, dtype, device, kind, view_of, made))
@@ -209,8 +210,8 @@ class TraceBuilder:
 
     def _accesses(self, flat: rows.AccessRun) -> tuple[Access, ...]:
         """Returns the accesses of a run of ints; equal ones that follow each other are one object."""
-        last, found = self._last_access, []
-        for tensor, version in zip(flat[::2], flat[1::2], strict=True):
+        last, found, values = self._last_access, [], iter(flat)
+        for tensor, version in zip(values, values, strict=True):
             access = last.get(tensor)
             if access is None or access.version != version:
                 access = last[tensor] = _access(self._tensors[tensor], None if version == rows.NONE else version)
