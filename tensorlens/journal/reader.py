@@ -18,6 +18,7 @@ from tensorlens.journal.source_sites import SourceSites
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, gradients_of, state_of
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
+from tensorlens.records.source import lines_of
 
 _STORAGE, _TENSOR = int(Tag.STORAGE), int(Tag.TENSOR)
 _tensor_row: Callable[[Any], rows.TensorRow] = partial(tuple.__new__, rows.TensorRow)
@@ -110,9 +111,8 @@ class Reader:
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
-        totals = self._compact_calls.totals(
-            self._totals
-        )  # before the events: the table that they are counted in is large for a moment
+        lines_of.cache_clear()  # all sites are read: the lines of a wide program take as much memory as they do
+        totals = self._compact_calls.totals(self._totals)  # first: counting takes a large table for a moment
         inspection = self._facts.records()
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
         compared, eagerly = self.reference or reference.Reference(), self.eager or eager.EagerComparison()
