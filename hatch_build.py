@@ -18,7 +18,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from setuptools import Distribution, Extension
 from setuptools.errors import BaseError, CCompilerError
 
-SOURCES = ("tensorlens/tracer/recording/_fast_path.c", "tensorlens/journal/_compact_calls.c")
+SOURCES = (
+    "tensorlens/tracer/recording/_fast_path.c",
+    "tensorlens/journal/_compact_calls.c",
+    "tensorlens/records/_record_maker.c",
+)
 
 
 class CompiledFastPath(BuildHookInterface[Any]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import overload
@@ -65,15 +65,18 @@ class Producers:
             self._add(call)
 
     def _add(self, call: Call) -> None:
-        returned = {access.tensor for access in call.outputs}
-        returned.update([state.tensor for state in call.states])
+        outputs, states = call.outputs, call.states
         if not call.writes:
+            if len(outputs) == len(states) == 1 and outputs[0].tensor == states[0].tensor:  # nearly every call
+                returned: Iterable[int] = (outputs[0].tensor,)
+            else:
+                returned = _returned(call)
             for number in returned:
                 if self._tensors[number].created_by == call.index or self._changed(number, call):
                     self._made[number].calls.append(call)
             return
         written = {write.tensor for write in call.writes}
-        for number in returned | written:
+        for number in _returned(call) | written:
             if number in written or self._changed(number, call):
                 self._made[number].calls.append(call)
         for number in written:
@@ -142,6 +145,11 @@ class Producers:
             if at < placed.places.start:
                 return
             yield made.calls[at]
+
+
+def _returned(call: Call) -> set[int]:
+    """Returns the tensors that a call returned, or whose state it left."""
+    return {access.tensor for access in call.outputs} | {state.tensor for state in call.states}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.node_calls import NodeCalls
+from tensorlens.analysis.per_trace import once_per_trace
 from tensorlens.analysis.producers import EarlierCalls, NewCalls, Producers
 from tensorlens.analysis.statement_heads import head_of
 from tensorlens.analysis.states import StateHistory, states_of
@@ -26,6 +27,7 @@ from tensorlens.records.model import Backward, Call, Event, Failure, GradMode, N
 from tensorlens.records.report import Label
 from tensorlens.records.source import text_of, tree_of
 
+_COUNTED = (Call, Backward)
 OPS_LEAVING_TORCH = frozenset(
     f"Tensor.{name}" for name in ("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__dlpack__")
 )
@@ -145,7 +147,7 @@ class TraceIndex:
         visits: dict[int, list[int]] = defaultdict(list)
         last: int | None = None
         for event in self.events:
-            if isinstance(event, Call | Backward):
+            if isinstance(event, _COUNTED):
                 if event.site != last:
                     visits[event.site].append(event.index)
                 last = event.site
@@ -274,6 +276,12 @@ class TraceIndex:
     @cached_property
     def _mode_switches(self) -> list[GradMode]:
         return [event for event in self.events if isinstance(event, GradMode)]
+
+
+@once_per_trace
+def index_of(trace: Trace) -> TraceIndex:
+    """Returns the index of a trace. The findings, the story and the tables share one: each part of it is built once."""
+    return TraceIndex(trace)
 
 
 def is_result_slot(slot: str) -> bool:

@@ -26,9 +26,9 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     """Returns all findings of a run: errors first, then warnings and notes, each group in the order of the run."""
-    from tensorlens.analysis.trace_index import TraceIndex  # not above: `errors` needs this package, and no analysis
+    from tensorlens.analysis.trace_index import index_of  # not above: `errors` needs this package, and no analysis
 
-    facts = TraceIndex(trace)
+    facts = index_of(trace)
     if trace.inspection.switches and any(not switch.recording for switch in trace.inspection.switches):
         diagnostics = _findings_of_sample(facts)
     else:
@@ -58,10 +58,10 @@ def _standing_out(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> tuple[St
     """Returns what stands out in the training; None if it was not measured."""
     if not trace.inspection.measured:
         return None
-    from tensorlens.analysis.trace_index import TraceIndex
+    from tensorlens.analysis.trace_index import index_of
     from tensorlens.diagnostics.standing_out import standing_out
 
-    return standing_out(TraceIndex(trace), diagnostics)
+    return standing_out(index_of(trace), diagnostics)
 
 
 def explained_by(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> frozenset[int]:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from typing import Any
 
 from tensorlens.journal import compact_calls
+from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.compact_calls import INT, TAIL
 from tensorlens.journal.retention import CallRun
 from tensorlens.journal.rows import CallTemplateRow
-
-_MAX_TEMPLATES = 1 << 20  # many times what the recorder makes
-_TEXTS = "op", "shape", "dtype", "device", "grad_fn"
+from tensorlens.records.model import Total
 
 
 class CallCounts:
     """The number of calls of each template. `templates` gets the templates that are added."""
 
-    def __init__(self, templates: dict[int, CallTemplateRow]) -> None:
+    def __init__(self, templates: CallTemplates) -> None:
         self.total = 0
         self._templates = templates
         self._lengths = array("q")  # template -> how many ints a call of it is; 0: there is no such template
         self._counts = array("q")  # template -> how many calls of it there were
         self._is_step_counted = False
-        self._values: dict[Any, Any] = {}  # one object for equal values: most templates have the same
 
     def add_template(self, row: CallTemplateRow) -> None:
         """Adds a template.
@@ -32,13 +29,10 @@ class CallCounts:
         Raises:
             ValueError: its number makes no sense.
         """
-        if not 0 <= row.template < _MAX_TEMPLATES:
-            raise ValueError("a template has no such number")
+        self._templates.add(row)
         missing = array("q", bytes(INT * max(row.template + 1 - len(self._lengths), 0)))
         self._lengths += missing
         self._counts += missing
-        shared = {name: self._values.setdefault(value, value) for name in _TEXTS if (value := getattr(row, name))}
-        self._templates[row.template] = row._replace(**shared)
         self._lengths[row.template] = 1 + 2 * max(row.inputs, 0) + TAIL
 
     def ends(self, calls: bytes) -> bytes:
@@ -59,18 +53,17 @@ class CallCounts:
             self.total += run.stop - run.start
             return
         for template in run.templates():
-            if self._templates[template].op == run.within:
+            if self._templates.rows[template].op == run.within:
                 if self._is_step_counted:
                     continue
                 self._is_step_counted = True
             self._counts[template] += 1
             self.total += 1
 
-    def by_op(self) -> Counter[tuple[int, str]]:
-        """Returns the number of calls at each site, by op."""
-        found: Counter[tuple[int, str]] = Counter()
+    def totals(self, others: Counter[tuple[int, str]]) -> tuple[Total, ...]:
+        """Returns the number of calls at each site, by op, together with that of `others`."""
+        found = others.copy()
         for number, calls in enumerate(self._counts):
             if calls:
-                template = self._templates[number]
-                found[template.site, template.op] += calls
-        return found
+                found[self._templates.sites[number], self._templates.rows[number].op] += calls
+        return tuple(Total(site, op, calls) for (site, op), calls in found.items())

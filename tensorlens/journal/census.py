@@ -44,7 +44,8 @@ def needed_storages(
 
 def drop_events(checkpoints: dict[int, int], facts: dict[str, list[Any]], retention: Retention) -> None:
     """Drops the entries of checkpoints, and the facts about single events, whose event is not kept any more."""
-    oldest, calls = retention.oldest_event(), retention.kept_calls()
+    oldest = retention.oldest_event()
+    calls = retention.kept_calls() if facts["nested"] else set[int]()
     for token in [token for token, index in checkpoints.items() if index < oldest]:
         del checkpoints[token]
     facts["recomputed"] = [fact for fact in facts["recomputed"] if fact.index >= oldest]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 from array import array
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ Row = tuple[Any, ...]
 TAIL = 4  # ints at the end of a compact call: tensor, base, version, first sequence number
 KEPT = 5  # calls of one tensor that `by_result` returns
 INT = 8  # bytes
+_INT = struct.Struct("q")
 
 
 def numbers_of(call: bytes) -> tuple[int, ...]:
@@ -27,7 +29,8 @@ def numbers_of(call: bytes) -> tuple[int, ...]:
 
 def base_of(call: bytes) -> int:
     """Returns the base in a compact call, or what is in its place."""
-    return memoryview(call).cast("q")[1 - TAIL]
+    base: int = _INT.unpack_from(call, INT * (1 - TAIL))[0]
+    return base
 
 
 def _ints(run: bytes) -> memoryview[int]:

@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tensorlens.journal import census, compact_calls, facts, rows, sample_rows
 from tensorlens.journal.call_counts import CallCounts
+from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.hook_targets import with_numbers
 from tensorlens.journal.retention import WINDOW, CallRun, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.source_sites import SourceSites
-from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
+from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, gradients_of, state_of
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
-from tensorlens.records.model import Gradient, Write
-from tensorlens.records.record_code import maker
+from tensorlens.records.source import lines_of
 
-_STORAGE = int(Tag.STORAGE)
-_gradient: Callable[..., Gradient] = maker(Gradient)
-
-
-def _text(values: Any) -> str | None:
-    return None if values is None else rows.values_text(values)
+_STORAGE, _TENSOR = int(Tag.STORAGE), int(Tag.TENSOR)
+_tensor_row: Callable[[Any], rows.TensorRow] = partial(tuple.__new__, rows.TensorRow)
 
 
 class Reader:
@@ -36,7 +33,7 @@ class Reader:
         self.source_sites = SourceSites()
         self._sizes = census.StorageSizes()
         self._tensors: dict[int, rows.TensorRow] = {}
-        self._templates: dict[int, rows.CallTemplateRow] = {}
+        self._templates = CallTemplates()
         self._compact_calls = CallCounts(self._templates)
         self._retention = Retention(window, self._tensors)
         self._within = ""
@@ -86,12 +83,14 @@ class Reader:
 
     def _read_batch(self, batch: list[Any]) -> None:
         items, known = compact_calls.split(batch)
-        nbytes = self._sizes.latest
+        nbytes, tensors = self._sizes.latest, self._tensors
         for item in items:
             if isinstance(item, bytes):
                 self._add_compact_calls(item)
-            elif item[0] == _STORAGE and len(item) == 3:  # half of the rows of some programs
+            elif item[0] == _STORAGE and len(item) == 3:  # these two are most rows of some programs
                 nbytes[item[1]] = item[2]
+            elif item[0] == _TENSOR and len(item) == 9:
+                tensors[item[1]] = _tensor_row(item[1:])
             else:
                 READERS[item[0]](self, typed(item))
         if known < len(batch):
@@ -112,6 +111,8 @@ class Reader:
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
+        lines_of.cache_clear()  # all sites are read: the lines of a wide program take as much memory as they do
+        totals = self._compact_calls.totals(self._totals)  # first: counting takes a large table for a moment
         inspection = self._facts.records()
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
         compared, eagerly = self.reference or reference.Reference(), self.eager or eager.EagerComparison()
@@ -123,7 +124,6 @@ class Reader:
         left_out = [model.Gap(self.count + n, reason, None, each) for n, (reason, each) in enumerate(dropped) if each]
         self.stepped = tuple(map(builder.record, self.steps))
         self.tensor_numbers = builder.tensor_numbers
-        totals = self._totals + self._compact_calls.by_op()
         return model.Trace(
             versions=self.versions,
             script=self.script,
@@ -136,7 +136,7 @@ class Reader:
             end=builder.record(self._end),
             claims=tuple(self._claims),
             assignments=tuple(builder.record(assignment) for assignment in self._assignments),
-            totals=tuple(model.Total(site, op, n) for (site, op), n in totals.items()),
+            totals=totals,
             callbacks=with_numbers(builder.record(called), builder.tensor_numbers),
             inspection=builder.record(inspection),
             reference=None if self.reference is None else builder.record(compared),
@@ -186,10 +186,6 @@ class Reader:
         self._started[row.token] = self.count
 
     def _read_backward(self, row: rows.BackwardRow) -> None:
-        gradients = tuple(
-            _gradient(tensor, _text(before), _text(after), Write(*write) if write else None, held)
-            for tensor, before, after, write, held in row.gradients
-        )
         if row.op != "autograd.grad":  # that one returns tensors and is a call as well
             self._totals[row.site, row.op] += 1
         self._add(
@@ -198,7 +194,7 @@ class Reader:
                 op=row.op,
                 site=row.site,
                 roots=accesses(row.roots),
-                gradients=gradients,
+                gradients=gradients_of(row),
                 started=self._started.pop(row.token, self.count),
                 retain_graph=row.retain_graph,
                 create_graph=row.create_graph,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from tensorlens.journal import compact_calls
@@ -56,10 +57,14 @@ class CallRun:
         numbers = memoryview(self.calls[: self.size]).cast("q")
         return [numbers[first] for first in compact_calls.starts(self.ends, self.start, self.stop)]
 
-    def call(self, number: int) -> bytes:
-        """Returns the ints of a call."""
+    def explaining(self, needed: set[int] | None) -> Iterator[tuple[int, Item]]:
+        """Yields the calls that explain tensors in `needed`, or any tensor if that is None, each with the tensor."""
+        found = compact_calls.by_result(self.calls, self.ends, self.start, self.stop, needed)
         ends = memoryview(self.ends).cast("I")
-        return self.calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
+        for tensor, numbers in found.items():
+            for number in numbers:
+                call = self.calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
+                yield tensor, (self.index + number, call, self.within)
 
     def items(self) -> Iterator[Item]:
         numbers = memoryview(self.calls[: self.size]).cast("q").tolist()
@@ -167,10 +172,8 @@ class Retention:
         """Keeps those of the leaving calls that explain a tensor in `needed`, or any tensor if that is None."""
         for item in leaving:
             if isinstance(item, CallRun):
-                found = compact_calls.by_result(item.calls, item.ends, item.start, item.stop, needed)
-                for tensor, numbers in found.items():
-                    for number in numbers:
-                        self._keep(tensor, (item.index + number, item.call(number), item.within))
+                for tensor, call in item.explaining(needed):
+                    self._keep(tensor, call)
             elif type(item[1]) is CallRow:
                 results = _results_of(item[1])
                 for tensor in results if needed is None else filter(needed.__contains__, results):
@@ -179,7 +182,11 @@ class Retention:
                 self._others.append(item)
 
     def _keep(self, tensor: int, item: Item) -> None:
-        items = (*self._explaining.get(tensor, ()), item)
+        known = self._explaining.get(tensor)
+        if known is None:
+            self._explaining[tensor] = (item,)
+            return
+        items = (*known, item)
         if len(items) > _LATEST + 1:
             index, call, _ = items[1]
             items = (items[0], *items[2:])
@@ -210,18 +217,23 @@ class Retention:
         self._of_aliases = [of_alias(base) for base in needed if base < NONE]
         self._retire(leaving, needed)
         for table in tuple[dict[int, Any], ...]((self._explaining, self._tensors, self._dropped)):
-            for tensor in table.keys() - needed:
+            for tensor in [tensor for tensor in table if tensor not in needed]:
                 del table[tensor]
 
     def storages(self) -> Iterator[int | None]:
-        """Yields the storages in the states of the calls that are kept, and those of aliases."""
+        """Yields the storages in the states of the calls that are kept, and those of aliases, some of them again."""
         yield from self._of_aliases
-        kept = {item[0]: item for items in self._explaining.values() for item in items}  # each call once
-        for item in (*kept.values(), *self._recent):
-            if isinstance(item, tuple) and type(item[1]) is CallRow:
-                yield from (state[7] for state in item[1].states)
-            elif isinstance(item, tuple) and type(item[1]) is bytes and (base := base_of(item[1])) < NONE:
-                yield of_alias(base)
+        seen: set[int] = set()  # the rows: one may have made thousands of tensors
+        for item in chain(chain.from_iterable(self._explaining.values()), self._recent):
+            if not isinstance(item, tuple):
+                continue
+            index, content, _ = item
+            if type(content) is bytes:
+                if (base := base_of(content)) < NONE:
+                    yield of_alias(base)
+            elif type(content) is CallRow and index not in seen:
+                seen.add(index)
+                yield from (state[7] for state in content.states)
 
     def kept_calls(self) -> set[int]:
         """Returns the indices of the calls that are kept from before the window."""

@@ -27,5 +27,6 @@ class SourceSites:
         start, end = column_of(line_at(text, line), column), column_of(line_at(text, end_line), end_column)
         texts = (row.file, row.function, row.targets, row.through)
         file, function, targets, through = (self._values.setdefault(value, value) for value in texts)
+        end_line = line if end_line == line else end_line  # one object for both
         span = model.Span(file, line, start, end_line, end)
         self.sites[row.site : row.site + 1] = [model.Site(row.site, span, function, row.caller, targets, through)]

@@ -13,11 +13,12 @@ from operator import is_not
 from typing import Any
 
 from tensorlens.journal import rows
+from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.retention import CompactCall, Retention, StatesOfCall, tensors_of
-from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, CallTemplateRow, TensorRow, optional
+from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorRow, optional
 from tensorlens.records import model
-from tensorlens.records.fields import references_of
-from tensorlens.records.model import Access, Mode, State, Write
+from tensorlens.records.fields import holders_of, references_of
+from tensorlens.records.model import Access, Gradient, Mode, State, Write
 from tensorlens.records.record_code import maker
 
 _access: Callable[..., Access] = maker(Access)
@@ -25,8 +26,12 @@ _write: Callable[..., Write] = maker(Write)
 _state: Callable[..., State] = maker(State)
 _call: Callable[..., model.Call] = maker(model.Call)
 _tensor: Callable[..., model.Tensor] = maker(model.Tensor)
+_gradient: Callable[..., Gradient] = maker(Gradient)
 _storage: Callable[..., model.Storage] = maker(model.Storage)
 _new_row = partial(tuple.__new__, TensorRow)
+
+_Found = dict[str, list[int | None]]  # table -> ids in it
+_HOLDER = "records"  # in the place of a table: the field can have records in it
 
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 
@@ -35,6 +40,18 @@ def accesses(flat: rows.AccessRun) -> tuple[Access, ...]:
     """Returns the accesses of a run of ints."""
     pairs = zip(flat[::2], flat[1::2], strict=True)
     return tuple(Access(tensor, optional(version)) for tensor, version in pairs)
+
+
+def gradients_of(row: rows.BackwardRow) -> tuple[Gradient, ...]:
+    """Returns the gradients of a backward pass."""
+    return tuple(
+        _gradient(tensor, _text(before), _text(after), Write(*write) if write else None, held)
+        for tensor, before, after, write, held in row.gradients
+    )
+
+
+def _text(values: Any) -> str | None:
+    return None if values is None else rows.values_text(values)
 
 
 def state_of(state: Iterable[Any], grad: str | None = None) -> State:
@@ -53,22 +70,25 @@ class TraceBuilder:
     def __init__(
         self,
         retention: Retention,
-        templates: dict[int, CallTemplateRow],
+        templates: CallTemplates,
         tensors: dict[int, TensorRow],
         nbytes: dict[int, int],
         records: Any,
     ) -> None:
-        used: set[int | None] = set(_references(records, "tensors"))
+        of_records: _Found = {"tensors": [], "storages": []}
+        _add_references(records, of_records)
+        used: set[int | None] = set(of_records["tensors"])
         self._items = items = retention.items({number for number in used if number is not None})
         self._dropped = retention.dropped_nodes()
         self._states_of_call = StatesOfCall()
         self._nodes: dict[int, tuple[int, str | None, int]] = {}  # tensor -> the event that gave it its node, the node
-        self._templates = templates
+        self._templates, self._sites = templates.rows, templates.sites
         self._rows = dict(tensors)
         self._nbytes = dict(nbytes)
         self._moved: dict[int, int] = {}  # tensor -> the storage that a call gave it
         self._created_by: dict[int, int | None] = {}  # every tensor that an item names -> the item that returned it
-        storages: list[int | None] = []
+        of_events: _Found = {"tensors": [], "storages": []}
+        storages = of_events["storages"]
         for index, content, _ in items:
             if type(content) is tuple:
                 used.add(self._note_compact_call(index, content))
@@ -77,14 +97,14 @@ class TraceBuilder:
                 used.update(tensors_of(content))
                 storages += [state[7] for state in content.states]
             else:
-                used.update(_references(content, "tensors"))
-                storages += _references(content, "storages")
+                _add_references(content, of_events)
+        used.update(of_events["tensors"])
         used |= self._created_by.keys()
         used |= {self._row(number).base for number in used if number is not None}
         named = sorted(number for number in used if number is not None and number >= 0)
         self.tensor_numbers = self._tensors = {number: n for n, number in enumerate(named)}
-        storages = [*(self._row(number).storage for number in self._tensors), *storages]
-        storages += _references(records, "storages")
+        self._tensor_rows = [self._row(number) for number in self._tensors]
+        storages = [*(row.storage for row in self._tensor_rows), *storages, *of_records["storages"]]
         found = [storage for storage in dict.fromkeys(storages) if storage is not None and storage != rows.NONE]
         self._storages: dict[int | None, int] = {storage: n for n, storage in enumerate(found)}
         self._numbers: dict[str, dict[Any, int]] = {"tensors": self._tensors, "storages": self._storages}
@@ -129,8 +149,8 @@ class TraceBuilder:
         """Returns the tensors of the trace."""
         numbers, places, created_by = self._tensors, self._storages, self._created_by
         found = []
-        for tensor, n in numbers.items():
-            _, storage, counter, shape, dtype, device, kind, base = self._row(tensor)
+        for (tensor, n), row in zip(numbers.items(), self._tensor_rows, strict=True):
+            _, storage, counter, shape, dtype, device, kind, base = row
             view_of = None if base is None else numbers.get(base)
             made = created_by.get(tensor)
             found.append(_tensor(n, places.get(storage), counter, shape, dtype, device, kind, view_of, made))
@@ -144,17 +164,18 @@ class TraceBuilder:
 
     def events(self) -> tuple[model.Event, ...]:
         """Returns the calls and other events of the trace, in order."""
-        return tuple(
-            self._compact_call(index, content, within)
-            if type(content) is tuple
-            else self._call(index, content, within)
-            if type(content) is CallRow
-            else self.record(content)
-            for index, content, within in self._items
-        )
+        found: list[model.Event] = []
+        for index, content, within in self._items:
+            if type(content) is tuple:
+                found.append(self._compact_call(index, content, within))
+            else:
+                is_call = type(content) is CallRow
+                found.append(self._call(index, content, within) if is_call else self.record(content))
+        return tuple(found)
 
     def _compact_call(self, index: int, call: CompactCall, within: str) -> model.Call:
-        _, op, site, _, _, _, _, requires_grad, grad_fn, offset, drawn, mode, _, result = self._templates[call[0]]
+        site = self._sites[call[0]]
+        _, op, _, _, _, _, _, requires_grad, grad_fn, offset, drawn, mode, _, result = self._templates[call[0]]
         number, _, version, first = call[-4:]
         tensor, place = self._tensors[number], self._place.get(number)
         if place is None:
@@ -189,8 +210,8 @@ class TraceBuilder:
 
     def _accesses(self, flat: rows.AccessRun) -> tuple[Access, ...]:
         """Returns the accesses of a run of ints; equal ones that follow each other are one object."""
-        last, found = self._last_access, []
-        for tensor, version in zip(flat[::2], flat[1::2], strict=True):
+        last, found, values = self._last_access, [], iter(flat)
+        for tensor, version in zip(values, values, strict=True):
             access = last.get(tensor)
             if access is None or access.version != version:
                 access = last[tensor] = _access(self._tensors[tensor], None if version == rows.NONE else version)
@@ -226,6 +247,9 @@ class TraceBuilder:
         is_changed, values = False, []
         for name, table in _fields(record.__class__):
             value = new = getattr(record, name)
+            values.append(value)
+            if not table:
+                continue
             kind = value.__class__
             if table in self._numbers:
                 numbers = self._numbers[table]
@@ -237,30 +261,33 @@ class TraceBuilder:
             elif _is_record(kind):
                 new = self.record(value)
                 is_changed = is_changed or new is not value
-            values.append(new)
+            values[-1] = new
         return maker(record.__class__)(*values) if is_changed else record
 
 
-def _references(record: Any, kind: str) -> Iterable[int]:
-    """Yields the ids in the table `kind` that a record, or a collection of records, refers to."""
+def _add_references(record: Any, found: _Found) -> None:
+    """Adds the ids that a record, or a collection of records, refers to: each to the list of its table."""
     if type(record) in (tuple, list):
         for item in record:
             if _is_record(item.__class__) or type(item) in (tuple, list):
-                yield from _references(item, kind)
+                _add_references(item, found)
         return
     for name, table in _fields(record.__class__):
-        value = getattr(record, name)
-        if table == kind:
-            yield from (n for n in (value if type(value) is tuple else (value,)) if n is not None)
-        elif (value and type(value) is tuple) or _is_record(value.__class__):
-            yield from _references(value, kind)
+        if table in found:
+            value = getattr(record, name)
+            found[table] += [n for n in (value if type(value) is tuple else (value,)) if n is not None]
+        elif table == _HOLDER:
+            value = getattr(record, name)
+            if (value and type(value) is tuple) or _is_record(value.__class__):
+                _add_references(value, found)
 
 
 @cache
 def _fields(kind: Hashable) -> tuple[tuple[str, str], ...]:
-    """Returns the fields of a kind of record, each with the table that it refers to, or ""."""
-    references = references_of(kind)
-    return tuple((field.name, references.get(field.name, "")) for field in fields(kind))  # type: ignore[arg-type]
+    """Returns the fields of a kind of record, each with the table that it refers to, `_HOLDER` if it can have records
+    in it, or ""."""
+    tables = dict.fromkeys(holders_of(kind), _HOLDER) | references_of(kind)
+    return tuple((field.name, tables.get(field.name, "")) for field in fields(kind))  # type: ignore[arg-type]
 
 
 @cache

@@ -7,7 +7,7 @@ A field that refers to tensors is declared as `tensor: TensorId`, or as `tensors
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -50,9 +50,24 @@ def bounds_of(record: type) -> dict[str, int]:
     return {name: mark.bound for name, mark in _marked(record) if isinstance(mark, AtLeast)}
 
 
+@cache
+def holders_of(record: type) -> frozenset[str]:
+    """Returns the fields whose values can be records, or have records in them."""
+    return frozenset(name for name, hint in _hints(record).items() if _can_hold(hint))
+
+
+def _can_hold(hint: Any) -> bool:
+    return is_dataclass(hint) or hint in (Any, object, tuple) or any(map(_can_hold, get_args(hint)))
+
+
+@cache
+def _hints(record: type) -> dict[str, Any]:
+    return get_type_hints(record, include_extras=True)
+
+
 def _marked(record: type) -> Iterator[tuple[str, Any]]:
     """Yields (name, mark) of each marked field."""
-    for name, hint in get_type_hints(record, include_extras=True).items():
+    for name, hint in _hints(record).items():
         yield from ((name, mark) for mark in _marks(hint))
 
 

@@ -1,20 +1,30 @@
-"""Writes the functions that make records of one type, as Python source, from its type hints.
+"""Makes the functions that make records of one type from their fields.
 
-A trace has hundreds of thousands of records. A function with one line for each field is several times faster than a
-loop over the fields.
+A trace has hundreds of thousands of records. The functions have a twin in C (`_record_maker.c`), used if a compiler was
+there when TensorLens was installed; `TENSORLENS_PURE_PYTHON=1` disables it. In Python, a function with one line for
+each field is several times faster than a loop over the fields: its source is written here.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 
 @cache
 def maker(kind: Any) -> Callable[..., Any]:
-    """Returns a function that makes a record from all its fields, by position.
+    """Returns a function that makes a record from all its fields, by position."""
+    return in_python(kind) if _c is None else _c.maker(kind, tuple(field.name for field in fields(kind)))
+
+
+def in_python(kind: Any) -> Callable[..., Any]:
+    """Returns such a function that needs no compiled code.
 
     It fills an object of a class that is not frozen, with the same slots, and makes that a `kind`: a frozen dataclass
     with slots sets each field through `object.__setattr__`, which takes three times as long.
@@ -32,3 +42,17 @@ def _compiled(source: str, name: str, scope: dict[str, Any]) -> Callable[..., An
     exec(compile(source, f"<{__name__}>", "exec"), scope)
     function: Callable[..., Any] = scope[name]
     return function
+
+
+def _loaded() -> Any:
+    """Returns the module with the twin in C; None if it is missing, not wanted or built from another source."""
+    with suppress(ImportError):
+        from tensorlens.records import _record_maker
+
+        source = Path(__file__).with_name("_record_maker.c")
+        known = not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == _record_maker.SOURCE
+        return _record_maker if known and not os.environ.get("TENSORLENS_PURE_PYTHON") else None
+    return None
+
+
+_c = _loaded()

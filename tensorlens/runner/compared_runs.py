@@ -27,11 +27,15 @@ _PATIENCE, _LEAST = 20.0, 60.0  # a further run is stopped after so many times t
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """A run that has ended, and what it printed: nothing for the first, whose output the user has seen."""
+    """A run that has ended, and what it printed: nothing for the first, whose output the user has seen.
+
+    `complete` is its trace, if that has been made already and nothing was added to its facts since.
+    """
 
     reader: Reader
     exited: Exited
     printed: Printed = NOTHING
+    complete: Trace | None = None
 
     @property
     def was_stopped(self) -> bool:
@@ -79,7 +83,7 @@ class ComparedRuns:
         if self._child.options.training:
             from tensorlens.runner.second_run import complete  # not above: other runs have none
 
-            complete(self, run, self._child.options.terms_of)
+            return replace(run, complete=complete(self, run, self._child.options.terms_of))
         return run
 
     def again(

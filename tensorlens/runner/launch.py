@@ -37,7 +37,10 @@ def run_script(
     check_target(target)
     if options.reference or options.training:
         with compared_runs(target, options, samples=options.reference) as runs:
-            return run_with_reference(runs, on_start) if options.reference else runs.first(on_start).trace()
+            if options.reference:
+                return run_with_reference(runs, on_start)
+            first = runs.first(on_start)
+            return first.complete or first.trace()
     child = ChildRun(options, unseen=unseen_in_this_torch())
     reader, exited, follower = run_child(target, child, on_start, on_trace)
     return follower.trace(exited_script(reader, exited))

@@ -30,13 +30,18 @@ CALLBACKS = "the run has hooks, checkpoints or custom Functions, which would run
 TermsOf = Callable[["Trace"], tuple["LossTerms", ...]]
 
 
-def complete(runs: ComparedRuns, first: FinishedRun, terms_of: TermsOf | None) -> None:
-    """Adds what a second run finds to the facts of the first. `terms_of` chooses the terms that it measures."""
+def complete(runs: ComparedRuns, first: FinishedRun, terms_of: TermsOf | None) -> Trace | None:
+    """Adds what a second run finds to the facts of the first. `terms_of` chooses the terms that it measures.
+
+    Returns the trace of the first run if there is nothing to add: to make it and its indexes again takes a while.
+    """
     has_odd = bool(first.reader.facts["nonfinite"])
     terms: tuple[LossTerms, ...] = ()
     try:
         trace = first.trace()
         terms = () if terms_of is None or first.was_stopped else terms_of(trace)
+        if not (has_odd or terms or _has_functions(trace)):
+            return trace
         why_not = _why_not(runs, first)
         why_no_terms = why_not or _why_no_terms(trace)
         if has_odd and why_not:
@@ -54,6 +59,7 @@ def complete(runs: ComparedRuns, first: FinishedRun, terms_of: TermsOf | None) -
         if os.environ.get("TENSORLENS_DEBUG"):
             raise
         _give_up(first, has_odd, bool(terms), f"the search itself failed ({type(error).__name__}: {error})")
+    return None
 
 
 def _why_not(runs: ComparedRuns, first: FinishedRun) -> str:

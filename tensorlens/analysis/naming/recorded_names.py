@@ -13,6 +13,8 @@ from tensorlens.analysis.naming.stored_values import StoredValues, results_by_si
 from tensorlens.analysis.naming.syntax import Syntax, plain_name
 from tensorlens.records.model import Call, Change, Failure, Region, Trace
 
+_UNPLACED = (Region, Change)
+
 
 class RecordedNames:
     """Records under which names the lines of a trace store tensors, and by which names they read them."""
@@ -141,7 +143,7 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
 
     After the last call, the next event is neither on that line nor in a function that the line calls.
     """
-    events = [event for event in trace.events if not isinstance(event, Region | Change)]
+    events = [event for event in trace.events if not isinstance(event, _UNPLACED)]
     next_sites = [*(event.site for event in events[1:]), None]
     above = cache(lambda site: frozenset(callers(trace, site)))
     for event, after in zip(events, next_sites, strict=False):

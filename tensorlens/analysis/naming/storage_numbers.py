@@ -25,8 +25,8 @@ def storage_numbers(trace: Trace, chosen: set[int]) -> dict[int, int]:
     numbers: dict[int, int] = {}
 
     def add(storage: int | None) -> None:
-        if storage is not None:
-            numbers.setdefault(storage, len(numbers) + 1)
+        if storage is not None and storage not in numbers:
+            numbers[storage] = len(numbers) + 1
 
     for event in trace.events:
         for access in _accesses(event):

@@ -21,6 +21,7 @@ from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.trace_index import has_event
 from tensorlens.records.model import Backward, Call, Event, GradMode, Site, Trace
 
+_PLACED = (Call, Backward, GradMode)
 _HEADS = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor)
 
 
@@ -102,7 +103,7 @@ class LineRuns:
         last: dict[Scope, tuple[int, Statement]] = {}  # function -> its last event and statement
         place = cache(lambda site: (self._statement(site), self._scope(site), self._outer(site)))
         for event in self._trace.events:
-            if not isinstance(event, Call | Backward | GradMode):
+            if not isinstance(event, _PLACED):
                 continue
             statement, scope, outer = place(event.site)
             if statement is None or scope in self._mixed:  # another thread may have run the line before

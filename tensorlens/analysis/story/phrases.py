@@ -15,7 +15,7 @@ from tensorlens.analysis.story.gradient_changes import gradient_kind, gradient_t
 from tensorlens.analysis.story.line_events import MANY, LineEvent, count_text
 from tensorlens.analysis.story.origins import VisitCalls, listed
 from tensorlens.analysis.story.tensors_before import StorageUsers, TensorsBefore
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import index_of
 from tensorlens.records.model import Backward, Call, Event, Failure, GradMode, Notice, Region, Trace
 from tensorlens.records.source import one_line
 
@@ -35,7 +35,7 @@ class Phrases:
     """Turns the events of one run of a line into phrases."""
 
     def __init__(self, trace: Trace, names: Names) -> None:
-        self._facts = TraceIndex(trace)
+        self._facts = index_of(trace)
         self._trace = trace
         self._names = names
         self._users = StorageUsers(trace)

@@ -21,6 +21,7 @@ from tensorlens.records.source import line_at
 
 MAX_FACTS = 6
 _IMPORT = re.compile(r"\s*(import\s|from\s+\S+\s+import\b)[^;]*$")
+_COUNTED, _QUIET = (Call, Backward), (Gap, Change, Region)  # a test against `A | B` takes three times as long
 _Mark = tuple[int, str, str]  # site, op and grad mode of an event
 _Statement = tuple[int, int]  # line and column of its beginning
 
@@ -165,10 +166,11 @@ def line_visits(trace: Trace, names: Names) -> list[Visit]:
     )
     for event in trace.events:
         site = event.site
-        if site is None or (isinstance(event, Gap | Change | Region) and not _is_shown(event)):
+        if site is None or (isinstance(event, _QUIET) and not _is_shown(event)):
             continue
         here, kind = begin(site)
-        mark = (site, *_kind_of(event))
+        op, mode = (event.within or event.op, event.mode) if isinstance(event, Call) else _kind_of(event)
+        mark = site, op, mode
         if (
             visit is None
             or visit.kind.statement != kind.statement
@@ -181,7 +183,7 @@ def line_visits(trace: Trace, names: Names) -> list[Visit]:
         else:
             visit.kind = kinds.with_mark(visit.kind, mark)
             visit.events.append(event)
-        if isinstance(event, Call | Backward):
+        if isinstance(event, _COUNTED):
             visit.last = site
             visit.sites.add(site)
     return visits
@@ -222,9 +224,8 @@ def _is_shown(event: Gap | Change | Region) -> bool:
 
 
 def _kind_of(event: Event) -> tuple[str, str]:
-    """Returns the op and grad mode of an event. Visits in which these are the same are shown once."""
-    if isinstance(event, Call):
-        return event.within or event.op, event.mode
+    """Returns what an event that is no call has in the place of an op and a grad mode. Visits in which these are the
+    same are shown once."""
     return type(event).__name__, str(getattr(event, "entering", ""))
 
 

@@ -43,15 +43,21 @@ class StorageUsers:
         uses: dict[int, dict[int, int]] = defaultdict(dict)
         parameters: dict[int, int] = {}
         storages: dict[int, int] = {}  # tensor -> the storage in its last recorded state
+        noted: dict[int, int | None] = {}  # tensor -> the storage in which its last use was noted: most are the same
         for event in trace.events:
             if not isinstance(event, Call):
                 continue
-            storages.update({state.tensor: state.storage for state in event.states if state.storage is not None})
+            for state in event.states:
+                if state.storage is not None:
+                    storages[state.tensor] = state.storage
             for access in event.inputs + event.outputs:
-                tensor = trace.tensors[access.tensor]
-                storage = storages.get(access.tensor, tensor.storage)
+                number = access.tensor
+                if number in noted and noted[number] == storages.get(number, noted[number]):
+                    continue
+                tensor = trace.tensors[number]
+                storage = noted[number] = storages.get(number, tensor.storage)
                 if storage is not None:
-                    uses[storage].setdefault(access.tensor, event.index)
+                    uses[storage].setdefault(number, event.index)
                     if tensor.type == "Parameter":
                         parameters.setdefault(storage, event.index)
         return uses, parameters

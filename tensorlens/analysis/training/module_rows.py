@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.states import states_after
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import index_of
 from tensorlens.analysis.training.run_summary import OptimizerChanges, had_gradient, is_complete
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.records.limits import LISTED_ITEMS
@@ -129,7 +129,7 @@ class _ParameterFacts:
     """Answers what happened to each parameter; None if a long run has folded the calls that show it."""
 
     def __init__(self, trace: Trace) -> None:
-        facts = TraceIndex(trace)
+        facts = index_of(trace)
         training = training_of(facts)
         self._is_complete = is_complete(trace) and not training.is_hidden
         self._had_gradient = had_gradient(training)

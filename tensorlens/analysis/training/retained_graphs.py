@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
 from tensorlens.analysis.lineage import ancestry, backward_reaches
@@ -58,7 +58,8 @@ class _Steps:
             last.update(dict.fromkeys(alive.tensors, alive.index))
         for call in self._facts.calls:
             for access in call.inputs:
-                last[access.tensor] = max(call.index, last.get(access.tensor, 0))
+                if last.get(access.tensor, 0) < call.index:
+                    last[access.tensor] = call.index
         end = self._facts.events[-1].index + 1 if self._facts.events else 0
         last.update({state.tensor: end for state in self._facts.trace.end.states if not state.is_leaf})
         return last
@@ -75,6 +76,7 @@ class _Steps:
         return max(accumulate(changes[n] for n in sorted(changes)), default=0)
 
 
+@lru_cache(maxsize=1)  # two findings ask
 def retained_graphs(facts: TraceIndex) -> list[RetainedGraphs]:
     """Finds the lines whose results stay alive step after step, although no later step needs them.
 

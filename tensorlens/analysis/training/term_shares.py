@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import hypot
 
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex, index_of
 from tensorlens.analysis.training.losses import Loss, LossTerm, losses, terms_of
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.journal.child_config import LossTerms
@@ -31,7 +31,7 @@ class _Chosen:
 
 def terms_to_measure(trace: Trace) -> tuple[LossTerms, ...]:
     """Returns the terms that a second run measures: at the first, the middle and the last pass of each loss."""
-    facts = TraceIndex(trace)
+    facts = index_of(trace)
     chosen = (each for loss in losses(facts) for each in _chosen(facts, loss))
     return tuple(LossTerms(each.root, tuple(each.nodes.values())) for each in chosen)
 

@@ -46,16 +46,20 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if site not in reported and all(is_one(facts, *_two(call), call.index) for call in calls):
             yield _load(facts, calls)
     for calls in updates.values():
-        met = [_met_in_update(training, call) for call in calls]
-        if None not in met and met[0] is not None and calls[0].site not in reported:
+        met = _met_in_update(training, calls[0])
+        if met is None or calls[0].site in reported:
+            continue
+        if all(_met_in_update(training, call) is not None for call in calls[1:]):
             reported |= {site.id for site in facts.trace.sites if facts.same_line(site.id, calls[0].site)}
-            yield _update(facts, calls, met[0])
+            yield _update(facts, calls, met)
     for calls in differences.values():
+        if calls[0].site in reported or _compared(training, calls[-1]) is None:
+            continue  # nearly every line: the other calls need no look
         compared = [_compared(training, call) for call in calls]
         first = next((place for place, found in enumerate(compared) if found is not None), len(calls))
         since = [found for found in compared[first:] if found is not None]
         # an assignment of `.data` may have made the two one memory after the first calls
-        if 2 * len(since) > len(calls) and len(since) == len(calls) - first and calls[0].site not in reported:
+        if 2 * len(since) > len(calls) and len(since) == len(calls) - first:
             yield _difference(facts, calls[first:], since[0], is_always=not first)
 
 

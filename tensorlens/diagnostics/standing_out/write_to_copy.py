@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -24,7 +25,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             sites[call.site].append(call)
     if not sites or training.training.is_hidden or not is_complete(facts.trace):
         return
-    users = _users(facts)
+    written = {_storage(facts, call.writes[0], call) for calls in sites.values() for call in calls}
+    users = _users(facts, written)
     for calls in sites.values():
         makers = [_maker(facts, call, users) for call in calls]
         if all(makers) and (maker := makers[0]) is not None:
@@ -47,11 +49,13 @@ def _is_statement(facts: TraceIndex, call: Call) -> bool:
     return not isinstance(node.func.value, ast.Name) and syntax.is_direct(site, call.op)
 
 
-def _users(facts: TraceIndex) -> dict[int, list[Call]]:
-    """Maps each storage to the calls that use it, in order."""
+def _users(facts: TraceIndex, written: set[int | None]) -> dict[int, list[Call]]:
+    """Maps each of some storages to the calls that use it, in order."""
     users: dict[int, list[Call]] = defaultdict(list)
+    near = cache(lambda number: not written.isdisjoint(facts.storages_of(number)))
     for call in facts.calls:
-        for storage in {_storage(facts, each, call) for each in (*call.inputs, *call.outputs)}:
+        accesses = [each for each in (*call.inputs, *call.outputs) if near(each.tensor)]  # few of a long run
+        for storage in {_storage(facts, each, call) for each in accesses}:
             if storage is not None:
                 users[storage].append(call)
     return users

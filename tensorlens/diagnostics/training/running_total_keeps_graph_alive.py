@@ -95,8 +95,9 @@ def _up_to_longest(facts: TraceIndex, calls: list[Call]) -> list[Call]:
     made: dict[int, int] = {}  # the length of the chain that leads to each tensor
     longest = place = 0
     for number, call in enumerate(calls):
-        length = 1 + max((made.get(access.tensor, 0) for access in call.inputs), default=0)
-        made.update(dict.fromkeys(_made(call), length))
+        length = 1 + max([made.get(access.tensor, 0) for access in call.inputs], default=0)
+        for tensor in _made(call):
+            made[tensor] = length
         if length >= longest:
             longest, place = length, number
     return calls[: place + 1]

@@ -24,7 +24,7 @@ from typing import Any
 from tensorlens.analysis.moments.run_moments import Moments
 from tensorlens.analysis.moments.state_changes import touched
 from tensorlens.analysis.sampled_run import sampling_text
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import index_of
 from tensorlens.diagnostics.shared.main_finding import main_finding
 from tensorlens.records.report import Report
 from tensorlens.render.options import RenderOptions
@@ -48,7 +48,7 @@ FORMAT, VERSION = "tensorlens.page", 1
 def page_data(report: Report, options: RenderOptions) -> dict[str, Any]:
     """Returns everything that the page of a report shows."""
     trace = report.trace
-    facts, strings, sources = TraceIndex(trace), Strings(), Sources(trace)
+    facts, strings, sources = index_of(trace), Strings(), Sources(trace)
     moments = Moments(trace, needed_events(report))
     about = MomentData(report, facts, moments)
     runs, run_of = about.runs(strings, sources)

@@ -8,7 +8,7 @@ from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.sampled_run import sampling_text
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import tensor_table
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import index_of
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic, Report
 from tensorlens.render.markdown_text import code, escaped, fenced, markdown_table, marked
@@ -79,7 +79,7 @@ def _training(report: Report, options: RenderOptions) -> Iterator[list[str]]:
     from tensorlens.analysis.training.measured import measured_training  # not above: most reports have none
     from tensorlens.render.report import training_losses, training_section
 
-    training = measured_training(TraceIndex(report.trace))
+    training = measured_training(index_of(report.trace))
     assert training is not None
     stands_out = [f"- {marked(text)}" for text in training_section.sentences(report)]
     yield ["## Training", "", marked(training_section.summary(training)), *(["", *stands_out] if stands_out else [])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import index_of
 from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.held_memory import saved_by_line
@@ -20,7 +20,7 @@ from tensorlens.render.report.training_losses import losses_list
 
 def training_dict(report: Report) -> dict[str, Any]:
     """Returns the sentences about what stands out, the optimizers, the losses, and one object for each parameter."""
-    training = measured_training(TraceIndex(report.trace))
+    training = measured_training(index_of(report.trace))
     assert training is not None
     ends = {each.row.tensor: each for each in untrained(training)}
     return {

@@ -9,7 +9,7 @@ from os.path import basename
 from rich.console import RenderableType
 from rich.text import Text
 
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import index_of
 from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.held_memory import bytes_text, most_memory
@@ -34,7 +34,7 @@ NONE, UNKNOWN = "none", "?"
 
 def training_parts(report: Report, everything: bool) -> list[RenderableType]:
     """Returns the sentences and the tables; nothing if the training was not measured."""
-    training = measured_training(TraceIndex(report.trace))
+    training = measured_training(index_of(report.trace))
     if training is None:
         return []
     parts: list[RenderableType] = [Text.assemble(("training", "heading"), f"   {safe(summary(training))}")]
