@@ -43,7 +43,7 @@ WRONG = {
         DATA + MAKE + "q1 = make()\nq2 = copy.deepcopy(q1)  #!\n"
         "opt = torch.optim.Adam([*q1.parameters(), *q2.parameters()], lr=0.01)\nfor _ in range(6):\n"
         "    loss = (q1(x) - y).square().mean() + (q2(x) - y).square().mean()\n    " + STEP,
-        "`q1` and `q2` are equal in every bit after 4 steps have moved each of them",
+        "`q1` and `q2` are equal in every bit after 6 steps have moved each of them",
     ),
     "constant weights": (
         DATA + "model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))  #!\n"

@@ -12,6 +12,7 @@ from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.report import StandingOut
 
 _INDEX = re.compile(r"\[\d+\]")
+_NUMBER = re.compile(r"(?<=\w)(\d+|_[ab])$")
 _PART = re.compile(r"\.?[^.\[]+|\[[^]]*\]")
 
 
@@ -65,12 +66,15 @@ def _siblings(one: str, other: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _twins(one: str, other: str) -> Iterator[tuple[str, str, str]]:
-    """Yields (what holds both, module, module) if two names differ in one attribute: ("self", "self.q1", "self.q2")."""
+    """Yields (what holds both, module, module) if two names differ in a number: ("self", "self.q1", "self.q2").
+
+    `one` and `other` may be there to be compared.
+    """
     first, second = _PART.findall(one), _PART.findall(other)
     differ = [n for n in range(min(len(first), len(second))) if first[n] != second[n]]
     if len(first) == len(second) > 1 and len(differ) == 1 and differ[0] < len(first) - 1:
         place = differ[0]
-        if not first[place].startswith("["):
+        if _NUMBER.sub("", first[place]) == _NUMBER.sub("", second[place]):
             yield "".join(first[:place]), "".join(first[: place + 1]), "".join(second[: place + 1])
 
 
