@@ -20,17 +20,22 @@ _SHOWING = frozenset(
 def is_only_shown(facts: TraceIndex, call: Call) -> bool:
     """Returns whether all that becomes of a call's number is a text, an argument of a function such as `print()`, or an
     item of a list; also if it gets a name or is added to one first."""
-    return _is_site_shown(facts, call.site)
+    shown = _shown_sites(facts)
+    if call.site not in shown:
+        span = facts.span(call.site)
+        node = None if span is None else facts.names.syntax.node(span)
+        is_shown = span is not None and node is not None and _is_shown(node, *_parents(facts, span.file), depth=2)
+        shown[call.site] = is_shown
+    return shown[call.site]
 
 
-@lru_cache(maxsize=256)
-def _is_site_shown(facts: TraceIndex, site: int) -> bool:
-    span = facts.span(site)
-    node = None if span is None else facts.names.syntax.node(span)
-    return span is not None and node is not None and _is_shown(node, *_parents(facts, span.file), depth=2)
+@lru_cache(maxsize=1)
+def _shown_sites(facts: TraceIndex) -> dict[int, bool]:
+    """Returns the answers for each site of a trace that were found so far."""
+    return {}
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _parents(facts: TraceIndex, file: str) -> tuple[_Parents, ast.AST]:
     """Returns the parent of each node of a file, and the file's tree."""
     tree = facts.tree(file)

@@ -11,12 +11,13 @@ from tensorlens.diagnostics.checkpoint import checkpoint_no_input_requires_grad 
 
 def depth_first(value: torch.Tensor, depth: int) -> torch.Tensor:
     value = torch.tanh(value)
-    return checkpoint(depth_first, value, depth - 1, use_reentrant=True) if depth else value
+    with torch.enable_grad():  # a checkpoint turns gradients off, and those inside it would be harmless
+        return checkpoint(depth_first, value, depth - 1, use_reentrant=True) if depth else value
 
 
 def looked_at(depth: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """Counts the calls that the finding looks at in a nest of checkpoints."""
-    value = torch.ones(2, requires_grad=True)
+    value = torch.ones(2)
     with tensorlens.trace() as session:
         depth_first(value, depth)
     seen: list[int] = []

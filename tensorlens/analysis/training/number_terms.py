@@ -134,13 +134,13 @@ def _names(function: _Function, numbers: set[_Place]) -> set[str]:
 
 def _is_number(node: ast.expr, names: set[str], numbers: set[_Place]) -> bool:
     """Returns whether an expression is a number, a sum of it or of several, or a product with it."""
+    if _place(node) in numbers or plain_name(node) in names:
+        return True
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult | ast.Div):
         return _is_number(node.left, names, numbers) or _is_number(node.right, names, numbers)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _BUILT_IN:
         return any(_is_number(each, names, numbers) for each in node.args)
-    if isinstance(node, ast.GeneratorExp | ast.ListComp):
-        return _is_number(node.elt, names, numbers)
-    return _place(node) in numbers or plain_name(node) in names
+    return isinstance(node, ast.GeneratorExp | ast.ListComp) and _is_number(node.elt, names, numbers)
 
 
 def _place(node: ast.expr) -> _Place:
