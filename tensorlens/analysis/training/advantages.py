@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name, trained_by
-from tensorlens.analysis.training.loss_calls import examined_passes, is_arithmetic, recorded_above
+from tensorlens.analysis.training.loss_calls import examined_passes, is_arithmetic, is_error, recorded_above
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
-_ERRORS = frozenset(("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"))
-_POWERS = frozenset(("pow", "square"))
 _PER_SAMPLE = frozenset(("cross_entropy", "nll_loss"))
 _PICKING = frozenset(("gather", "getitem", "take_along_dim"))
 _MAX_SITES = 16
@@ -40,7 +38,7 @@ def advantages(training: Training) -> Iterator[Advantage]:
     trained: dict[frozenset[int], _Error] = {}  # by the parameters that an error is computed from
     for backward in passes:
         for call in recorded_above(facts, backward):
-            if _is_error(call):
+            if is_error(call):
                 for number in _estimates(facts, [access.tensor for access in call.inputs], call.index):
                     errors.setdefault(number, (call, backward))
                 made = call.outputs[0].tensor if call.outputs else call.inputs[0].tensor
@@ -78,12 +76,6 @@ def _found(
         if own and own <= trained_by(training, error[1]):
             return estimate, error[0], tuple(sorted(own))
     return None
-
-
-def _is_error(call: Call) -> bool:
-    name = op_name(call)
-    is_square = name in _PRODUCTS and len(call.inputs) == 2 and call.inputs[0].tensor == call.inputs[1].tensor
-    return name in _ERRORS or name in _POWERS or is_square
 
 
 def _estimates(facts: TraceIndex, numbers: list[int], before: int) -> Iterator[int]:

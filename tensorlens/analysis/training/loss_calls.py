@@ -22,6 +22,15 @@ _ARITHMETIC = frozenset((
     "masked_select", "masked_fill", "permute", "transpose", "t", "expand", "expand_as", "logsumexp", "max", "min",
     "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy",
 ))  # fmt: skip
+ERRORS = frozenset(("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"))
+_POWERS = frozenset(("pow", "square"))
+
+
+def is_error(call: Call) -> bool:
+    """Returns whether a call computes a square, or the distance of two values."""
+    name, inputs = op_name(call), [access.tensor for access in call.inputs]
+    is_square = name in ("mul", "rmul", "imul") and len(inputs) == 2 and inputs[0] == inputs[1]
+    return name in ERRORS or name in _POWERS or is_square
 
 
 def is_arithmetic(call: Call) -> bool:

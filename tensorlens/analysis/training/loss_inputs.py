@@ -16,6 +16,7 @@ _UNFIT = {
     "binary_cross_entropy_with_logits": ("sigmoid", "softmax", "relu"),
     "nll_loss": ("softmax", "sigmoid", "linear"),
     "kl_div": ("softmax", "sigmoid", "linear"),
+    "ctc_loss": ("softmax", "sigmoid", "linear"),
 }
 """The functions whose results are no scores, or no logarithms of probabilities, by the loss that takes these."""
 _SAME_VALUES = frozenset("view reshape squeeze unsqueeze flatten transpose permute getitem contiguous float t".split())

@@ -1,4 +1,4 @@
-"""Finds recurrent layers that run along the dimension of which each row has a target of its own: the batch."""
+"""Finds recurrent and attention layers that run along the dimension of which each row has a target: the batch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ _LOSSES = frozenset(
     "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy"
     " binary_cross_entropy_with_logits".split()
 )
+_ATTENTION = "multi_head_attention_forward"
 _SAME_PLACES = frozenset("dropout layer_norm relu tanh contiguous gelu".split())
+_EACH_ROW_ALONE = _SAME_PLACES | {"add", "radd", "linear", _ATTENTION}
+_POOLING = frozenset("mean sum amax max getitem select".split())
+_MAX_LAYERS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class RunAlongBatch:
-    """A recurrent layer, the last of its results for each row of what it takes as time, and the loss."""
+    """A layer, the call that takes one of its results for each row of what it takes as time, and the loss."""
 
     layer: Call
     last: Call
@@ -35,9 +39,14 @@ def runs_along_batch(facts: TraceIndex) -> Iterator[RunAlongBatch]:
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
         for layer in above:
-            if op_name(layer) not in _LAYERS or layer.site in reported or not _takes_second_as_batch(facts, layer):
+            if layer.site in reported:
                 continue
-            last = next((call for call in above if _is_last_of_each_row(facts, call, layer)), None)
+            if op_name(layer) in _LAYERS and _takes_second_as_batch(facts, layer):
+                last = next((call for call in above if _is_last_of_each_row(facts, call, layer)), None)
+            elif op_name(layer) == _ATTENTION and _is_self_attention(facts, layer):
+                last = next((call for call in above if _pools_each_row(facts, call, layer)), None)
+            else:
+                continue
             loss = _loss(facts, backward, layer)
             if last is not None and loss is not None:
                 reported.add(layer.site)
@@ -68,6 +77,33 @@ def _is_last_of_each_row(facts: TraceIndex, call: Call, layer: Call) -> bool:
         number, before = made.inputs[0].tensor, made.index
     indices = [facts.tensor(access.tensor).dtype for access in call.inputs[1:]]
     return indices == ["int64", "int64"] or (not indices and _last_place(facts, call))
+
+
+def _is_self_attention(facts: TraceIndex, layer: Call) -> bool:
+    """Returns whether a layer attends along the first dimension of one tensor, which `batch_first=True` would move."""
+    shape = facts.tensor(layer.inputs[0].tensor).shape if len(layer.inputs) > 2 else ()
+    is_one = len({access.tensor for access in layer.inputs[:3]}) == 1
+    return is_one and len(shape) == 3 and shape[0] != shape[1] and min(shape[:2]) > 1
+
+
+def _pools_each_row(facts: TraceIndex, call: Call, layer: Call) -> bool:
+    """Returns whether a call makes one result of each row of what the layer takes as time: `states.mean(1)`."""
+    if op_name(call) not in _POOLING or not call.inputs or not call.outputs:
+        return False
+    rows = facts.tensor(layer.inputs[0].tensor).shape
+    before, after = (facts.tensor(each[0].tensor).shape for each in (call.inputs, call.outputs))
+    if len(before) != 3 or before[:2] != rows[:2] or after != (before[0], before[2]):
+        return False
+    waiting, seen = [(call.inputs[0].tensor, call.index)], set[int]()
+    for number, limit in waiting:
+        made = next(iter(facts.producers(number, limit)), None)
+        if made is layer:
+            return True
+        if made is None or op_name(made) not in _EACH_ROW_ALONE or made.index in seen or len(seen) > _MAX_LAYERS:
+            continue
+        seen.add(made.index)
+        waiting += [(access.tensor, made.index) for access in made.inputs[:2]]
+    return False
 
 
 def _last_place(facts: TraceIndex, call: Call) -> bool:

@@ -16,6 +16,7 @@ _TAKES = {
     "binary_cross_entropy_with_logits": "computes the sigmoid of what it is given",
     "nll_loss": "takes logarithms of probabilities",
     "kl_div": "takes logarithms of probabilities",
+    "ctc_loss": "takes logarithms of probabilities",
 }
 
 
@@ -25,9 +26,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for each in unfit_inputs(training.training):
         name, made = op_name(each.loss), op_name(each.made)
-        given = (
-            f"and is given the result of a {made}" if name in ("nll_loss", "kl_div") else f"which is a {made} already"
-        )
+        takes_logarithms = "logarithms" in _TAKES[name]
+        given = f"and is given the result of a {made}" if takes_logarithms else f"which is a {made} already"
         if made == "relu":
             given = "which is the result of a relu, and never negative"
         yield stands_out(

@@ -1,4 +1,4 @@
-"""Names recurrent layers that run along the batch, because they are made without `batch_first=True`."""
+"""Names recurrent and attention layers that run along the batch: they are made without `batch_first=True`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"{as_written(facts, each.layer)} runs along the {shape[0]:,} rows of its input, of shape {shape}, as "
             "along time, and the loss has a target for each row: the batch comes first only with `batch_first=True`",
             facts.label("observed_here", each.layer.site, "runs along the first dimension", each.layer.index),
-            facts.label("value_made_here", each.last.site, "the last of each row", each.last.index),
+            facts.label("value_made_here", each.last.site, "one result for each row", each.last.index),
             facts.label("needed_here", each.loss.site, "the loss", each.loss.index),
         )

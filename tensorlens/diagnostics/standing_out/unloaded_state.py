@@ -1,9 +1,11 @@
-"""Names states of an optimizer that a checkpoint keeps, and that nothing loads where the training goes on from it."""
+"""Names states of an optimizer or a scheduler that a checkpoint keeps, and that nothing loads where the training goes
+on from it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import pairwise
 
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
@@ -11,17 +13,24 @@ from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
+from tensorlens.records.training import OptimizerGroup
 
 _LOADS = "Module.load_state_dict"
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds a new optimizer with momentum that steps a module after it was loaded, in a program that keeps the state of
-    an optimizer and loads none."""
+    """Finds a new optimizer with momentum, or a new scheduler, that goes on with a module after it was loaded, in a
+    program that keeps the state of one and loads none."""
     facts = training.facts
-    kept = list(_state_dicts(facts))
     loads = [call for call in facts.calls if facts.trace.sites[call.site].through == _LOADS and call.writes]
-    if not kept or not loads or training.training.is_hidden or facts.trace.inspection.switches:
+    if loads and not training.training.is_hidden and not facts.trace.inspection.switches:
+        yield from _optimizers(training, loads)
+        yield from _schedules(training, loads)
+
+
+def _optimizers(training: MeasuredTraining, loads: list[Call]) -> Iterator[StandingOut]:
+    facts, kept = training.facts, list(_state_dicts(training.facts, "opt"))
+    if not kept:
         return
     made = [call for call in facts.calls if call.op.startswith("optim.")]
     for step in training.training.steps:
@@ -45,7 +54,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
 
 
-def _loads_for(load: Call, parameters: tuple[int, ...]) -> bool:
+def _loads_for(load: Call, parameters: Collection[int]) -> bool:
     return any(write.tensor in parameters for write in load.writes)
 
 
@@ -54,10 +63,36 @@ def _stepped_before(training: MeasuredTraining, new: Call, load: Call) -> bool:
     return any(step.index < min(new.index, load.index) for step in training.training.steps)
 
 
-def _state_dicts(facts: TraceIndex) -> Iterator[Label]:
-    """Yields the places that ask for the state of an optimizer; nothing if one may load a state into an optimizer.
+def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[StandingOut]:
+    facts, kept = training.facts, list(_state_dicts(training.facts, "sch"))
+    number = training.measured.number
+    groups: dict[int | None, OptimizerGroup] = {group.optimizer: group for group in training.groups[::-1]}
+    made = [each for each in facts.trace.inspection.schedules if each.number == number and each.steps]
+    for earlier, new in pairwise(made) if kept else ():
+        before, after = groups.get(earlier.optimizer), groups.get(new.optimizer)
+        if before is None or after is None or before is after or new.name != earlier.name:
+            continue
+        both = set(before.parameters) & set(after.parameters)
+        restarts = before.course and after.course and after.course[0] > before.course[-1]
+        load = next(
+            (call for call in reversed(loads) if call.index < new.index and _loads_for(call, tuple(both))), None
+        )
+        if restarts and load is not None:
+            yield stands_out(
+                f"a line keeps the `state_dict()` of a scheduler, and none loads it: the `{new.name}` that goes on "
+                f"after the parameters were loaded begins anew, with a learning rate of {after.course[0]:.3g} after "
+                f"{before.course[-1]:.3g}",
+                *kept[:1],
+                facts.label("observed_here", new.site, "begins anew"),
+                facts.label("replaced_here", load.site, "the parameters are loaded here"),
+            )
+            return
 
-    A receiver with "opt" in its name counts as one.
+
+def _state_dicts(facts: TraceIndex, part: str) -> Iterator[Label]:
+    """Yields the places that ask for the state of an optimizer or a scheduler; nothing if one may load such a state.
+
+    A receiver with "opt" or "sch" in its name counts as one.
     """
     found: list[Label] = []
     for file, tree in facts.trees():
@@ -65,8 +100,8 @@ def _state_dicts(facts: TraceIndex) -> Iterator[Label]:
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             name = (plain_name(node.func.value) or "?").rpartition(".")[2].lower()
-            if node.func.attr == "state_dict" and "opt" in name:
+            if node.func.attr == "state_dict" and part in name:
                 found.append(Label("observed_here", facts.span_of(node, file), "kept here"))
-            elif node.func.attr == "load_state_dict" and ("opt" in name or name == "?"):
+            elif node.func.attr == "load_state_dict" and (part in name or name == "?"):
                 return
     yield from found
