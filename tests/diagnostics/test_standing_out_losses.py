@@ -72,6 +72,13 @@ UNFIT = {
         "takes logarithms of probabilities, and is given the result of a softmax",
         "run(lambda: F.kl_div(F.softmax(net(x), 1), target, reduction='batchmean'))  # here\n",
     ),
+    "scores in ctc_loss": (
+        "`F.ctc_loss(...)` takes logarithms of probabilities, and is given the result of a linear",
+        """
+        sizes = torch.full((2,), 8), torch.full((2,), 3)
+        run(lambda: F.ctc_loss(net(x).view(8, 2, 3), torch.ones(2, 3, dtype=torch.int64), *sizes))  # here
+        """,
+    ),
 }
 FIT = {
     "scores": "run(lambda: F.cross_entropy(net(x), y))\n",

@@ -72,3 +72,53 @@ def test_a_layer_that_runs_along_the_batch_is_named(tmp_path: Path, name: str) -
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_layer_that_runs_along_time_is_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+ATTENTION = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 4)
+        self.mix = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1, enable_nested_tensor=False)
+        self.out = nn.Linear(4, 2)
+
+    def forward(self, x):
+        states = self.mix(self.inner(x))  #!
+        return self.out(states.mean(1))
+
+net = Net()
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(3):
+    x, y = torch.randn(8, 5, 3), torch.randint(0, 2, (8,))
+    loss = nn.functional.cross_entropy(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LAYER = "nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1, enable_nested_tensor=False)"
+ALONG = {
+    "an encoder": ATTENTION,
+    "the first position": ATTENTION.replace("states.mean(1)", "states[:, 0]"),
+    "attention alone": ATTENTION.replace(LAYER, "nn.MultiheadAttention(4, 2)").replace(
+        "states = self.mix(self.inner(x))  #!", "h = self.inner(x)\n        states = h + self.mix(h, h, h)[0]  #!"),
+}  # fmt: skip
+ATTENDS = {
+    "the batch first": ATTENTION.replace("(4, 2, 8)", "(4, 2, 8, batch_first=True)"),
+    "time first": ATTENTION.replace("states.mean(1)", "states.mean(0)").replace("randn(8, 5", "randn(5, 8"),
+    "the batch moved": ATTENTION.replace("self.mix(self.inner(x))", "self.mix(self.inner(x).transpose(0, 1))").replace(
+        "states.mean(1)", "states.mean(0)"),
+    "a target for each position": ATTENTION.replace("states.mean(1)", "states").replace(
+        "net(x)", "net(x).transpose(1, 2)").replace("(8,)", "(8, 5)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_attention_along_the_batch_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, ALONG[name]) if WORDS in each.text)
+    assert "runs along the 8 rows of its input, of shape (8, 5, 4)" in found.text
+    assert found.labels[0].span.line == marked(ALONG[name])
+
+
+@pytest.mark.parametrize("name", ATTENDS)
+def test_attention_along_time_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, ATTENDS[name]) if WORDS in each.text] == []

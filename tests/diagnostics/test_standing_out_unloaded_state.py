@@ -50,3 +50,47 @@ def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
 )
 def test_other_checkpoints_are_left_alone(tmp_path: Path, text: str) -> None:
     assert [each.text for each in sentences(tmp_path, text) if WORDS in each.text] == []
+
+
+SCHEDULE = """\
+import copy
+def build():
+    net = nn.Linear(4, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    return net, opt, torch.optim.lr_scheduler.StepLR(opt, 2)
+def train(net, opt, scheduler):
+    for _ in range(4):
+        opt.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+        scheduler.step()
+net, opt, scheduler = build()
+train(net, opt, scheduler)
+checkpoint = copy.deepcopy({"net": net.state_dict(), "scheduler": scheduler.state_dict()})  #!
+net, opt, scheduler = build()
+net.load_state_dict(checkpoint["net"])
+LOAD
+train(net, opt, scheduler)
+"""
+ANEW = "begins anew, with a learning rate of 0.1 after 0.01"
+
+
+def test_a_schedule_that_begins_anew_is_named(tmp_path: Path) -> None:
+    text = SCHEDULE.replace("LOAD", "")
+    (found,) = (each for each in sentences(tmp_path, text) if ANEW in each.text)
+    assert found.labels[0].span.line == marked(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCHEDULE.replace("LOAD", 'scheduler.load_state_dict(checkpoint["scheduler"])'),
+        SCHEDULE.replace("LOAD", "").replace('"scheduler": scheduler.state_dict()', '"low": 0'),
+        SCHEDULE.replace("LOAD", "").replace('net.load_state_dict(checkpoint["net"])', ""),
+        SCHEDULE.replace("LOAD", "").replace('net.load_state_dict(checkpoint["net"])', "")
+        + 'net.load_state_dict(checkpoint["net"])\n',
+    ],
+    ids=["loaded", "not kept", "another training", "loaded at the end"],
+)
+def test_other_schedules_are_left_alone(tmp_path: Path, text: str) -> None:
+    assert [each.text for each in sentences(tmp_path, text) if "begins anew" in each.text] == []

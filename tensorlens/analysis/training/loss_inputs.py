@@ -52,7 +52,8 @@ def unfit_inputs(training: Training) -> Iterator[UnfitInput]:
 def _is_normalised(facts: TraceIndex, loss: Call, made: Call) -> bool:
     """Returns whether a recorded call other than the loss reads a layer's result, as `logsumexp()` does."""
     results = {access.tensor for access in made.outputs}
-    later = (call for call in facts.calls if call.index > made.index and call.op != loss.op)
+    after = (call for call in facts.calls if call.index > made.index)
+    later = (call for call in after if call.op != loss.op and op_name(call) not in _SAME_VALUES)
     return any(call.nodes[1] > call.nodes[0] and results & {access.tensor for access in call.inputs} for call in later)
 
 

@@ -72,11 +72,10 @@ def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[Standi
         before, after = groups.get(earlier.optimizer), groups.get(new.optimizer)
         if before is None or after is None or before is after or new.name != earlier.name:
             continue
-        both = set(before.parameters) & set(after.parameters)
         restarts = before.course and after.course and after.course[0] > before.course[-1]
-        load = next(
-            (call for call in reversed(loads) if call.index < new.index and _loads_for(call, tuple(both))), None
-        )
+        begun = [step.index for step in training.training.steps[: after.turns[0]]]
+        earlier_loads = [each for each in loads if begun and each.index < begun[-1]]
+        load = next((each for each in reversed(earlier_loads) if _loads_for(each, after.parameters)), None)
         if restarts and load is not None:
             yield stands_out(
                 f"a line keeps the `state_dict()` of a scheduler, and none loads it: the `{new.name}` that goes on "

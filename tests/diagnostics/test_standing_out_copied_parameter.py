@@ -1,0 +1,49 @@
+"""Checks the sentence about a parameter that begins as a copy of another one of its model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+BODY = """\
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = nn.Embedding(6, 4), nn.Linear(4, 6, bias=False)
+        self.out.weight = nn.Parameter(self.embed.weight.detach().clone())  #!
+
+    def forward(self, tokens):
+        return self.out(self.embed(tokens))
+
+model = Model()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    tokens = torch.randint(0, 6, (8,))
+    loss = nn.functional.cross_entropy(model(tokens), tokens)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+COPY = "nn.Parameter(self.embed.weight.detach().clone())"
+RIGHT = {
+    "one parameter": BODY.replace(COPY, "self.embed.weight"),
+    "other values": BODY.replace(COPY, "nn.Parameter(2 * self.embed.weight.detach())"),
+    "frozen": BODY.replace("opt =", "model.embed.requires_grad_(False)\nopt ="),
+    "two models": BODY.replace("model = Model()", "import copy\nmodel = nn.ModuleList([Model(), Model()])[0]")
+    .replace(COPY, "nn.Parameter(torch.randn(6, 4))"),
+}  # fmt: skip
+WORDS = "they are two parameters"
+
+
+@pytest.mark.parametrize("text", [BODY, BODY.replace(".detach().clone()", ".data.clone()")])
+def test_a_copied_parameter_is_named(tmp_path: Path, text: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, text) if WORDS in each.text)
+    assert found.text.startswith("`model.out.weight` begins as a copy of `model.embed.weight`, by `nn.Parameter(")
+    assert found.labels[0].span.line == marked(text)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_parameters_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

@@ -1,0 +1,61 @@
+"""Checks the sentence about an update that a line adds to parameters again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+BODY = """\
+class Adapted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Linear(4, 3).requires_grad_(False)
+        self.a, self.b = nn.Parameter(torch.randn(2, 4)), nn.Parameter(torch.zeros(3, 2))
+
+    def forward(self, x):
+        return self.base(x) + x @ self.a.T @ self.b.T
+
+    def train(self, mode=True):
+        if not mode:
+            self.base.weight.data += self.b.data @ self.a.data  #!
+        return super().train(mode)
+
+net = Adapted()
+opt = torch.optim.SGD([net.a, net.b], lr=0.1)
+for _ in range(4):
+    net.train()
+    for _ in range(2):
+        x = torch.randn(8, 4)
+        loss = (net(x) - x[:, :3]).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    net.eval()
+    with torch.no_grad():
+        net(x)
+"""
+IN_PLACE = "self.base.weight.data += self.b.data @ self.a.data"
+RIGHT = {
+    "taken out again": BODY.replace(
+        "        return super", "        elif not self.training:\n            "
+        "self.base.weight.data -= self.b.data @ self.a.data\n        return super"),
+    "an average": BODY.replace(IN_PLACE, "self.base.weight.data += 0.1 * (self.b @ self.a - self.base.weight).data"),
+    "once": BODY.replace("if not mode:", "if not mode and not hasattr(self, 'done'):\n            self.done = True"),
+    "replaced": BODY.replace(IN_PLACE, "self.base.weight.data = (self.b @ self.a).data"),
+    "of data alone": BODY.replace(IN_PLACE, "self.base.weight.data += 0.01"),
+}  # fmt: skip
+WORDS = "the changes add up"
+
+
+@pytest.mark.parametrize("text", [BODY, BODY.replace(IN_PLACE, "self.base.weight.add_((self.b @ self.a).detach())")])
+def test_an_update_that_is_added_again_is_named(tmp_path: Path, text: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, text) if WORDS in each.text)
+    assert "changes `net.base.weight` 4 times, each time by a value of `net.a` and `net.b`" in found.text
+    assert found.labels[0].span.line == marked(text)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_changes_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

@@ -1,0 +1,90 @@
+"""Checks the sentence about a loss whose target has a graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+BODY = """\
+from torch.nn import functional as F
+q = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.SGD(q.parameters(), lr=0.01)
+for _ in range(3):
+    s, after, reward, done = torch.randn(16, 4), torch.randn(16, 4), torch.randn(16), torch.rand(16).round()
+    value = q(s)[:, 0]
+TARGET
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "the target of a loss": """\
+    best = q(after).max(1).values  #!
+    loss = F.smooth_l1_loss(value, reward + 0.9 * (1 - done) * best)
+    """,
+    "the target first": """\
+    best = q(after).max(1).values  #!
+    loss = F.mse_loss(reward + 0.9 * best, value)
+    """,
+    "a squared difference": """\
+    best = q(after).max(1).values  #!
+    error = reward + 0.9 * best - value
+    loss = error.pow(2).mean()
+    """,
+    "a difference times itself": """\
+    best = q(after).max(1).values  #!
+    error = value.sub(0.9 * best.add(reward))
+    loss = (error * error).mean()
+    """,
+}
+RIGHT = {
+    "a target without a graph": """\
+    loss = F.mse_loss(value, reward + 0.9 * q(after).max(1).values.detach())
+    """,
+    "two views that are to agree": """\
+    loss = F.mse_loss(value, q(s + 0.1 * after)[:, 0])
+    """,
+    "a step that is learned": """\
+    loss = F.mse_loss(s[:, 0] + 0.1 * value, after[:, 0])
+    """,
+    "a difference of values": """\
+    loss = (reward + value - q(after)[:, 0]).square().mean()
+    """,
+    "an equation with derivatives": """\
+    x = s.clone().requires_grad_()
+    u = q(x)[:, 0]
+    slope = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+    loss = (reward + 0.5 * slope[:, 1] - slope[:, 0]).square().mean()
+    """,
+    "an equation of a value and its derivative": """\
+    x = s.clone().requires_grad_()
+    u = q(x)[:, 0]
+    slope = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+    loss = F.mse_loss(slope[:, 0], reward + 0.5 * u)
+    """,
+    "another model": """\
+    if _ == 0:
+        other = nn.Linear(4, 1)
+        opt.add_param_group({"params": other.parameters()})
+    loss = F.mse_loss(value, reward + 0.9 * other(after)[:, 0])
+    """,
+}
+WORDS = "gradients through both sides of its difference"
+
+
+def body(name: str) -> str:
+    return BODY.replace("TARGET\n", {**WRONG, **RIGHT}[name].rstrip(" "))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_target_with_a_graph_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, body(name)) if WORDS in each.text)
+    assert "gives `q[0].weight`, `q[0].bias`, `q[2].weight` and 1 more" in found.text
+    assert found.labels[0].span.line == marked(body(name))
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_losses_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, body(name)) if WORDS in each.text] == []
