@@ -69,6 +69,8 @@ NEVER = {
     + FORWARD.replace("out = out + ", "return out + ").replace("  #!", "") + ON_MODULE[:-1] + "  #!\n" + TRAIN,
     "a gradient that no pass reaches": NET + HOOK.replace("grad =", "return").replace("  #!", "")
     + "probe = (net.first.weight * 2).sum()\nprobe.register_hook(keep)  #!\n" + TRAIN,
+    "one that is removed at once": NET + "handle = net.first.weight.register_hook(lambda grad: grad * 0.5)  #!\n"
+    "handle.remove()\n" + TRAIN,
 }  # fmt: skip
 RUNS = {
     "a module": NET + FORWARD.replace("out = out + ", "return out + ").replace("  #!", "") + ON_MODULE + TRAIN,
@@ -82,6 +84,8 @@ RUNS = {
     "one that is rarely needed": NET.replace("self.first(x)", "self.first.forward(x)")
     + "def check(module, args, out):\n    if out.shape[0] > 100:\n        return out * 0.5\n\n"
     "net.last.register_forward_hook(check)\n" + TRAIN,
+    "one that is removed later": NET + "handle = net.first.weight.register_hook(lambda grad: grad * 0.5)\n"
+    + TRAIN + "handle.remove()\n",
     "after training": NET + TRAIN + "net.first.weight.register_hook(lambda grad: grad * 2)\n",
 }  # fmt: skip
 

@@ -81,6 +81,11 @@ AGAIN = {
         + "for _ in range(3):\n    train_step()\n",
         "one line makes 3 `SGD` for the same parameters, and each makes one step",
     ),
+    "an optimizer in each epoch": (
+        MODEL + "for epoch in range(5):\n    opt = torch.optim.Adam(model.parameters())  #!\n"
+        "    for step in range(2):\n" + DEEP,
+        "one line makes 5 `Adam` for the same parameters, and each makes at most 2 steps",
+    ),
 }  # fmt: skip
 WRONG = {f"{kind}: {name}": case for kind, cases in (("never", NEVER), ("idle", IDLE), ("again", AGAIN))
          for name, case in cases.items()}  # fmt: skip
@@ -109,6 +114,9 @@ RIGHT = {
     "a chain of new ones that moves the rate": MODEL + SGD + SCHEDULER
     + "for step in range(6):\n    schedule = lrs.ExponentialLR(opt, 0.9)\n" + STEP + "    schedule.step()\n",
     "an optimizer for each task": MODEL + "for task in range(3):\n"
+    "    opt = torch.optim.Adam(model.parameters())\n    for step in range(2):\n" + DEEP,
+    "an optimizer for each of many tasks": MODEL + "first = [p.clone() for p in model.parameters()]\n"
+    "for task in range(6):\n    for p, q in zip(model.parameters(), first):\n        p.data.copy_(q)\n"
     "    opt = torch.optim.Adam(model.parameters())\n    for step in range(2):\n" + DEEP,
     "averaged weights": MODEL + SGD + "from torch.optim.swa_utils import AveragedModel, SWALR\n"
     "average, schedule = AveragedModel(model), SWALR(opt, 0.05)\n" + BOTH + "    average.update_parameters(model)\n",

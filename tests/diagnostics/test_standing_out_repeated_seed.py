@@ -60,3 +60,33 @@ def test_a_seed_that_is_set_for_each_step_is_named(tmp_path: Path, name: str) ->
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_seed_that_no_steps_share_is_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+DRAW = "    noise = torch.randn(16, 4, generator=generator)\n"
+WITH_NOISE = STEP.replace("net(x) - y", "net[3](net[0](x + noise)) - y")
+NEW = {
+    "in a loop": NET + LOOP + "    generator = torch.Generator().manual_seed(7)  #!\n" + DRAW + WITH_NOISE,
+    "in a function": NET + "def draw():\n    generator = torch.Generator().manual_seed(7)  #!\n"
+    + DRAW.replace("noise =", "return") + LOOP + "    noise = draw()\n" + WITH_NOISE,
+    "in the call": NET + LOOP
+    + DRAW.replace("generator)", "torch.Generator().manual_seed(7))").replace("\n", "  #!\n") + WITH_NOISE,
+}  # fmt: skip
+ONE = {
+    "made once": NET + "generator = torch.Generator().manual_seed(7)\n" + LOOP + DRAW + WITH_NOISE,
+    "with other seeds": NET + LOOP + "    generator = torch.Generator().manual_seed(step)\n" + DRAW + WITH_NOISE,
+    "for evaluation": NET + LOOP + STEP + "    generator = torch.Generator().manual_seed(7)\n" + DRAW
+    + "    with torch.no_grad():\n        net(x + noise)\n",
+}  # fmt: skip
+SAME = "draws the same random numbers in each of"
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_a_generator_that_begins_anew_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, NEW[name]) if SAME in each.text)
+    assert "5 backward passes that use them: `torch.Generator().manual_seed(7)` begins anew each time" in found.text
+    assert found.labels[0].span.line == marked(NEW[name])
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_other_generators_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, ONE[name]) if SAME in each.text] == []

@@ -1,4 +1,4 @@
-"""Checks the sentence about a loss whose target has a graph."""
+"""Checks the sentences about a loss whose target has a graph, or is computed from a copy that stays as it was."""
 
 from __future__ import annotations
 
@@ -88,3 +88,48 @@ def test_a_target_with_a_graph_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_losses_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, body(name)) if WORDS in each.text] == []
+
+
+COPY = """\
+import copy
+from torch.nn import functional as F
+q = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+target = copy.deepcopy(q)  #!
+opt = torch.optim.SGD(q.parameters(), lr=0.01)
+for step in range(1, 26):
+    s, after, reward = torch.randn(16, 4), torch.randn(16, 4), torch.randn(16)
+    with torch.no_grad():
+        best = reward + 0.9 * target(after).max(1).values
+    loss = F.smooth_l1_loss(q(s)[:, 0], best)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if step % 1000 == 0:
+        target.load_state_dict(q.state_dict())
+"""
+LOADED = COPY.replace("copy.deepcopy(q)  #!", "nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))  #!")
+FIXED = {
+    "a copy": COPY,
+    "loaded before": LOADED.replace("opt =", "target.load_state_dict(q.state_dict())\nopt ="),
+    "a squared difference": COPY.replace("F.smooth_l1_loss(q(s)[:, 0], best)", "(q(s)[:, 0] - best).square().mean()"),
+}
+MOVES = {
+    "moved at times": COPY.replace("1000", "10"),
+    "an average": COPY + "    for a, b in zip(target.parameters(), q.parameters()):\n        a.data += 0.1 * b.data\n",
+    "a teacher": COPY.replace("reward + 0.9 * target(after).max(1).values", "target(after)[:, 0]"),
+    "another model": LOADED,
+    "a short run": COPY.replace("26", "6"),
+}
+STAYS = "no line moves them after the first of 25 steps"
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_a_target_that_stays_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, FIXED[name]) if STAYS in each.text)
+    assert "is computed from `target[0].weight`, `target[0].bias`, `target[2].weight` and 1 more" in found.text
+    assert found.labels[0].span.line == marked(FIXED[name])
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_other_targets_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, MOVES[name]) if "no line moves them" in each.text] == []

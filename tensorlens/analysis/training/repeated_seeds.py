@@ -8,10 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import function_around, loop_around_line
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import recorded_above
-from tensorlens.records.model import Backward, Call
+from tensorlens.records.model import Backward, Call, Span
 from tensorlens.records.training_values import SeedSet
 
 _LAYERS = frozenset(  # these take no generator of their own
@@ -50,6 +52,62 @@ def repeated_seeds(facts: TraceIndex) -> Iterator[RepeatedSeed]:
     for (site, _), each in found.items():
         if site not in others and len(each) >= _MIN_TIMES:
             yield RepeatedSeed(each[-1][0], len(each), each[-1][1])
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedGenerator:
+    """A random call that is given a new generator with the same seed each time, and whose result losses use."""
+
+    draw: Call
+    times: int  # backward passes that use such a result
+    made: Span  # what makes the generator
+
+
+def repeated_generators(facts: TraceIndex) -> Iterator[RepeatedGenerator]:
+    """Yields these calls, one for each line."""
+    used: dict[int, list[Call]] = defaultdict(list)
+    made: dict[int, Span] = {}
+    sites = {call.site for call in facts.calls if op_name(call) in _RANDOM}
+    for site in sites:
+        span = _generator_at(facts, site)
+        if span is not None:
+            made[site] = span
+    steps = [step.index for step in facts.trace.inspection.steps]
+    draws = {call.index: call for call in facts.calls if call.site in made and op_name(call) in _RANDOM}
+    for backward in facts.backwards if draws else ():
+        found = _used(facts, backward, draws)
+        if found is not None and bisect_left(steps, backward.index) < len(steps):
+            used[found.site].append(found)
+    for site, calls in used.items():
+        if len({call.index for call in calls}) >= _MIN_TIMES:
+            yield RepeatedGenerator(calls[-1], len(calls), made[site])
+
+
+def _generator_at(facts: TraceIndex, site: int) -> Span | None:
+    """Returns where the generator of a random call is made, if the loop or the function around the call makes it anew
+    with a constant seed: `generator = torch.Generator().manual_seed(0)`."""
+    span = facts.span(site)
+    node = None if span is None else facts.names.syntax.node(span)
+    keywords = node.keywords if isinstance(node, ast.Call) else []
+    given = next((each.value for each in keywords if each.arg == "generator"), None)
+    if span is None or given is None:
+        return None
+    around = loop_around_line(facts, span.file, span.line) or function_around(facts, span.file, span.line)
+    values = [given]
+    if isinstance(given, ast.Name) and around is not None:
+        assigned = (each for each in ast.walk(around) if isinstance(each, ast.Assign))
+        values = [each.value for each in assigned if [plain_name(target) for target in each.targets] == [given.id]]
+    if len(values) != 1 or around is None or not _is_new_generator(values[0]):
+        return None
+    return facts.span_of(values[0], span.file)
+
+
+def _is_new_generator(value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or len(value.args) != 1:
+        return False
+    made = value.func.value
+    is_made = isinstance(made, ast.Call) and ast.unparse(made.func).rpartition(".")[2] == "Generator"
+    return is_made and value.func.attr == "manual_seed" and isinstance(value.args[0], ast.Constant)
 
 
 def _draw(facts: TraceIndex, begin: int, end: int, steps: list[int]) -> Call | None:

@@ -1,9 +1,12 @@
-"""Finds targets of a loss that have a graph, as `reward + 0.9 * value(next_state)` has for the value of a state."""
+"""Finds targets of a loss such as `reward + 0.9 * value(next_state)`: those that have a graph, and those that are
+computed from a copy of the trained parameters that nothing moves after them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from tensorlens.analysis.lineage import ancestry, graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
@@ -18,6 +21,8 @@ _PRODUCTS = frozenset(("mul", "rmul", "imul", "div", "truediv"))
 _SAME = frozenset("squeeze unsqueeze view reshape flatten clone float double to".split())
 _MAX_PARTS = 16
 _MAX_CALLS = 500
+_COPYING = frozenset(("clone", "detach", "get", "copy", "Parameter"))
+_MAX_COPY = 4  # calls between a parameter and its copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +62,80 @@ def trained_targets(training: Training) -> Iterator[TrainedTarget]:
                 yield found
 
 
-def _found(facts: TraceIndex, error: Call, used: set[int]) -> TrainedTarget | None:
+@dataclass(frozen=True, slots=True)
+class FixedTarget:
+    """A loss whose target is computed from a copy of what the loss trains, as it was before the first step."""
+
+    error: Call
+    made: Call  # the value that the target is computed from
+    copies: tuple[int, ...]
+
+
+def fixed_targets(training: Training) -> Iterator[FixedTarget]:
+    """Yields these losses, one for each line. Whether a line changes the copy later is for the caller to see."""
+    reported: set[int] = set()
+    for backward in examined_passes(training.facts):
+        errors = [call for call in recorded_above(training.facts, backward) if is_error(call)]
+        used = trained_by(training, backward) if errors else set[int]()
+        for call in errors if used else ():
+            found = _fixed(training, call, used) if call.site not in reported else None
+            if found is not None:
+                reported.add(call.site)
+                yield found
+
+
+def _fixed(training: Training, error: Call, used: set[int]) -> FixedTarget | None:
+    facts = training.facts
+    parts = _parts(facts, _sides(error), follows_all=True)
+    graph = [part for part in parts if facts.requires_grad(part.tensor, part.before - 1)]
+    leaves = set[int]().union(*(used & graph_leaves(facts, part.tensor, part.before) for part in graph))
+    for part in parts if leaves else ():
+        made = next(iter(facts.producers(part.tensor, part.before)), None)
+        if part in graph or not part.is_scaled or made is None or len(facts.tensor(part.tensor).shape) == 0:
+            continue
+        numbers = _parameters(facts, part)
+        if numbers and not numbers & used and all(_copied_from(facts, each) in leaves for each in numbers):
+            return FixedTarget(error, made, tuple(sorted(numbers)))
+    return None
+
+
+def _parameters(facts: TraceIndex, part: _Part) -> set[int]:
+    """Returns the parameters that a value is computed from."""
+    found, waiting, seen = set[int](), [(part.tensor, part.before)], set[int]()
+    for number, before in waiting:
+        if facts.tensor(number).type.endswith("Parameter"):
+            found.add(number)
+            continue
+        call = next(iter(facts.producers(number, before)), None)
+        if call is not None and call.index not in seen and len(seen) < _MAX_CALLS:
+            seen.add(call.index)
+            waiting += [(access.tensor, call.index) for access in call.inputs]
+    return found
+
+
+def _copied_from(facts: TraceIndex, number: int) -> int | None:
+    """Returns the parameter whose values another one was made with, or was given by `load_state_dict()`."""
+    end = facts.events[-1].index + 1
+    for made in facts.producers(number, end):
+        sources = [access.tensor for access in made.inputs if access.tensor != number]
+        for _, call in islice(ancestry(facts, sources[0], made.index), _MAX_COPY) if sources else ():
+            if op_name(call) not in _COPYING or not call.inputs:
+                break
+            if facts.tensor(call.inputs[0].tensor).type.endswith("Parameter"):
+                return call.inputs[0].tensor
+    return None
+
+
+def _sides(error: Call) -> list[_Part]:
+    """Returns the value and the target of a loss, or the difference that is squared."""
     inputs = [access.tensor for access in error.inputs]
     if op_name(error) in ERRORS and len(inputs) == 2:
-        sides = [_Part(inputs[0], error.index, 1, False), _Part(inputs[1], error.index, -1, False)]
-    else:
-        sides = [_Part(inputs[0], error.index, 1, False)]
-    parts = _parts(facts, sides)
+        return [_Part(inputs[0], error.index, 1, False), _Part(inputs[1], error.index, -1, False)]
+    return [_Part(inputs[0], error.index, 1, False)]
+
+
+def _found(facts: TraceIndex, error: Call, used: set[int]) -> TrainedTarget | None:
+    parts = _parts(facts, _sides(error))
     graph = [part for part in parts if facts.requires_grad(part.tensor, part.before - 1)]
     data = [facts.tensor(part.tensor).shape for part in parts if part not in graph]
     if len(graph) != 2 or not any(shape and max(shape) > 1 for shape in data):
@@ -78,24 +150,26 @@ def _found(facts: TraceIndex, error: Call, used: set[int]) -> TrainedTarget | No
     return TrainedTarget(error, target.tensor, made, tuple(sorted(leaves[1])))
 
 
-def _parts(facts: TraceIndex, waiting: list[_Part]) -> list[_Part]:
-    """Returns the terms that some sums and differences are made of."""
+def _parts(facts: TraceIndex, waiting: list[_Part], follows_all: bool = False) -> list[_Part]:
+    """Returns the terms that some sums and differences are made of, in values without a graph only if it
+    `follows_all`."""
     found: list[_Part] = []
     for part in waiting:
         call = next(iter(facts.producers(part.tensor, part.before)), None)
-        if not facts.requires_grad(part.tensor, part.before - 1) or call is None or len(waiting) > _MAX_PARTS:
+        is_recorded = facts.requires_grad(part.tensor, part.before - 1)
+        if not (is_recorded or follows_all) or call is None or len(waiting) > _MAX_PARTS:
             found.append(part)
             continue
         name, inputs = op_name(call), [access.tensor for access in call.inputs]
-        recorded = [number for number in inputs if facts.requires_grad(number, call.index - 1)]
+        recorded = [number for number in inputs if facts.requires_grad(number, call.index - 1) or not is_recorded]
         if name in _SUMS or name in _DIFFERENCES or name in ("neg", "rsub"):
             signs = [1, -1 if name in _DIFFERENCES else 1] if name not in ("neg", "rsub") else [-1, 1]
             waiting += [
                 _Part(number, call.index, part.sign * sign, part.is_scaled)
                 for number, sign in zip(inputs, signs, strict=False)
             ]
-        elif name in _PRODUCTS and len(recorded) == 1 and inputs.count(recorded[0]) == 1:
-            waiting.append(_Part(recorded[0], call.index, part.sign, True))
+        elif name in _PRODUCTS and (len(recorded) == 1 or not is_recorded) and inputs.count(recorded[0]) == 1:
+            waiting += [_Part(number, call.index, part.sign, True) for number in recorded]
         elif name in _SAME and recorded:
             waiting.append(_Part(recorded[0], call.index, part.sign, part.is_scaled))
         else:

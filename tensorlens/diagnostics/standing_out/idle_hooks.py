@@ -6,14 +6,17 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tensorlens.analysis.code_around import first_line, is_inside
+from tensorlens.analysis.code_around import first_line, is_inside, statement_around
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import code_at
 from tensorlens.records.callbacks import Registration, Run
+from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
+from tensorlens.records.source import text_of
 
 _REPLACE = {
     "tensor hook": "the gradient",
@@ -83,10 +86,17 @@ def _never(training: MeasuredTraining, site: int, registrations: list[Registrati
     """Finds a hook that was there for several steps of the run, and that nothing has called."""
     facts = training.facts
     label = facts.label("hook_registered_here", site, "registered here")
-    if label is None or _is_removed(facts) or not all(_lasts(training, each) for each in registrations):
+    if label is None or not all(_lasts(training, each) for each in registrations):
         return
     kind = registrations[0].kind.removeprefix("module ")
     text = f"the {kind} of {code_at(facts, site, kind)} never runs"
+    removed = _removed_at(facts, label.span) if kind == "tensor hook" else None
+    if removed is not None:
+        code = text_of(facts.trace.sources[removed.file], removed)
+        yield stands_out(f"{text}: `{code}` removes it before", label, Label("observed_here", removed, "removed here"))
+        return
+    if _is_removed(facts):
+        return
     if "forward" in kind:
         text += ": its module is never called, or only by `.forward(...)`, which runs no hook"
     else:
@@ -100,6 +110,21 @@ def _lasts(training: MeasuredTraining, registration: Registration) -> bool:
     steps = training.facts.trace.inspection.steps
     begun = min(runs, default=0)
     return len([step for step in steps if step.index > begun]) >= _MIN_STEPS
+
+
+def _removed_at(facts: TraceIndex, registered: Span) -> Span | None:
+    """Returns the only place that removes a hook, if the statement that registers it gives a name to its handle."""
+    statement = statement_around(facts, registered)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    name = None if target is None else plain_name(target)
+    removed = [
+        facts.span_of(node, file)
+        for file, tree in facts.trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "remove"
+        and name is not None and plain_name(node.func.value) == name
+    ]  # fmt: skip
+    return removed[0] if len(removed) == 1 else None
 
 
 def _is_removed(facts: TraceIndex) -> bool:

@@ -13,6 +13,7 @@ from tensorlens.records.training import LearningRateSchedule, OptimizerGroup
 
 _MIN_STEPS = 2
 _MIN_MADE = 3
+_MIN_MADE_FOR_SEVERAL = 5  # steps: fewer may be one for each task
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -109,13 +110,25 @@ def _made_again(
 
 
 def _new_optimizers(training: MeasuredTraining, groups: dict[int, list[OptimizerGroup]]) -> Iterator[StandingOut]:
-    """Says that a line makes optimizers with a memory of earlier gradients for the same parameters, for a step each."""
+    """Says that a line makes optimizers with a memory of earlier gradients for the same parameters, for a few steps
+    each. Nothing else changes the parameters, as the start of another task would."""
     lines: dict[tuple[object, ...], list[OptimizerGroup]] = defaultdict(list)
     for own in groups.values():
         lines[own[0].site, own[0].name, own[0].parameters].append(own[0])
     for made in lines.values():
-        first = made[0]
-        if len(made) >= _MIN_MADE and all(each.steps == 1 and each.momentum for each in made):
-            text = f"one line makes {len(made):,} `{first.name}` for the same parameters, and each makes one step"
-            label = training.facts.label("optimizer_made_here", first.site, "made again")
-            yield stands_out(f"{text}: none uses the average of earlier gradients that another one keeps", label)
+        first, steps = made[0], max(each.steps for each in made)
+        if len(made) < (_MIN_MADE if steps == 1 else _MIN_MADE_FOR_SEVERAL) or not all(
+            0 < each.steps <= _memory(each) for each in made
+        ):
+            continue
+        if any(training.writes(number) for number in first.parameters):
+            continue
+        makes = "one step" if steps == 1 else f"at most {steps:,} steps"
+        text = f"one line makes {len(made):,} `{first.name}` for the same parameters, and each makes {makes}"
+        label = training.facts.label("optimizer_made_here", first.site, "made again")
+        yield stands_out(f"{text}: none uses the average of earlier gradients that another one keeps", label)
+
+
+def _memory(group: OptimizerGroup) -> float:
+    """Returns how many earlier steps count in an optimizer's average of gradients: twice the mean of their age."""
+    return 2 / (1 - group.momentum) if 0 < group.momentum < 1 else 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.repeated_seeds import repeated_seeds
+from tensorlens.analysis.training.repeated_seeds import repeated_generators, repeated_seeds
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
-from tensorlens.records.report import StandingOut
+from tensorlens.records.report import Label, StandingOut
+from tensorlens.records.source import text_of
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -20,4 +21,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"random numbers begin anew, and the next loss uses some of them, as those of {draw}",
             facts.label("called_here", each.seed.site, "the same seed each time"),
             facts.label("value_made_here", each.draw.site, "draws after it", each.draw.index),
+        )
+    for drawn in repeated_generators(facts):
+        made = text_of(facts.trace.sources[drawn.made.file], drawn.made)
+        yield stands_out(
+            f"{as_written(facts, drawn.draw)} draws the same random numbers in each of {drawn.times:,} backward passes "
+            f"that use them: `{made}` begins anew each time",
+            Label("called_here", drawn.made, "the same seed each time"),
+            facts.label("value_made_here", drawn.draw.site, "draws after it", drawn.draw.index),
         )

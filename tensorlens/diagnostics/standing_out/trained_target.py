@@ -1,14 +1,19 @@
-"""Names losses whose target has a graph, as that of a value of the next state without `detach()`."""
+"""Names losses whose target has a graph, as that of a value of the next state without `detach()`, and losses whose
+target is computed from a copy of the model that stays as it was before the first step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.trained_targets import trained_targets
+from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.trained_targets import fixed_targets, trained_targets
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut
+
+_MIN_STEPS = 20
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -24,3 +29,21 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 facts.label("graph_built_here", each.made.site, "has a graph", each.made.index),
                 facts.label("needed_here", each.error.site, "the loss", each.error.index),
             )
+    if is_complete(facts.trace) and not facts.trace.inspection.switches:
+        yield from _fixed(training)
+
+
+def _fixed(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts, steps = training.facts, training.training.steps
+    for each in fixed_targets(training.training) if len(steps) >= _MIN_STEPS else ():
+        rows = [row for row in training.rows if row.tensor in each.copies]
+        if not rows or any(training.writes(number, since=steps[0].index) for number in each.copies):
+            continue
+        made = facts.creator(rows[0].tensor)
+        yield stands_out(
+            f"the target of {as_written(facts, each.error)} is computed from {listed(rows)}, and no line moves them "
+            f"after the first of {len(steps):,} steps: they are a copy of what the loss trains",
+            None if made is None else facts.label("leaf_made_here", made.site, "copied here", made.index),
+            facts.label("value_made_here", each.made.site, "the target is computed from it", each.made.index),
+            facts.label("needed_here", each.error.site, "the loss", each.error.index),
+        )

@@ -1,0 +1,67 @@
+"""Names lines that set a learning rate in each round of a loop in which a scheduler sets it, too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.report import Label, StandingOut
+from tensorlens.records.training import LearningRateSchedule
+
+_MIN_STEPS = 3
+_Loop = ast.For | ast.While
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds `group["lr"] = ...` and `scheduler.step()` below no condition in one loop, if the new rate does not depend
+    on the present one."""
+    facts = training.facts
+    schedules = [each for each in facts.trace.inspection.schedules if each.number == training.measured.number]
+    for schedule in schedules:
+        span = facts.span(schedule.last)
+        if schedule.steps < _MIN_STEPS or span is None or not schedule.is_known or schedule.is_held:
+            continue
+        loop = _loop_with(facts, span.file, span.line)
+        writes = [] if loop is None else [each for each in _always(loop) if _sets_rate(each)]
+        if len(writes) == 1 and len(schedules) == 1:
+            yield _sentence(facts, schedule, (span.file, writes[0]))
+
+
+def _loop_with(facts: TraceIndex, file: str, line: int) -> _Loop | None:
+    """Returns the loop that has a line in its body, below no condition and in no other loop."""
+    loops = (node for node in ast.walk(facts.tree(file)) if isinstance(node, _Loop))
+    return next((loop for loop in loops if any(each.lineno == line for each in loop.body)), None)
+
+
+def _always(loop: _Loop) -> Iterator[ast.stmt]:
+    """Yields the statements that each round of a loop runs, with those of a loop over parameter groups."""
+    for statement in loop.body:
+        yield statement
+        if isinstance(statement, ast.For) and "param_groups" in ast.unparse(statement.iter):
+            yield from statement.body
+
+
+def _sets_rate(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    target = statement.targets[0]
+    if not isinstance(target, ast.Subscript) or ast.unparse(target.slice) != "'lr'":
+        return False
+    group = plain_name(target.value) or ast.unparse(target.value)
+    reads = (ast.unparse(node) for node in ast.walk(statement.value))
+    return not any(text.startswith(f"{group}[") or "get_last_lr" in text for text in reads)
+
+
+def _sentence(facts: TraceIndex, schedule: LearningRateSchedule, place: tuple[str, ast.stmt]) -> StandingOut:
+    file, statement = place
+    return stands_out(
+        f"`{facts.code_of(statement, file)}` sets the learning rate in each round of a loop in which a "
+        f"`{schedule.name}` changes it, {schedule.steps:,} times: a step uses only one of the two",
+        Label("state_changed_here", facts.span_of(statement, file), "set in each round"),
+        facts.label("called_here", schedule.last, "the scheduler steps here"),
+        facts.label("optimizer_made_here", schedule.site, "the scheduler is made here"),
+    )
