@@ -133,3 +133,42 @@ def test_a_target_that_stays_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", MOVES)
 def test_other_targets_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, MOVES[name]) if "no line moves them" in each.text] == []
+
+
+TEACHER = """\
+from torch.nn import functional as F
+student, teacher = nn.Linear(4, 3), nn.Linear(4, 3)
+opt = torch.optim.SGD([*student.parameters(), *teacher.parameters()], lr=0.1)
+for _ in range(3):
+    x = torch.randn(8, 4)
+    target = teacher(x).softmax(1)  #!
+    loss = F.kl_div(student(x).log_softmax(1), target, reduction="batchmean")
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+TAUGHT = {
+    "kl_div": TEACHER,
+    "cross_entropy": TEACHER.replace('F.kl_div(student(x).log_softmax(1), target, reduction="batchmean")',
+                                     "F.cross_entropy(student(x), target)"),
+}  # fmt: skip
+ALONE = {
+    "a target without a graph": TEACHER.replace(".softmax(1)  #!", ".softmax(1).detach()"),
+    "in no optimizer": TEACHER.replace(", *teacher.parameters()", ""),
+    "two that teach each other": TEACHER.replace(
+        '"batchmean")', '"batchmean") + F.kl_div(teacher(x).log_softmax(1), student(x).softmax(1))'),
+    "one model": TEACHER.replace("target = teacher(x)", "target = student(x + 0.1)"),
+}  # fmt: skip
+TRAINS = "which its input is not computed from"
+
+
+@pytest.mark.parametrize("name", TAUGHT)
+def test_a_target_that_is_trained_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, TAUGHT[name]) if TRAINS in each.text)
+    assert "the loss also trains `teacher.weight` and `teacher.bias`" in found.text
+    assert found.labels[0].span.line == marked(TAUGHT[name])
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_teacher_that_stays_or_learns_on_purpose_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, ALONE[name]) if TRAINS in each.text] == []

@@ -19,6 +19,7 @@ _SUMS = frozenset(("add", "radd", "iadd"))
 _DIFFERENCES = frozenset(("sub", "isub"))
 _PRODUCTS = frozenset(("mul", "rmul", "imul", "div", "truediv"))
 _SAME = frozenset("squeeze unsqueeze view reshape flatten clone float double to".split())
+_TO_TARGETS = frozenset(("kl_div", "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits"))
 _MAX_PARTS = 16
 _MAX_CALLS = 500
 _COPYING = frozenset(("clone", "detach", "get", "copy", "Parameter"))
@@ -82,6 +83,36 @@ def fixed_targets(training: Training) -> Iterator[FixedTarget]:
             if found is not None:
                 reported.add(call.site)
                 yield found
+
+
+@dataclass(frozen=True, slots=True)
+class TeacherTrained:
+    """A loss whose target is computed from parameters that the input is not computed from, and trains them."""
+
+    loss: Call
+    made: Call  # what computed the target
+    parameters: tuple[int, ...]
+
+
+def teachers_trained(training: Training) -> Iterator[TeacherTrained]:
+    """Yields the losses of probabilities with such a target, one for each line, unless another one of the pass goes the
+    other way, as where two models teach each other."""
+    facts, reported = training.facts, set[int]()
+    for backward in examined_passes(facts):
+        calls = [call for call in recorded_above(facts, backward) if op_name(call) in _TO_TARGETS]
+        used = trained_by(training, backward) if calls else set[int]()
+        ways: list[tuple[Call, set[int], set[int]]] = []
+        for call in calls if used else ():
+            inputs = [access.tensor for access in call.inputs[:2]]
+            if len(inputs) == 2 and all(facts.requires_grad(number, call.index - 1) for number in inputs):
+                own, other = (used & graph_leaves(facts, number, call.index) for number in inputs)
+                ways.append((call, own, other))
+        for call, own, other in ways:
+            made = next(iter(facts.producers(call.inputs[1].tensor, call.index)), None)
+            is_mutual = any(each is not call and others & own for each, _, others in ways)
+            if own and other and not own & other and not is_mutual and made is not None and call.site not in reported:
+                reported.add(call.site)
+                yield TeacherTrained(call, made, tuple(sorted(other)))
 
 
 def _fixed(training: Training, error: Call, used: set[int]) -> FixedTarget | None:

@@ -82,6 +82,7 @@ from tensorlens.diagnostics.standing_out import (
     probability_ratio,
     pruned_again,
     rate_not_read,
+    rebound_state,
     repeated_hooks,
     repeated_item,
     repeated_module,
@@ -200,6 +201,7 @@ FINDERS: tuple[Finder, ...] = (
     idle_statements.find,
     dropped_result.find,
     dead_update.find,
+    rebound_state.find,
     never_added.find,
     iterator_used_up.find,
     repeated_hooks.find,
@@ -232,6 +234,7 @@ SAID_BY: dict[Finder, frozenset[str]] = {
     left_gradients.find: frozenset(("gradient-accumulates-without-zero-grad",)),
     write_to_copy.find: frozenset(("indexing-makes-a-copy",)),
     moved_while_frozen.find: frozenset(("frozen-parameter-still-updated",)),
+    rebound_state.find: frozenset(("update-rebinds-loop-variable",)),
 }  # fmt: skip
 """The findings that say the same as a finder's sentence if they label its main line."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
-from tensorlens.analysis.training.trained_targets import fixed_targets, trained_targets
+from tensorlens.analysis.training.trained_targets import fixed_targets, teachers_trained, trained_targets
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut
@@ -28,6 +28,15 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 f"{named(facts, each.target, each.error.index)}, which its target is computed from, has a graph",
                 facts.label("graph_built_here", each.made.site, "has a graph", each.made.index),
                 facts.label("needed_here", each.error.site, "the loss", each.error.index),
+            )
+    for teacher in teachers_trained(training.training):
+        rows = [row for row in training.rows if row.tensor in teacher.parameters]
+        if rows:
+            yield stands_out(
+                f"the target of {as_written(facts, teacher.loss)} has a graph: the loss also trains {listed(rows)}, "
+                "which its input is not computed from",
+                facts.label("graph_built_here", teacher.made.site, "the target has a graph", teacher.made.index),
+                facts.label("needed_here", teacher.loss.site, "the loss", teacher.loss.index),
             )
     if is_complete(facts.trace) and not facts.trace.inspection.switches:
         yield from _fixed(training)

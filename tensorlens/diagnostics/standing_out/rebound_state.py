@@ -1,0 +1,94 @@
+"""Names updates of kept averages that only set the variable of a loop, as `m = 0.9 * m + 0.1 * p.grad` does."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.code_around import loop_around_line, statement_at
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.timeline import GRAD_READ
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+_MIN_RUNS = 2
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds sums with a gradient or a trained parameter that read one tensor again and again, which nothing changes."""
+    facts = training.facts
+    trained = _trained(training)
+    sites: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls if trained else ():
+        if op_name(call) in ("add", "sub") and not call.within and not call.writes and call.outputs:
+            sites[call.site].append(call)
+    for calls in sites.values():
+        name = _loop_variable(facts, calls[0]) if len(calls) >= _MIN_RUNS else None
+        if name is None or not _reads_the_same(facts, calls, trained):
+            continue
+        span = facts.span(calls[0].site)
+        statement = None if span is None else statement_at(facts, span.file, span.line)
+        if span is not None and statement is not None:
+            yield stands_out(
+                f"`{facts.code_of(statement, span.file)}` only sets the variable `{name}` of the loop, "
+                f"{len(calls):,} times: the tensor that the loop gives it stays as it is",
+                facts.label("observed_here", calls[0].site, "sets a variable", calls[0].index),
+            )
+
+
+def _trained(training: MeasuredTraining) -> set[int]:
+    """Returns the memory of the parameters that a pass or a step reaches, and of the gradients that lines read."""
+    facts = training.facts
+    rows = (row.tensor for row in training.rows if row.is_stepped or row.passes)
+    gradients = (call.outputs[0].tensor for call in facts.calls if call.op == GRAD_READ and call.outputs)
+    return set[int]().union(*map(facts.storages_of, (*rows, *gradients)))
+
+
+def _loop_variable(facts: TraceIndex, call: Call) -> str | None:
+    """Returns the variable of a loop that a statement assigns a sum to, if the sum reads that variable."""
+    span = facts.span(call.site)
+    statement = None if span is None else statement_at(facts, span.file, span.line)
+    loop = None if span is None else loop_around_line(facts, span.file, span.line)
+    if span is None or not isinstance(loop, ast.For) or not isinstance(statement, ast.Assign):
+        return None
+    target, value = statement.targets[0], statement.value
+    if len(statement.targets) != 1 or not isinstance(target, ast.Name) or facts.span_of(value, span.file) != span:
+        return None
+    given = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    return target.id if target.id in given & read else None
+
+
+def _reads_the_same(facts: TraceIndex, calls: list[Call], trained: set[int]) -> bool:
+    """Returns whether each sum reads something trained, and the last one memory that an earlier one has read and that
+    nothing has changed since."""
+    before = [-1, *(call.index for call in calls)]
+    by_run = [_memory_read(facts, call, since) for call, since in zip(calls, before, strict=False)]
+    if not all(each & trained for each in by_run):
+        return False
+    kept = by_run[-1] & set[int]().union(*by_run[:-1]) - trained
+    first = next((call.index for call, read in zip(calls, by_run, strict=True) if read & kept), 0)
+    written = {
+        facts.storage_of(write.tensor, call.index)
+        for call in facts.calls_between(first + 1, calls[-1].index)
+        for write in call.writes
+    }
+    return bool(kept - written)
+
+
+def _memory_read(facts: TraceIndex, call: Call, since: int) -> set[int]:
+    """Returns the memory of the size of a sum that its line reads in this run, which begins after `since`."""
+    shape = facts.tensor(call.outputs[0].tensor).shape
+    read, waiting = set[int](), [access.tensor for access in call.inputs]
+    for number in waiting:
+        storage = facts.storage_of(number, call.index)
+        if facts.tensor(number).shape == shape and storage is not None:
+            read.add(storage)
+        made = facts.creator(number)
+        if made is not None and made.index > since and facts.same_line(made.site, call.site):
+            waiting += [access.tensor for access in made.inputs]
+    return read
