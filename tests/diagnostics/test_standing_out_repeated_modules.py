@@ -42,6 +42,11 @@ WRONG = {
     "a list times a number": (
         DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 3)  #!\n" + TRAIN,
         "`[nn.Linear(4, 4)] * 3` repeats the result of one call: `nn.Linear()` makes `layer.weight` and `layer.bias`"),
+    "a default value": (
+        DATA + "class Block(nn.Module):\n    def __init__(self, layer=nn.Linear(4, 4)):  #!\n"
+        "        super().__init__()\n        self.layer = layer\n    def forward(self, x):\n"
+        "        return self.layer(x)\nmodel = nn.ModuleList(Block() for _ in range(3))\n" + TRAIN,
+        "the default value `nn.Linear(4, 4)` is made once, with the class: each `Block` that gets no other one has "),
     "a number of a variable": (
         DATA + "depth = 3\ndef block():\n    return nn.Sequential(nn.Linear(4, 4), nn.ReLU())\n"
         "model = nn.Sequential(*(depth * [block()]))  #!\n" + TRAIN,
@@ -54,6 +59,11 @@ WRONG = {
 }  # fmt: skip
 RIGHT = {
     "a list of layers": DATA + "model = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])\n" + TRAIN,
+    "a default value that is used once": DATA + "class Block(nn.Module):\n"
+    "    def __init__(self, layer=nn.Linear(4, 4)):\n        super().__init__()\n        self.layer = layer\n"
+    "    def forward(self, x):\n        return self.layer(x)\nlayers = Block(), Block(nn.Linear(4, 4))\n"
+    "model = nn.ModuleList(layers)\n"
+    + TRAIN,
     "a shared layer": DATA + "layer = nn.Linear(4, 4)\nmodel = nn.ModuleList([layer] * 3)\n" + TRAIN,
     "layers without parameters": DATA + "model = nn.Sequential(nn.Linear(4, 4), *[nn.ReLU()] * 2)\n" + TRAIN,
     "once": DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 1)\n" + TRAIN,
@@ -65,7 +75,7 @@ RIGHT = {
         "pass\n        for a, b in zip(k.parameters(), first):\n            a.lerp_(b, 0.01)")),
     "both averaged with each other": keys(BOTH, "m = (a + b) / 2; a.copy_(m); b.copy_(m)"),
 }  # fmt: skip
-WORDS = ("the result of one call", "gradients of their own")
+WORDS = ("the result of one call", "gradients of their own", "the default value")
 
 
 @pytest.mark.parametrize("name", WRONG)

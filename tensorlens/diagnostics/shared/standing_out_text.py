@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from tensorlens.analysis.training.measured import ParameterRow
@@ -26,7 +27,8 @@ def stands_out(text: str, *labels: Label | None) -> StandingOut:
 
 def listed(rows: Sequence[ParameterRow]) -> str:
     """Lists parameters by name: "`model.fc.weight`, `model.fc.bias` and 4 more"."""
-    names = [f"`{row.name}`" for row in rows]
+    counts = Counter(row.name for row in rows)  # tensors that have one name in turn count as one
+    names = [f"`{name}`" + (f" ({count:,} tensors)" if count > 1 else "") for name, count in counts.items()]
     if len(names) <= _NAMED:
         return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"

@@ -115,7 +115,7 @@ def _unmoved(training: MeasuredTraining) -> Iterator[StandingOut]:
         has_moved = row.has_moved or training.writes(row.tensor) or not isfinite(row.movement.size)
         if not group.steps or has_moved or statistics.filled == statistics.zero or statistics.nonfinite:
             continue
-        dtype = training.facts.tensor(row.tensor).dtype
+        dtype = "half precision" if statistics.half_steps else training.facts.tensor(row.tensor).dtype
         if max(statistics.norms) <= max(EPSILON.get(dtype, COARSEST) * row.movement.size, _NOISE * highest):
             continue  # rounding, as in a bias before a normalisation
         groups.setdefault((group.optimizer, group.group, dtype), []).append(row)

@@ -1,10 +1,11 @@
-"""Names lists that repeat one module, as `[make_layer()] * 4` does: all places are one layer."""
+"""Names lists that repeat one module, as `[make_layer()] * 4` does, and modules that are the default of an argument."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import method_of
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Span
@@ -18,6 +19,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """
     facts = training.facts
     for file, tree in facts.trees():
+        yield from _defaults(training, file, tree)
         for node in ast.walk(tree):
             found = _repeated(node)
             if found is None:
@@ -29,6 +31,34 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                     f"`{facts.code_of(found.func, file)}()` makes {listed(rows)}",
                     Label("shared_here", facts.span_of(node, file), "one result, repeated"),
                 )
+
+
+def _defaults(training: MeasuredTraining, file: str, tree: ast.Module) -> Iterator[StandingOut]:
+    """Finds a module in the place of a default value of `__init__`, of a class that is made more than once."""
+    facts = training.facts
+    for holder in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        init = method_of(holder, "__init__")
+        values = [] if init is None else [*init.args.defaults, *init.args.kw_defaults]
+        for value in values:
+            rows = _made_by(training, facts.span_of(value, file)) if isinstance(value, ast.Call) else []
+            if rows and isinstance(value, ast.Call) and _is_made_often(tree, holder.name):
+                yield stands_out(
+                    f"the default value `{facts.code_of(value, file)}` is made once, with the class: each "
+                    f"`{holder.name}` that gets no other one has {listed(rows)}",
+                    Label("shared_here", facts.span_of(value, file), "one result for all"),
+                )
+
+
+def _is_made_often(tree: ast.Module, name: str) -> bool:
+    """Returns whether a file makes objects of a class without an argument in several places, or in a loop."""
+    loops = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
+    places = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_plain(node, name)]
+    inside = {id(each) for loop in ast.walk(tree) if isinstance(loop, loops) for each in ast.walk(loop)}
+    return len(places) > 1 or any(id(node) in inside for node in places)
+
+
+def _is_plain(node: ast.Call, name: str) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id == name and not node.args and not node.keywords
 
 
 def _repeated(node: ast.AST) -> ast.Call | None:

@@ -1,4 +1,6 @@
-"""Names options of an optimizer that a script changes where no step reads them, as `defaults`."""
+"""Names options of an optimizer that a script changes where no step reads them, as `defaults`, and options of a group
+whose names the optimizer does not know.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,14 @@ from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training_values import UnreadOption
 
 _MIN_STEPS = 2
+_KNOWN = frozenset(
+    """
+    params lr initial_lr max_lr min_lr swa_lr betas beta2_decay eps weight_decay decoupled_weight_decay momentum
+    dampening nesterov alpha centered amsgrad rho d lambd t0 lr_decay initial_accumulator_value etas step_sizes
+    max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn maximize foreach capturable
+    differentiable fused momentum_decay ns_coefficients ns_steps adjust_lr_fn
+    """.split()
+)
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -31,6 +41,43 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         written = _written(facts, each)
         changed = None if written is None else Label("state_changed_here", written, "changed here")
         yield stands_out(text, changed, made)
+    if any(group.steps for group in training.groups):
+        yield from _unknown(facts)
+
+
+def _unknown(facts: TraceIndex) -> Iterator[StandingOut]:
+    """Finds `{"params": ..., "learning_rate": 0.1}`, if no line of the program reads such an item."""
+    nodes = [(file, node) for file, tree in facts.trees() for node in ast.walk(tree)]
+    groups = [(file, node) for file, node in nodes if isinstance(node, ast.Dict) and "params" in map(_text, node.keys)]
+    others = [node for _, node in nodes if not any(node is group for _, group in groups)]
+    read = {name for node in others for name in _names(node)}
+    for file, group in groups:
+        for key, value in zip(group.keys, group.values, strict=True):
+            name = _text(key)
+            is_number = isinstance(value, ast.Constant | ast.BinOp | ast.UnaryOp) and not isinstance(_text(value), str)
+            if key is not None and name and is_number and name not in _KNOWN | read:
+                yield stands_out(
+                    f"`{facts.code_of(key, file)}` is no option of an optimizer of PyTorch, and no line reads it: "
+                    "the group has the options that the optimizer is given",
+                    Label("observed_here", facts.span_of(key, file), "nothing reads it"),
+                )
+                return
+
+
+def _names(node: ast.AST) -> Iterator[str | None]:
+    """Yields the items that an expression reads or writes: `group["name"]`, `group.get("name")`, those of a dict."""
+    if isinstance(node, ast.Subscript):
+        yield _text(node.slice)
+    elif isinstance(node, ast.Call):
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        yield from map(_text, node.args[:1] if method in ("get", "pop", "setdefault") else ())
+        yield from (keyword.arg for keyword in node.keywords)
+    elif isinstance(node, ast.Dict):
+        yield from map(_text, node.keys)
+
+
+def _text(node: ast.expr | None) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def _written(facts: TraceIndex, option: UnreadOption) -> Span | None:

@@ -1,0 +1,129 @@
+"""Names lines that change a tensor in place by one variable, where another variable of the tensor is read afterwards.
+
+So it is where `noisy = x` and `noisy += noise` are to leave `x`, the target of the loss, as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensorlens.analysis.code_around import scope_around, statement_at
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.model import Call, Span
+from tensorlens.records.report import Label, StandingOut
+
+_MAX_CALLS = 64  # after the change, until both variables are read
+_Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts, seen, said = training.facts, set[int](), set[tuple[str, int]]()
+    if not training.measured.steps:
+        return
+    for place, call in enumerate(facts.calls):
+        if not call.writes or call.within or call.site in seen:
+            continue
+        seen.add(call.site)
+        span = facts.span(call.site)
+        statement = None if span is None else statement_at(facts, span.file, span.line)
+        name = None if statement is None else _changed(statement)
+        if span is None or statement is None or name is None:
+            continue
+        scope = scope_around(facts, span.file, span.line)
+        alias = _alias(scope, name, statement)
+        readers = None if alias is None else _readers(facts, place, (name, _source(alias)), scope)
+        if alias is not None and readers is not None and (span.file, statement.lineno) not in said:
+            said.add((span.file, statement.lineno))
+            yield _sentence(facts, (call, statement), alias, readers)
+
+
+def _changed(statement: ast.stmt) -> str | None:
+    """Returns the variable that a statement changes in place: `x` of `x += 1` and of `x.add_(1)`."""
+    if isinstance(statement, ast.AugAssign):
+        return statement.target.id if isinstance(statement.target, ast.Name) else None
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return None
+    method = statement.value.func
+    while isinstance(method, ast.Attribute) and isinstance(method.value, ast.Call):
+        method = method.value.func  # the first method of a chain
+    if not isinstance(method, ast.Attribute) or not isinstance(method.value, ast.Name):
+        return None
+    return method.value.id if method.attr.endswith("_") and not method.attr.endswith("__") else None
+
+
+def _alias(scope: _Scope, name: str, changing: ast.stmt) -> ast.Assign | None:
+    """Returns the last assignment to a variable above a statement, if it only gives another variable a second name."""
+    stored = [
+        each
+        for each in ast.walk(scope)
+        if isinstance(each, ast.stmt) and each.lineno < changing.lineno and not isinstance(each, ast.AugAssign)
+        and name in _names_set(each)
+    ]  # fmt: skip
+    last = max(stored, key=lambda each: each.lineno, default=None)
+    return last if isinstance(last, ast.Assign) and isinstance(last.value, ast.Name) else None
+
+
+def _names_set(statement: ast.stmt) -> set[str]:
+    targets: list[ast.expr] = []
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.For | ast.AnnAssign):
+        targets = [statement.target]
+    elif isinstance(statement, ast.With):
+        targets = [item.optional_vars for item in statement.items if item.optional_vars is not None]
+    return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+
+
+def _source(alias: ast.Assign) -> str:
+    return alias.value.id if isinstance(alias.value, ast.Name) else ""
+
+
+def _readers(facts: TraceIndex, place: int, names: tuple[str, str], scope: _Scope) -> list[tuple[Call, Span]] | None:
+    """Returns the calls that read the changed memory by one variable and by the other, in lines below the change."""
+    change = facts.calls[place]
+    storage, begin = facts.storage_of(change.writes[0].tensor, change.index), facts.span(change.site)
+    found: dict[str, tuple[Call, Span]] = {}
+    for reader in facts.calls[place + 1 : place + 1 + _MAX_CALLS]:
+        at = facts.span(reader.site)
+        if at is None or begin is None or at.file != begin.file or at.line <= begin.line:
+            continue
+        if not any(facts.storage_of(access.tensor, reader.index) == storage for access in reader.inputs):
+            continue
+        for name in names:
+            if name not in found and _reads(facts, at, name) and not _is_set(scope, name, begin.line, at.line):
+                found[name] = reader, at
+    return [found[name] for name in names] if len(found) == len(names) else None
+
+
+def _reads(facts: TraceIndex, span: Span, name: str) -> bool:
+    node = facts.names.syntax.node(span)
+    arguments: list[ast.expr] = []
+    if isinstance(node, ast.Call):
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        arguments += [node.func.value] if isinstance(node.func, ast.Attribute) else []
+    elif isinstance(node, ast.BinOp):
+        arguments = [node.left, node.right]
+    return any(isinstance(each, ast.Name) and each.id == name for each in arguments)
+
+
+def _is_set(scope: _Scope, name: str, first: int, last: int) -> bool:
+    """Returns whether a line of a scope sets a variable, from one line to another one."""
+    stored = (node for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return any(node.id == name and first < node.lineno <= last for node in stored)
+
+
+def _sentence(
+    facts: TraceIndex, change: tuple[Call, ast.stmt], alias: ast.Assign, readers: list[tuple[Call, Span]]
+) -> StandingOut:
+    call, statement = change
+    span, name = facts.span(call.site), _changed(statement)
+    file = "" if span is None else span.file
+    return stands_out(
+        f"`{name}` and `{_source(alias)}` are one tensor: `{facts.code_of(statement, file)}` changes both",
+        facts.label("modified_here", call.site, f"changes `{_source(alias)}`, too", call.index),
+        Label("shared_here", facts.span_of(alias, file), "a second name, and no copy"),
+        *[facts.label("needed_here", each.site, "reads the changed values", each.index) for each, _ in readers],
+    )

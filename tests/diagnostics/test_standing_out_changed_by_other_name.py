@@ -1,0 +1,53 @@
+"""Checks the sentence about a tensor that is changed by one variable and read by another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+BODY = """\
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+data = torch.randn(32, 4)
+for _ in range(3):
+    x = data[torch.randint(0, 32, (8,))]
+    noisy = x
+    noisy += 0.5 * torch.randn(8, 4)  #!
+    loss = nn.functional.mse_loss(net(noisy), x)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+IN_PLACE = "noisy += 0.5 * torch.randn(8, 4)"
+WRONG = {
+    "an addition": BODY,
+    "a method": BODY.replace(IN_PLACE, "noisy.add_(torch.randn(8, 4))"),
+    "a chain of methods": BODY.replace(IN_PLACE, "noisy.mul_(0.9).add_(torch.randn(8, 4))"),
+    "in a function": BODY.replace("    noisy = x\n", "").replace("    " + IN_PLACE + "  #!\n", "").replace(
+        "net(noisy), x", "*pair(x)").replace(
+        "for _ in", "def pair(x):\n    noisy = x\n    noisy += 0.5 * torch.randn(8, 4)  #!\n"
+        "    return net(noisy), x.mul(1.0)\nfor _ in"),
+}  # fmt: skip
+RIGHT = {
+    "a copy": BODY.replace("noisy = x", "noisy = x.clone()"),
+    "no change in place": BODY.replace(IN_PLACE, "noisy = noisy + 0.5 * torch.randn(8, 4)"),
+    "read before": BODY.replace("    noisy = x\n", "    target = x.clone()\n    noisy = x\n").replace("(noisy), x",
+                                                                                            "(noisy), target"),
+    "read by one name": BODY.replace("net(noisy), x", "net(x), x"),
+    "set again": BODY.replace("    loss", "    x = data[:8]\n    loss"),
+}  # fmt: skip
+WORDS = "`noisy` and `x` are one tensor"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_tensor_with_two_names_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.text.endswith("changes both")
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_changes_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

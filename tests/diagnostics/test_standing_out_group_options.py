@@ -1,0 +1,38 @@
+"""Checks the sentence about an option of a parameter group that no optimizer knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+BODY = """\
+net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.Adam([
+    {"params": net[0].parameters(), "learning_rate": 1e-5},  #!
+    {"params": net[2].parameters()},
+], lr=0.01)
+for _ in range(3):
+    opt.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    opt.step()
+"""
+RIGHT = {
+    "an option that it knows": BODY.replace("learning_rate", "lr"),
+    "a name": BODY.replace('"learning_rate": 1e-5', '"name": "first"'),
+    "read by a line": BODY + "print(opt.param_groups[0]['learning_rate'], end='')\n",
+    "of another dict": BODY.replace(', "learning_rate": 1e-5', "") + 'options = {"learning_rate": 1e-5}\n',
+}
+WORDS = "is no option of an optimizer"
+
+
+def test_an_unknown_option_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, BODY) if WORDS in each.text)
+    assert found.text.startswith('`"learning_rate"` is no option')
+    assert found.labels[0].span.line == marked(BODY)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_options_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

@@ -1,0 +1,49 @@
+"""Checks the sentence about a forward hook that detaches the results of a trained module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+BODY = """\
+teacher = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2)).requires_grad_(False)
+student = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+adapter = nn.Linear(6, 6)
+kept = {}
+def keep(name):
+    def hook(module, args, out):
+        kept[name] = out.detach()  #!
+    return hook
+teacher[1].register_forward_hook(keep("teacher"))
+student[1].register_forward_hook(keep("student"))
+opt = torch.optim.SGD([*student.parameters(), *adapter.parameters()], lr=0.1)
+for _ in range(3):
+    x = torch.randn(8, 4)
+    loss = (student(x) - teacher(x)).square().mean()
+    loss = loss + (adapter(kept["student"]) - kept["teacher"]).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+RIGHT = {
+    "the result itself": BODY.replace("out.detach()  #!", "out"),
+    "of a student alone": BODY.replace('teacher[1].register_forward_hook(keep("teacher"))\n', "").replace(
+        ' - kept["teacher"]', ""),
+    "kept and not used": BODY.replace(
+        '(adapter(kept["student"]) - kept["teacher"]).square()', 'adapter(x @ torch.ones(4, 6)).square()'),
+}  # fmt: skip
+WORDS = "of a forward hook detaches what frozen modules return"
+
+
+@pytest.mark.parametrize("text", [BODY, BODY.replace("out.detach()", "out.data")])
+def test_a_hook_that_detaches_both_is_named(tmp_path: Path, text: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, text) if WORDS in each.text)
+    assert "computed from `student[0].weight` and `student[0].bias`, too" in found.text
+    assert found.labels[0].span.line == marked(text)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_hooks_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
