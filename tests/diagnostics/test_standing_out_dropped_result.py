@@ -35,6 +35,8 @@ WRONG = {
     "clamping": (body(last="p.grad.clamp(-1, 1)  #!"), "`clamp_()` changes the tensor itself"),
     "sums": (body("total.index_add(0, index, out[:, 0])  #!"), "`index_add_()` changes the tensor itself"),
     "detach": (body("out.detach()  #!"), "makes a new tensor that nothing uses, 3 times"),
+    "a function": (body(last="torch.clamp(p.grad, -1, 1)  #!"), "`clamp_()` changes the tensor itself"),
+    "dropout": (body("nn.functional.dropout(out, 0.5)  #!"), "makes a new tensor that nothing uses, 3 times"),
     "a sum of losses": (body("out + 0.1 * net.weight.norm()  #!"), "makes a new tensor that nothing uses, 3 times"),
     "weights that are not written back": (
         body(last="pass")
@@ -45,6 +47,7 @@ WRONG = {
 }
 RIGHT = {
     "in place": body(last="p.grad.add_(torch.randn_like(p))"),
+    "a function that works in place": body("nn.functional.relu(out.detach(), inplace=True)"),
     "assigned": body("out = out.clamp(-1, 1)"),
     "passed on": body("print(out.abs().max())"),
     "the same tensor": body("x.float()"),

@@ -10,13 +10,17 @@ from support.standing_out import marked, sentences
 NET = "net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.2), nn.Linear(4, 1))\n"
 TRAIN = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(4):\n    opt.zero_grad()\n"
 STEP = "    net(torch.randn(8, 4)).square().mean().backward()\n    opt.step()\n"
-WORDS = ("names a method", "compares, and drops", "no line of the program reads")
+WORDS = ("names a method", "no `with` enters it", "compares, and drops", "no line of the program reads")
 
 WRONG = {
     "eval": (NET + TRAIN + STEP + "net.eval  #!\n", "`net.eval` names a method and does not call it"),
     "train in a function": (
         NET + "def evaluate():\n    net.eval()\n    net.train  #!\n" + TRAIN + STEP + "    evaluate()\n",
         "`net.train` names a method and does not call it",
+    ),
+    "a context that nothing enters": (
+        NET + TRAIN + STEP + "    torch.no_grad()  #!\n    net(torch.randn(2, 4))\n",
+        "`torch.no_grad()` makes a context, and no `with` enters it",
     ),
     "a compared flag": (
         NET + "for p in net[0].parameters():\n    p.requires_grad == False  #!\n" + TRAIN + STEP,
@@ -37,6 +41,7 @@ WRONG = {
 }
 RIGHT = {
     "calls": NET + TRAIN + "    net.train()\n" + STEP + "net.eval()\n",
+    "a context": NET + TRAIN + STEP + "    with torch.no_grad():\n        net(torch.randn(2, 4))\n",
     "an attribute that is kept": NET + TRAIN + STEP + "switch = net.eval\nswitch()\n",
     "a property of the program": NET
     + "class Loop:\n    @property\n    def train(self):\n        opt.step()\nloop = Loop()\n"

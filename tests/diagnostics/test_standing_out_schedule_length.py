@@ -13,7 +13,7 @@ START = MODEL + SGD
 STEP = "opt.zero_grad(); f().backward(); opt.step()"
 BATCHES = f"for epoch in range(4):\n    for batch in range(5):\n        {STEP}\n        schedule.step()\n"
 EPOCHS = f"for epoch in range(4):\n    for batch in range(5):\n        {STEP}\n    schedule.step()\n"
-WORDS = ("`T_max`", "`total_iters`", "`total_steps`", "no step reads it")
+WORDS = ("whose learning rate it changes", "`T_max`", "`total_iters`", "`total_steps`", "no step reads it")
 
 WRONG = {
     "epochs, stepped by batches": (
@@ -38,6 +38,11 @@ WRONG = {
         "`PolynomialLR` makes 5 of the 20 steps of its `total_iters`, which is the number of backward passes",
     ),
 }  # fmt: skip
+WRONG["a step for each of four batches"] = (
+    START + "schedule = lrs.StepLR(opt, 20)\nfor batch in range(20):\n    (f() / 4).backward()\n"
+    "    if batch % 4 == 3:\n        opt.step(); opt.zero_grad()\n    schedule.step()  #!\n",
+    "`StepLR` makes 20 steps, and `SGD`, whose learning rate it changes, makes 5",
+)
 UNREAD = {
     "defaults": (
         START + f"for i in range(6):\n    {STEP}\n    opt.defaults['lr'] = 0.1 * 0.5 ** i  #!\n",

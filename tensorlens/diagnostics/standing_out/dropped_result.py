@@ -22,6 +22,9 @@ _IN_PLACE = frozenset(
     t tanh transpose tril triu true_divide unsqueeze
 """.split()
 )  # those that have a twin which changes the tensor itself
+_FUNCTIONS = _IN_PLACE | frozenset(
+    "dropout relu gelu leaky_relu normalize softmax log_softmax layer_norm batch_norm sigmoid tanh where".split()
+)  # also those that have no twin: nothing else becomes of what a function of torch returns
 _MIN_RUNS = 2
 _COPIES = frozenset("to float double half bfloat16 cpu cuda contiguous clone".split())
 
@@ -32,7 +35,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     sites: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
-        if not call.within and call.op.startswith("Tensor.") and _name(call) in _IN_PLACE | _COPIES:
+        names = _IN_PLACE | _COPIES if call.op.startswith("Tensor.") else _FUNCTIONS
+        if not call.within and _name(call) in names:
             sites[call.site].append(call)
     for calls in sites.values():
         if all(_makes_another(call) for call in calls) and _is_statement(facts, calls[0]):

@@ -18,6 +18,7 @@ _METHODS = frozenset(("eval", "train", "zero_grad", "requires_grad_", "detach_",
 _FLAG = "requires_grad"
 _COMPARED = frozenset((_FLAG, "grad", "lr", "training"))
 _PURE = frozenset("clone detach to float double half cpu cuda add sub mul div lerp clamp deepcopy".split())
+_CONTEXTS = frozenset(("no_grad", "enable_grad", "inference_mode", "autocast"))
 _CLOSE = 0.9  # of `require_grad` to `requires_grad` it is 0.96
 
 
@@ -154,6 +155,8 @@ def _idle(node: ast.AST, defined: set[str]) -> str:
     value = node.value if isinstance(node, ast.Expr) else None
     if isinstance(value, ast.Attribute) and value.attr in _METHODS and value.attr not in defined:
         return "names a method and does not call it: a statement without parentheses changes nothing"
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _CONTEXTS - defined:
+        return "makes a context, and no `with` enters it: the lines below run as if it were not there"
     if not isinstance(value, ast.Compare) or len(value.ops) != 1 or not isinstance(value.ops[0], ast.Eq):
         return ""
     left, right = value.left, value.comparators[0]

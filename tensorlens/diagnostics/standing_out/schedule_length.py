@@ -1,4 +1,5 @@
-"""Names learning-rate schedulers that make more steps than they are made for, or that count epochs for steps."""
+"""Names learning-rate schedulers that make more steps than they are made for, or than their optimizer does, and those
+that count epochs for steps."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from tensorlens.records.training import LearningRateSchedule, OptimizerGroup
 
 _COSINE = "CosineAnnealingLR"
 _HIGH = 0.1  # of the way from the lowest rate to the first one
+_MIN_STEPS = 3  # of the optimizer
 _FEW = 2  # a schedule that is made for so many times its steps ends early
 
 
@@ -25,11 +27,28 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     made = Counter(each.optimizer for each in schedules)
     for each in schedules:
         groups = [group for group in training.groups if group.optimizer == each.optimizer and group.steps]
-        if not groups or not each.is_known or each.is_held or not each.made_for or made[each.optimizer] > 1:
+        if not groups or not each.is_known or each.is_held or made[each.optimizer] > 1:
+            continue
+        yield from _too_often(training, each, groups[0])
+        if not each.made_for:
             continue
         if all(isfinite(rate) and rate > 0 for rate in groups[0].rates[1:]):
             yield from _too_long(training, each, groups[0])
             yield from _too_short(training, each, groups[0])
+
+
+def _too_often(
+    training: MeasuredTraining, schedule: LearningRateSchedule, group: OptimizerGroup
+) -> Iterator[StandingOut]:
+    """Says that a scheduler steps several times for each step of its optimizer, as after each of some micro-batches."""
+    steps = group.steps - schedule.before
+    if steps >= _MIN_STEPS and schedule.steps >= _FEW * steps:
+        yield stands_out(
+            f"`{schedule.name}` makes {schedule.steps:,} steps, and `{group.name}`, whose learning rate it changes, "
+            f"makes {steps:,}",
+            training.facts.label("called_here", schedule.last, "the scheduler steps here"),
+            training.facts.label("optimizer_made_here", schedule.site, "the scheduler is made here"),
+        )
 
 
 def _too_long(

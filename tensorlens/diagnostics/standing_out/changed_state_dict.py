@@ -1,0 +1,51 @@
+"""Names lines that add to the items of a `state_dict()` that is no copy: they change the parameters themselves."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.code_around import scope_around, statement_at
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.records.model import Call
+from tensorlens.records.report import Label, StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds `average[key] += value`, where `average = model.state_dict()` and steps have trained the model."""
+    facts = training.facts
+    lines: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls if training.training.steps else ():
+        if call.writes and not call.within:
+            lines[call.site].append(call)
+    for site, calls in lines.items():
+        span = facts.span(site)
+        statement = None if span is None else statement_at(facts, span.file, span.line)
+        made = None if span is None or statement is None else _state_dict(facts, statement, span.file)
+        if span is None or statement is None or made is None:
+            continue
+        written = {facts.storage_of(write.tensor, call.index) for call in calls for write in call.writes}
+        rows = [row for row in training.rows if row.is_stepped and facts.storages_of(row.tensor) & written]
+        if rows:
+            yield stands_out(
+                f"`{facts.code_of(statement, span.file)}` changes {listed(rows)}: `{facts.code_of(made, span.file)}` "
+                "is no copy",
+                facts.label("modified_here", site, "changes the parameters, too", calls[0].index),
+                Label("shared_here", facts.span_of(made, span.file), "shares their memory"),
+            )
+
+
+def _state_dict(facts: TraceIndex, statement: ast.stmt, file: str) -> ast.Call | None:
+    """Returns the call of `state_dict()` whose items a statement changes, as `average[key] += value` does."""
+    target = statement.target if isinstance(statement, ast.AugAssign) else None
+    if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return None
+    scope, name = scope_around(facts, file, statement.lineno), target.value.id
+    assigned = (each for each in ast.walk(scope) if isinstance(each, ast.Assign))
+    values = [each.value for each in assigned if any(isinstance(t, ast.Name) and t.id == name for t in each.targets)]
+    value = values[0] if len(values) == 1 else None
+    is_state = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "state_dict"
+    return value if isinstance(value, ast.Call) and is_state else None
