@@ -44,7 +44,7 @@ def processor_time(quick: bool) -> str:
             "Each workload in a process of its own, some times over, with the start of Python and the import of torch:",
             "plain, and under `tensorlens explain`, in the program's process and in the command's own, which reads the",
             "journal and prints the report. Its start and the report take most of its time in a run of seconds: the",
-            f'column "in the long run" is for the further time of the program, if it runs {LONGER} times as long. The last',
+            f'column "in the long run" is for the further time of a program that runs {LONGER} times as long. The last',
             f"column is a ratio of wall times while all cores are busy: of {os.cpu_count()} programs at once under the",
             "lens, and as many plain ones.",
             "",
