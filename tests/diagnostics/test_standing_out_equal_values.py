@@ -55,6 +55,13 @@ WRONG = {
         "    loss = (model(x) - y).square().mean()\n    " + STEP,
         "have the value that they had before the first of 20 steps in half precision, although",
     ),
+    "small updates after steps of float32": (
+        DATA + MAKE + "model = make()\nopt = torch.optim.SGD(model.parameters(), lr=0.1)\nfor _ in range(4):\n"
+        "    loss = (model(x) - y).square().mean()\n    " + STEP + "model, x, y = model.bfloat16(), x.bfloat16(), "
+        "y.bfloat16()\nopt = torch.optim.SGD(model.parameters(), lr=1e-4)  #!\nfor _ in range(20):\n"
+        "    loss = (model(x) - y).square().mean()\n    " + STEP,
+        "have the value that they had before the first of 20 steps in half precision, although",
+    ),
     "in a function": (
         DATA + MAKE + "def train():\n    one = make()\n    members = nn.ModuleList(map(copy.deepcopy, [one] * 3))  #!\n"
         + "".join(f"    {line}\n" for line in ENSEMBLE.splitlines()) + "train()\n",

@@ -192,10 +192,13 @@ class MeasuredTraining:
 
     @cached_property
     def _data_sets(self) -> dict[int, list[Call]]:
-        """Maps tensors to the assignments to their `.data` outside optimizer steps."""
+        """Maps tensors to the assignments to their `.data` outside optimizer steps, but for those of `Module.to()` and
+        its like, which keep the values."""
         calls: dict[int, list[Call]] = defaultdict(list)
+        sites = self.facts.trace.sites
         for call in self.facts.calls:
-            if call.op == DATA_SET and call.inputs and not call.within:
+            is_own = call.op == DATA_SET and call.inputs and not call.within
+            if is_own and not sites[call.site].through.startswith("Module."):
                 calls[call.inputs[0].tensor].append(call)
         return calls
 

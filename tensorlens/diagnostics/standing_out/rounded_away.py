@@ -26,7 +26,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if training.writes(row.tensor):
             continue  # a line may have brought the values back
         if row.statistics.half_steps >= _MIN_STEPS:
-            groups.setdefault(row.group.optimizer, []).append((row, row.statistics, row.group))
+            holding = (group for group in training.groups if group.steps and row.tensor in group.parameters)
+            last = max(holding, key=lambda group: group.turns[1])  # a cast stays, and earlier ones stepped before it
+            groups.setdefault(last.optimizer, []).append((row, row.statistics, last))
     for found in groups.values():
         kept = sum(each.kept for _, each, _ in found)
         total = sum(elements(facts.tensor(row.tensor).shape) for row, _, _ in found)
