@@ -58,10 +58,14 @@ def parameters_without_gradient(training: Training) -> dict[int, Step]:
     return {n: step for n, step in last_steps.items() if not changed_since(training, n, started)}
 
 
-def asked_for(training: Training) -> set[int]:
-    """Returns the tensors whose gradients `autograd.grad()` has returned."""
-    passes = (each for each in training.facts.backwards if each.op == "autograd.grad" and not each.failed)
-    return {number for each in passes for number in each.inputs}
+def moved_by_asked_gradients(training: Training) -> set[int]:
+    """Returns the tensors whose gradients `autograd.grad()` has returned, and that a step of an optimizer then changes,
+    as one that is given these gradients does."""
+    facts = training.facts
+    passes = (each for each in facts.backwards if each.op == "autograd.grad" and not each.failed)
+    asked = {number for each in passes for number in each.inputs}
+    steps = (call for call in facts.calls if call.within) if asked else ()
+    return {write.tensor for call in steps for write in call.writes} & asked
 
 
 def changed_since(training: Training, number: int, index: int) -> bool:

@@ -10,7 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.discarded_outputs import is_discarded
 from tensorlens.analysis.training.parameters_without_gradient import (
     PathEnd,
-    asked_for,
+    moved_by_asked_gradients,
     parameters_without_gradient,
     path_ends,
     unused_path_ends,
@@ -90,7 +90,7 @@ def _stepped(training: Training) -> dict[int, Step]:
     Replaced parameters have a finding of their own.
     """
     replaced = {parameter.old for parameter, _ in replaced_parameters(training)}
-    left_out = replaced | asked_for(training)  # no path of these ends
+    left_out = replaced | moved_by_asked_gradients(training)  # no path of these ends
     return {number: step for number, step in parameters_without_gradient(training).items() if number not in left_out}
 
 
