@@ -368,6 +368,19 @@ ITEMS = {  # a list whose items are one memory, and parts of an expanded tensor
 }
 
 RIGHT = {
+    "gradient caching": """
+        x = torch.randn(8, 3)
+        for _ in range(3):
+            opt.zero_grad()
+            with torch.no_grad():
+                kept = torch.cat([net(part) for part in x.split(4)])
+            kept.requires_grad_()
+            kept.square().mean().backward()
+            for tower, gradient in ((net, kept.grad),):
+                for part, g in zip(x.split(4), gradient.split(4)):
+                    (tower(part) * g).sum().backward()
+            opt.step()
+        """,
     "averaged weights for an evaluation": """
         shadow = {name: p.data.clone() for name, p in net.named_parameters()}
         for _ in range(3):

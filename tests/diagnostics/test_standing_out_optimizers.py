@@ -137,6 +137,11 @@ RATES = {
         "opt = torch.optim.SGD([w], lr=1e-4)  #!\n" + LOOP,
         "`w` (bfloat16) is the same after 3 steps of `SGD` as before, with a learning rate of at most 0.0001",
     ),
+    "too small after a cast": (
+        "net = nn.Linear(4, 1)\nnn.init.ones_(net.weight)\nnet.half()\nf = lambda x: net(x.half()).square().mean()\n"
+        "opt = torch.optim.SGD([net.weight], lr=1e-6)  #!\n" + LOOP,
+        "`net.weight` (half precision) is the same after 3 steps of `SGD` as before",
+    ),
     "too small for single precision": (
         MODEL + "opt = torch.optim.SGD(model.parameters(), lr=1e-12)  #!\n" + LOOP,
         "`model.weight` and `model.bias` (float32) are the same after 3 steps of `SGD` as before",
@@ -185,6 +190,13 @@ RIGHT = {
     "two networks in turn": TWO + "opt = torch.optim.SGD(body.parameters(), lr=0.1)\n"
     "other = torch.optim.Adam(head.parameters())\n" + LOOP + "    other.step()\n",
     "a wrapper": MODEL + WRAPPER + LOOP,
+    "a wrapper with groups of its own": MODEL + "class Outer(torch.optim.Optimizer):\n"
+    "    def __init__(self, params, inner):\n        super().__init__(params, {})\n        self.inner = inner\n"
+    "    def step(self):\n        self.inner.step()\n"
+    "opt = Outer(model.parameters(), torch.optim.SGD(model.parameters(), lr=0.1))\n" + LOOP,
+    "an optimizer for each of two losses": TWO + "both = [*body.parameters(), *head.parameters()]\n"
+    "opt = torch.optim.SGD(both, lr=0.1)\nother = torch.optim.Adam(body.parameters())\n" + LOOP
+    + "    other.zero_grad()\n    body(torch.randn(8, 4)).abs().mean().backward()\n    other.step()\n",
     "a wrapper whose own step never runs": MODEL + WRAPPER.replace("opt = ", "outer = ") + "opt = outer.inner\n" + LOOP,
     "one optimizer after the other": MODEL + SGD + LOOP + "opt = torch.optim.Adam(model.parameters())\n" + LOOP,
     "made again before the first step": MODEL + SGD + "opt = torch.optim.Adam(model.parameters())\n" + LOOP,

@@ -49,6 +49,12 @@ WRONG = {
         OPTIMIZER,
         "the state `buffer` of `Heavy` is the `.grad` of `net.weight` and `net.bias` itself, and no copy",
     ),
+    "a buffer that is a variable for the gradient": (
+        OPTIMIZER.replace(
+            "state = self.state[p]", "state, d = self.state[p], None\n                d = p.grad"
+        ).replace("= p.grad  #!", "= d  #!"),
+        "the state `buffer` of `Heavy` is the `.grad` of `net.weight` and `net.bias` itself, and no copy",
+    ),
     "a state dict of the present state": (
         LOADED.replace("KEPT", "opt.state_dict()"),
         "`opt.load_state_dict(kept)` loads the tensors that `Adam` has anyhow: its `state_dict()` is no copy",
@@ -71,6 +77,12 @@ def test_state_that_is_no_copy_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in WORDS))
     assert text in found.text
     assert found.labels[0].span.line == marked(body)
+
+
+def test_an_optimizer_of_the_script_is_labelled_where_the_script_makes_it(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, OPTIMIZER) if "no copy" in each.text)
+    made = next(label for label in found.labels if label.role == "optimizer_made_here")
+    assert (tmp_path / "script.py").read_text().splitlines()[made.span.line - 1] == "opt = Heavy(net.parameters())"
 
 
 @pytest.mark.parametrize("name", RIGHT)

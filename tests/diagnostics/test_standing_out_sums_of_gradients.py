@@ -54,6 +54,21 @@ for _ in range(3):
     opt.step()
 """
 CLIPS = "runs between backward passes that add up before a step, 4 in all: it clips sums of only some"
+SCALES = "4 in all: it changes the gradients of the passes before each time"
+GAN = """\
+made, judge = nn.Linear(4, 4), nn.Linear(4, 1)
+opt_made = torch.optim.SGD(made.parameters(), lr=0.01)
+opt_judge = torch.optim.SGD(judge.parameters(), lr=0.01)
+for _ in range(3):
+    fake = made(torch.randn(32, 4))
+    opt_judge.zero_grad()
+    opt_made.zero_grad()
+    (judge(fake.detach()).mean() - judge(x).mean()).backward()
+    (-judge(fake).mean()).backward()  #!
+    opt_judge.step()
+    opt_made.step()
+"""
+BOTH = "the loss of one pass takes `fake.detach()` as a constant, and the other pass goes through them to `made.weight`"
 INPUTS = "from 4 backward passes that also fill `v.grad`, which the script reads"
 KEPT = (
     "`p.grad` is kept after each pass, but the passes fill one tensor in turn: `g[at] * 0.3` reads the last gradient 3"
@@ -63,6 +78,9 @@ WRONG = {
         DATA + OPT + PARTS.replace("CLIP", "nn.utils.clip_grad_norm_(model.parameters(), 0.1)  #!"), CLIPS),
     "values clipped after each part": (
         DATA + OPT + PARTS.replace("CLIP", "nn.utils.clip_grad_value_(model.parameters(), 0.01)  #!"), CLIPS),
+    "divided after each part": (
+        DATA + OPT + PARTS.replace("CLIP", "for p in model.parameters():\n            p.grad.div_(8)  #!"), SCALES),
+    "two losses before two steps": (DATA + GAN, BOTH),
     "samples of an energy": (DATA + OPT + LANGEVIN, INPUTS),
     "gradients of tasks": (DATA + OPT + TASKS, KEPT),
     "cleared by zero_grad": (DATA + OPT + TASKS.replace("        for p in shared:\n            if p.grad is not None:\n"
@@ -77,6 +95,12 @@ RIGHT = {
         "nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n"
         "        for s, p in zip(sums, model.parameters()):\n            s += p.grad")).replace("    opt.step()", (
         "    for s, p in zip(sums, model.parameters()):\n        p.grad = s\n    opt.step()")),
+    "divided before the step": DATA + OPT + PARTS.replace("        CLIP\n", "").replace(
+        "    opt.step()", "    for p in model.parameters():\n        p.grad.div_(8)\n    opt.step()"),
+    "a step after each loss": DATA + GAN.replace("    (-judge", "    opt_judge.step()\n    (-judge").replace(
+        "    opt_judge.step()\n    opt_made", "    opt_made").replace("  #!", ""),
+    "two losses of both": DATA + GAN.replace("fake.detach()", "fake").replace(
+        "mean() - judge(x).mean()).backward()", "mean()).backward(retain_graph=True)").replace("  #!", ""),
     "parts of a GAN": DATA + OPT + "other = torch.optim.SGD(model[2].parameters(), lr=0.01)\n" + PARTS.replace(
         "CLIP", "other.step()"),
     "cleared after the samples": DATA + OPT + LANGEVIN.replace("    (model(x).mean()", (
@@ -102,7 +126,13 @@ RIGHT = {
     "norms of gradients": DATA + OPT + TASKS.replace("[p.grad for p in shared]", "[p.grad.norm() for p in shared]")
     .replace("sum(g[at] * 0.3 for g in found)", "torch.ones_like(p) * sum(g[at] for g in found)"),
 }  # fmt: skip
-WORDS = ("it clips sums", "backward passes that also fill", "is kept after each pass")
+WORDS = (
+    "it clips sums",
+    "it changes the gradients",
+    "as a constant, and the other pass",
+    "backward passes that also fill",
+    "is kept after each pass",
+)
 
 
 @pytest.mark.parametrize("name", WRONG)

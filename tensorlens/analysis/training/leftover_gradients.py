@@ -9,9 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.training.constant_terms import history_lost_at
 from tensorlens.analysis.training.recounted_terms import summed_passes
 from tensorlens.analysis.training.timeline import Training
-from tensorlens.records.model import Backward
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 
 _MIN_TIMES = 2
@@ -28,6 +30,41 @@ class LeftGradient:
     step: Step | None  # uses the sum; None: an update by hand
     leaves: tuple[int, ...]
     times: int  # how often these two lines did so
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedGradient:
+    """Two passes before one step: the loss of the first takes a result of other parameters as a constant, and the
+    second goes on to these, through the same leaves."""
+
+    first: Backward
+    cut: Call  # makes the constant
+    second: Backward
+    step: Step  # uses the sum of both
+    other: Step  # uses the gradients of the other parameters
+    leaves: tuple[int, ...]
+    others: tuple[int, ...]
+
+
+def joined_gradients(training: Training) -> Iterator[JoinedGradient]:
+    """Yields each pair of lines once, if it did so twice or more: a generator's loss after that of a discriminator."""
+    facts, found = training.facts, dict[tuple[int, int], list[JoinedGradient]]()
+    for first, second, leaves in summed_passes(training):
+        own, both = ({change.tensor for change in each.gradients} for each in (first, second))
+        others = both - own
+        if first.site == second.site or not own < both or "autograd.grad" in (first.op, second.op):
+            continue
+        later = [step for step in training.steps if step.index > second.index]
+        step = next((each for each in later if leaves & set(each.parameters)), None)
+        other = next((each for each in later if others & set(each.parameters)), None)
+        if step is None or other is None or others & set(step.parameters) or own & set(other.parameters):
+            continue
+        cuts = (cut for root in first.roots for cut in history_lost_at(facts, root.tensor, first.index))
+        cut = next((call for call, source in cuts if others & graph_leaves(facts, source, call.index)), None)
+        if cut is not None:
+            pair = found.setdefault((first.site, second.site), [])
+            pair.append(JoinedGradient(first, cut, second, step, other, tuple(sorted(leaves)), tuple(sorted(others))))
+    yield from (each[0] for each in found.values() if len(each) >= _MIN_TIMES)
 
 
 def left_gradients(training: Training) -> Iterator[LeftGradient]:

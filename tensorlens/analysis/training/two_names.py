@@ -137,8 +137,9 @@ def _is_target(facts: TraceIndex, cut: _Cut, parameters: set[int]) -> bool:
         reached = calls_reached_by(facts, backward)
         above = [call for root in backward.roots for _, call in ancestry(facts, root.tensor, backward.index)]
         inside = [call for call in above if call.index in ran and call.index not in reached.calls]
-        if not inside:
-            return False
+        results = {access.tensor for call in inside for access in call.outputs}
+        if not inside or any(change.tensor in results for each in facts.backwards for change in each.gradients):
+            return False  # a pass gives the result a gradient of its own, as gradient caching does
         makers = [*inside, *_makers(facts, cut.events[0])] if len(cut.events) == 1 else inside
         cut_off = any(_reads(call, parameters) for call in makers if call.index not in reached.calls)
         in_graph = any(_reads(call, parameters) for call in above if call.index in reached.calls)

@@ -1,4 +1,4 @@
-"""Names lines that clip gradients after each of the backward passes that add up before a step."""
+"""Names lines that clip or scale gradients after each of the backward passes that add up before a step."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in partial_clips(training):
         clip = each.clip.event
         assert isinstance(clip, Call)
+        does = "clips sums of only some of the gradients that the step uses"
+        if each.scales:
+            does = "changes the gradients of the passes before each time"
         yield stands_out(
             f"{as_written(facts, clip)} runs between backward passes that add up before a step, {each.passes} in all: "
-            "it clips sums of only some of the gradients that the step uses",
-            facts.label("modified_here", clip.site, "clips a part of the sum", clip.index),
+            f"it {does}",
+            facts.label(
+                "modified_here", clip.site, f"{'scales' if each.scales else 'clips'} a part of the sum", clip.index
+            ),
             facts.label("accumulated_here", each.backward.site, "the gradients add up"),
             facts.label("needed_here", each.step.site, "the step"),
         )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import combinations
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.records.observations import Step
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training import OptimizerGroup
 
@@ -26,8 +29,30 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         holding.update({one.optimizer: one, other.optimizer: other})
     for tensors, holding in shared.items():
         rows = [row for row in training.rows if row.tensor in tensors and row.statistics and row.statistics.filled]
-        if rows:
+        if rows and not _have_own_passes(training.training, rows[0].tensor) and not _are_nested(training, tensors):
             yield _sentence(training, list(holding.values()), rows)
+
+
+def _have_own_passes(training: Training, number: int) -> bool:
+    """Returns whether each step of an optimizer uses the gradients of a pass of its own line, as in an adversarial
+    autoencoder: a loss for each optimizer."""
+    lines: dict[tuple[str, int | None], set[int | None]] = defaultdict(set)
+    filled: int | None = None
+    for moment in training.moments.get(number, ()):
+        if moment.kind == "fill":
+            filled = moment.event.site
+        elif moment.kind == "update" and isinstance(moment.event, Step):
+            lines[moment.event.op, moment.event.site].add(filled)
+            filled = None
+    used = [line for sites in lines.values() for line in sites]
+    return len(lines) > 1 and None not in used and len(used) == len(set(used))
+
+
+def _are_nested(training: MeasuredTraining, tensors: tuple[int, ...]) -> bool:
+    """Returns whether one optimizer steps inside the step of another one."""
+    facts, steps = training.facts, [each for each in training.training.steps if set(tensors) & set(each.parameters)]
+    sites = {step.site for step in steps}
+    return any(site is not None and set(facts.call_chain(site)[1:]) & sites for site in sites)
 
 
 def _take_turns(one: OptimizerGroup, other: OptimizerGroup) -> bool:

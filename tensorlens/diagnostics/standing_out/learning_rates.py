@@ -14,6 +14,7 @@ from tensorlens.records.training import OptimizerGroup
 
 _SMALL = 1 / 1000  # of the highest rate
 _LOW = 1 / 100  # of the rate that a group was made with
+_HALF = 1e-4  # the dtypes of half precision have a coarser epsilon
 _NOISE = 1e-4  # of the highest norm of a gradient
 
 
@@ -115,7 +116,8 @@ def _unmoved(training: MeasuredTraining) -> Iterator[StandingOut]:
         has_moved = row.has_moved or training.writes(row.tensor) or not isfinite(row.movement.size)
         if not group.steps or has_moved or statistics.filled == statistics.zero or statistics.nonfinite:
             continue
-        dtype = "half precision" if statistics.half_steps else training.facts.tensor(row.tensor).dtype
+        made_as = training.facts.tensor(row.tensor).dtype
+        dtype = "half precision" if statistics.half_steps and EPSILON.get(made_as, COARSEST) < _HALF else made_as
         if max(statistics.norms) <= max(EPSILON.get(dtype, COARSEST) * row.movement.size, _NOISE * highest):
             continue  # rounding, as in a bias before a normalisation
         groups.setdefault((group.optimizer, group.group, dtype), []).append(row)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.leftover_gradients import left_gradients
+from tensorlens.analysis.training.leftover_gradients import joined_gradients, left_gradients
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut
 
 
@@ -24,4 +25,17 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 facts.label("accumulated_here", each.first.site, "fills them too, and nothing clears them"),
                 facts.label("needed_here", each.second.site, "adds to them"),
                 None if each.step is None else facts.label("state_changed_here", each.step.site, "uses the sums"),
+            )
+    for joined in joined_gradients(training.training):
+        rows = [row for row in training.rows if row.tensor in joined.leaves]
+        others = [row for row in training.rows if row.tensor in joined.others]
+        if rows and others:
+            yield stands_out(
+                f"`{joined.step.op}()` uses sums of gradients of {listed(rows)}: the loss of one pass takes "
+                f"{as_written(facts, joined.cut)} as a constant, and the other pass goes through them to "
+                f"{listed(others)}",
+                facts.label("accumulated_here", joined.second.site, "adds to them, and nothing clears them before"),
+                facts.label("needed_here", joined.first.site, "the pass with the constant"),
+                facts.label("state_changed_here", joined.step.site, "uses the sums"),
+                facts.label("graph_cut_here", joined.cut.site, "gives a constant", joined.cut.index),
             )

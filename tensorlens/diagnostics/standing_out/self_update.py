@@ -45,7 +45,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for site, calls in loads.items():
         if site not in reported and all(is_one(facts, *_two(call), call.index) for call in calls):
             yield _load(facts, calls)
-    for calls in updates.values():
+    for every in updates.values():
+        calls = [call for call in every if _is_known(facts, call)] or every
         met = _met_in_update(training, calls[0])
         if met is None or calls[0].site in reported:
             continue
@@ -67,6 +68,11 @@ def found_already(facts: TraceIndex) -> set[int]:
     """Returns the sites that a finding about state dicts labels."""
     findings = state_dict_aliases_parameters.find(facts)
     return {label.site for each in findings for label in each.labels if label.site is not None}
+
+
+def _is_known(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the trace has what a call reads: a long run folds the calls that have made it."""
+    return all(facts.tensor(access.tensor).dtype for access in call.inputs)
 
 
 def _two(call: Call) -> tuple[int, int]:

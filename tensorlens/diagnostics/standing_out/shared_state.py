@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -38,8 +39,21 @@ def _assignments(facts: TraceIndex) -> Iterator[Label]:
     for file, tree in facts.trees():
         for node in ast.walk(tree):
             is_item = isinstance(node, ast.Assign) and any(isinstance(each, ast.Subscript) for each in node.targets)
-            if isinstance(node, ast.Assign) and is_item and _is_gradient(node.value):
+            if (
+                isinstance(node, ast.Assign)
+                and is_item
+                and (_is_gradient(node.value) or _is_named_gradient(facts, file, node))
+            ):
                 yield Label("shared_here", facts.span_of(node, file), "kept without a copy")
+
+
+def _is_named_gradient(facts: TraceIndex, file: str, node: ast.Assign) -> bool:
+    """Returns whether the value is a variable that the same function has given a gradient: `d = p.grad`."""
+    name = plain_name(node.value) if isinstance(node.value, ast.Name) else None
+    assigned = (each for each in ast.walk(scope_around(facts, file, node.lineno)) if isinstance(each, ast.Assign))
+    return name is not None and any(
+        _is_gradient(each.value) and any(plain_name(target) == name for target in each.targets) for each in assigned
+    )
 
 
 def _is_gradient(node: ast.expr) -> bool:

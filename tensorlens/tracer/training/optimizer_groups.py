@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from math import nan
+from types import FrameType
 from typing import Any
 
 import torch
@@ -85,3 +86,13 @@ def momentum_of(options: dict[str, Any]) -> float:
     """Returns the momentum of a group, of Adam the first of its betas."""
     betas = options.get("betas")
     return number_of(betas[0] if isinstance(betas, tuple | list) and betas else options.get("momentum"))
+
+
+def maker_of(made: object, frame: FrameType) -> FrameType:
+    """Returns the frame that makes an object: around the `__init__` of a class of the script that calls its base's."""
+    while frame.f_code.co_name == "__init__" and frame.f_back is not None:
+        arguments = frame.f_code.co_varnames[:1]
+        if not arguments or frame.f_locals.get(arguments[0]) is not made:
+            break
+        frame = frame.f_back
+    return frame

@@ -33,6 +33,7 @@ from tensorlens.tracer.training.nonfinite_seen import NonfiniteValues, Search
 from tensorlens.tracer.training.optimizer_groups import (
     Group,
     SeenOptimizer,
+    maker_of,
     momentum_of,
     number_of,
     rate_of,
@@ -96,7 +97,7 @@ class TrainingStatistics:
     def made(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> None:
         """Notes the groups of an optimizer that was made, or that has got another group."""
         with self._guard, torch._C.DisableTorchFunction():
-            self._known(optimizer, self._recorder.sites.site_or_outside(frame))
+            self._known(optimizer, self._recorder.sites.site_or_outside(maker_of(optimizer, frame)))
 
     def options_loaded(self, optimizer: torch.optim.Optimizer, site: int | None) -> None:
         """Notes that a state dict has replaced the options of an optimizer."""
