@@ -1,4 +1,4 @@
-"""Programs by authors who had not seen the lens: 203 with a silent mistake in their training, 203 correct ones.
+"""Programs by authors who had not seen the lens: 213 with a silent mistake in their training, 213 correct ones.
 
 The folders `training`, `training_second` and so on of `tests/programs` have them, the authors' marks, and a proof of
 each mistake.
@@ -30,6 +30,7 @@ SETS = (
     "training_fifth",
     "training_sixth",
     "training_seventh",
+    "training_eighth",
 )
 DAILY = 8  # one in so many programs is run each time
 

@@ -51,6 +51,20 @@ ADDING_UP = {
             for x, y in torch.utils.data.DataLoader(Rows(), batch_size=8, shuffle=True):
                 step(x, y)
         """,
+    "spans that are drawn": """
+        class Mask(nn.Module):
+            def span(self):
+                at = int(torch.randint(0, 3, (1,)))
+                return slice(at, at + 1)
+            def forward(self, rows):
+                for row in rows:
+                    row[self.span()] = 0.0  # here
+                return rows
+        mask = Mask()
+        for epoch in range(3):
+            for i in range(0, 32, 8):
+                step(mask(data[i:i + 8]), target[i:i + 8])
+        """,
     "a mask of random values": """
         for epoch in range(4):
             for i in range(0, 32, 16):

@@ -221,3 +221,20 @@ def test_a_number_that_a_loss_is_made_of_is_where_a_path_ends(tmp_path: Path) ->
     body = FORGOTTEN.replace("first.backward()", "(first * second.item()).backward()").replace("LOOK", "pass")
     found = [each for each in report_of(tmp_path, body).diagnostics if "two" in each.title]
     assert any("`second.item()` is a plain number" in each.title for each in found)
+
+
+def test_the_constant_of_an_energy_is_left_alone(tmp_path: Path) -> None:
+    body = """
+        net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(8, 2, requires_grad=True)
+            (slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+            loss = (slope - x.detach()).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """
+    report = report_of(tmp_path, body)
+    assert report.standing_out == ()
+    assert [each.code for each in report.diagnostics] == []

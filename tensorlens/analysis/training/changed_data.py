@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.lineage import MAX_CALLS
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.plain_values import takes_shape_only
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.one_memory import elements, item_size
 from tensorlens.analysis.training.timeline import Training
-from tensorlens.records.model import Call, Tensor
+from tensorlens.records.model import Call, Span, Tensor
 
 _ADDING = frozenset("add sub mul div iadd isub imul itruediv idiv true_divide addcmul addcdiv dropout".split())
+_SETTING = frozenset(("setitem", "masked_fill", "fill", "zero"))
 _RANDOM = frozenset("rand randn rand_like randn_like randint randint_like normal bernoulli poisson uniform".split())
 _MIN_ROUNDS = 2  # in which each element is changed, on average
 _MAX_DEPTH = 12
@@ -101,6 +105,8 @@ def add_up(facts: TraceIndex, changes: list[Call]) -> bool:
     fixed: dict[tuple[int, int], set[int]] = defaultdict(set)
     for call in changes:
         part = facts.tensor(call.writes[0].tensor)
+        if op_name(call) in _SETTING and _sets_elsewhere(facts, call):
+            continue
         if op_name(call) not in _ADDING:
             return False
         for place, access in enumerate(call.inputs):
@@ -113,6 +119,33 @@ def add_up(facts: TraceIndex, changes: list[Call]) -> bool:
                 drawn |= draws
     since = changes[0].index
     return all(len(numbers) == 1 and not _is_written(facts, min(numbers), since) for numbers in fixed.values())
+
+
+def _sets_elsewhere(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call sets elements to a number at a place that the line computes anew each time, as
+    `row[self.span()] = 0.0` does. The tensors that it is given are the changed one and indices."""
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    others = (facts.tensor(access.tensor) for access in call.inputs if access.tensor != call.writes[0].tensor)
+    if any(each.dtype not in ("bool", "int64", "int32", "uint8") for each in others) or span is None:
+        return False
+    if isinstance(node, ast.Subscript):
+        return any(_is_computed(facts, span, part) for part in ast.walk(node.slice))
+    return isinstance(node, ast.Call) and any(_is_computed(facts, span, part) for part in ast.walk(node))
+
+
+def _is_computed(facts: TraceIndex, span: Span, node: ast.AST) -> bool:
+    """Returns whether an expression draws a place: it calls a method of the script or a random function, or is a
+    variable that the same function has given such a value."""
+    if isinstance(node, ast.Call):
+        name = ast.unparse(node.func)
+        return "rand" in name or name.startswith("self.")
+    if not isinstance(node, ast.Name):
+        return False
+    scope = scope_around(facts, span.file, span.line)
+    values = (each.value for each in ast.walk(scope) if isinstance(each, ast.Assign)
+              and any(plain_name(target) == node.id for target in each.targets))  # fmt: skip
+    return any("rand" in ast.unparse(value) for value in values)
 
 
 def _is_written(facts: TraceIndex, number: int, since: int) -> bool:
@@ -143,11 +176,14 @@ def is_used(training: Training, changes: list[Call]) -> bool:
     """Returns whether losses were computed from the changed parts, right after two of the changes."""
     facts = training.facts
     parts = {call.writes[0].tensor: call.index for call in changes}
+    wholes = {base: index for number, index in parts.items() if (base := facts.tensor(number).base) is not None}
+    memory = facts.storage_of(changes[0].writes[0].tensor, changes[0].index)
     used = set[int]()
     for backward in examined_passes(facts):
         waiting, seen = [(root.tensor, backward.index) for root in backward.roots], set[int]()
         for number, before in waiting:
-            if parts.get(number, before) < before:
+            is_view = facts.storage_of(number, before) == memory and number not in wholes  # with changed rows, say
+            if parts.get(number, before) < before or (is_view and changes[0].index < before):
                 used.add(number)
             for call in facts.producers(number, before)[:1]:
                 if call.index not in seen and len(seen) < MAX_CALLS:

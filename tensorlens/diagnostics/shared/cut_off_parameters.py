@@ -10,6 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.discarded_outputs import is_discarded
 from tensorlens.analysis.training.parameters_without_gradient import (
     PathEnd,
+    is_constant_of_slope,
     moved_by_asked_gradients,
     parameters_without_gradient,
     path_ends,
@@ -39,7 +40,8 @@ def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagn
         return
     stepped = _stepped(training)
     reported = {call.op for _, call, _ in missing_gradients(facts)}
-    cut_off = [end for end in _path_ends_of(training, stepped) if chosen(end.cut) and end.cut.call.op not in reported]
+    ends = (end for end in _path_ends_of(training, stepped) if chosen(end.cut) and end.cut.call.op not in reported)
+    cut_off = [end for end in ends if not is_constant_of_slope(facts, end)]
     if not cut_off:
         return
     whole = [end for end in cut_off if end.number not in training.had_gradient]

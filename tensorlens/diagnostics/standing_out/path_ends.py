@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.parameters_without_gradient import is_constant_of_slope
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.untrained import Untrained, untrained
 from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
@@ -28,6 +29,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     reported = {call.op for _, call, _ in missing_gradients(training.facts)}
     for each in untrained(training):
         if each.row.tensor in replaced or (each.call is not None and each.call.op in reported):
+            continue
+        if each.end is not None and is_constant_of_slope(training.facts, each.end):
             continue
         if each.kind and (each.row.group is not None or _is_surprising(training, each)):
             held = None if each.row.group is None else (each.row.group.optimizer, each.row.group.group)
