@@ -14,6 +14,9 @@ SET_TO_ZERO = (
     "    for p in a.parameters():\n        p.grad.zero_()  #!\n    opt.step()\n"
 )
 ROUNDED = TWO + LOOP + "    h = a(torch.randn(8, 4)).round()  #!\n    b(h).square().mean().backward()\n    opt.step()\n"
+CLIPPED = ROUNDED.replace(
+    "    opt.step()", "    nn.utils.clip_grad_norm_([*a.parameters(), *b.parameters()], 1.0)\n    opt.step()"
+)
 SOMETIMES = (
     TWO + LOOP + "    h = a(torch.randn(8, 4))\n    h = h.round() if i % 2 else h.detach()  #!\n"
     "    b(h).square().mean().backward()\n    opt.step()\n"
@@ -25,6 +28,7 @@ SOMETIMES = (
     [
         (SET_TO_ZERO, "is exactly zero at each of 4 steps: `p.grad.zero_()` changes it before the step"),
         (ROUNDED, "is exactly zero at each of 4 steps: `round()` passes only zeros on"),
+        (CLIPPED, "is exactly zero at each of 4 steps: `round()` passes only zeros on"),
         (SOMETIMES, "is exactly zero at each of 2 steps with a gradient: `round()` passes only zeros on"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.losses import term_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.term_shares import cancelling_terms
@@ -52,6 +53,8 @@ def _changed(training: MeasuredTraining, row: ParameterRow) -> Call | None:
         gradients = dict(zip(step.parameters, step.gradients, strict=True))
         if gradients.get(row.tensor) is not None:
             last = training.training.last_moment(row.tensor, step.index, "fill", "clear", "touch")
+            if last is not None and last.kind == "touch" and is_clip(training, last.event.site or 0):
+                return None  # it multiplies, and so makes no zeros
             if last is not None and last.kind != "fill" and isinstance(last.event, Call):
                 return last.event
     return None
