@@ -37,6 +37,7 @@ for _ in range(4):
         net(x)
 """
 IN_PLACE = "self.base.weight.data += self.b.data @ self.a.data"
+END = "        return super"
 RIGHT = {
     "taken out again": BODY.replace(
         "        return super", "        elif not self.training:\n            "
@@ -44,6 +45,13 @@ RIGHT = {
     "an average": BODY.replace(IN_PLACE, "self.base.weight.data += 0.1 * (self.b @ self.a - self.base.weight).data"),
     "once": BODY.replace("if not mode:", "if not mode and not hasattr(self, 'done'):\n            self.done = True"),
     "replaced": BODY.replace(IN_PLACE, "self.base.weight.data = (self.b @ self.a).data"),
+    "by a sign": BODY.replace("            " + IN_PLACE, "            self.fold(1)").replace(END, (
+        "        elif not self.training:\n            self.fold(-1)\n" + END)).replace("    def train(", (
+        "    def fold(self, sign):\n        self.base.weight.data += sign * (self.b.data @ self.a.data)\n\n"
+        "    def train(")),
+    "put back": BODY.replace("            " + IN_PLACE, (
+        "            self.kept = self.base.weight.data.clone()\n            " + IN_PLACE)).replace(END, (
+        "        elif not self.training:\n            self.base.weight.data = self.kept\n" + END)),
     "of data alone": BODY.replace(IN_PLACE, "self.base.weight.data += 0.01"),
 }  # fmt: skip
 WORDS = "the changes add up"

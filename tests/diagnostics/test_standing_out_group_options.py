@@ -22,15 +22,28 @@ RIGHT = {
     "an option that it knows": BODY.replace("learning_rate", "lr"),
     "a name": BODY.replace('"learning_rate": 1e-5', '"name": "first"'),
     "read by a line": BODY + "print(opt.param_groups[0]['learning_rate'], end='')\n",
+    "of a dict that is no group": BODY.replace(', "learning_rate": 1e-5', "")
+    + 'info = {"params": 5, "learning_rate": 1e-5}\n',
     "of another dict": BODY.replace(', "learning_rate": 1e-5', "") + 'options = {"learning_rate": 1e-5}\n',
 }
 WORDS = "is no option of an optimizer"
 
 
-def test_an_unknown_option_is_named(tmp_path: Path) -> None:
-    (found,) = (each for each in sentences(tmp_path, BODY) if WORDS in each.text)
+@pytest.mark.parametrize(
+    "body",
+    [
+        BODY,
+        BODY.replace("opt = torch.optim.Adam([", "groups = [").replace("], lr=0.01)", (
+            "]\nopt = torch.optim.Adam(groups, lr=0.01)")),
+        BODY.replace(', "learning_rate": 1e-5},  #!', "},").replace("for _", (
+            'opt.add_param_group({"params": [nn.Parameter(torch.ones(1))], "learning_rate": 0.1})  #!\nfor _')),
+    ],
+    ids=["in the call", "in a list", "added later"],
+)  # fmt: skip
+def test_an_unknown_option_is_named(tmp_path: Path, body: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
     assert found.text.startswith('`"learning_rate"` is no option')
-    assert found.labels[0].span.line == marked(BODY)
+    assert found.labels[0].span.line == marked(body)
 
 
 @pytest.mark.parametrize("name", RIGHT)

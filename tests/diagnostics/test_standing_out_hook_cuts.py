@@ -34,7 +34,7 @@ RIGHT = {
     "kept and not used": BODY.replace(
         '(adapter(kept["student"]) - kept["teacher"]).square()', 'adapter(x @ torch.ones(4, 6)).square()'),
 }  # fmt: skip
-WORDS = "of a forward hook detaches what frozen modules return"
+WORDS = "of a forward hook detaches results without a graph"
 
 
 @pytest.mark.parametrize("text", [BODY, BODY.replace("out.detach()", "out.data")])

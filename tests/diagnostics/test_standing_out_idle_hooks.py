@@ -86,6 +86,8 @@ RUNS = {
     "net.last.register_forward_hook(check)\n" + TRAIN,
     "one that is removed later": NET + "handle = net.first.weight.register_hook(lambda grad: grad * 0.5)\n"
     + TRAIN + "handle.remove()\n",
+    "one that nothing reaches, removed at the end": NET + "probe = nn.Parameter(torch.ones(2))\n"
+    "handle = probe.register_hook(lambda grad: grad * 0.5)\n" + TRAIN + "handle.remove()\n",
     "after training": NET + TRAIN + "net.first.weight.register_hook(lambda grad: grad * 2)\n",
 }  # fmt: skip
 

@@ -118,6 +118,9 @@ RIGHT = {
     "an optimizer for each of many tasks": MODEL + "first = [p.clone() for p in model.parameters()]\n"
     "for task in range(6):\n    for p, q in zip(model.parameters(), first):\n        p.data.copy_(q)\n"
     "    opt = torch.optim.Adam(model.parameters())\n    for step in range(2):\n" + DEEP,
+    "an optimizer in each epoch that goes on": MODEL + "kept = None\nfor epoch in range(6):\n"
+    "    opt = torch.optim.Adam(model.parameters())\n    if kept is not None:\n        opt.load_state_dict(kept)\n"
+    "    for step in range(2):\n" + DEEP + "    kept = opt.state_dict()\n",
     "averaged weights": MODEL + SGD + "from torch.optim.swa_utils import AveragedModel, SWALR\n"
     "average, schedule = AveragedModel(model), SWALR(opt, 0.05)\n" + BOTH + "    average.update_parameters(model)\n",
 }  # fmt: skip

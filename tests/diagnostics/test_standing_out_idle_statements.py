@@ -41,6 +41,8 @@ WRONG = {
 }
 RIGHT = {
     "calls": NET + TRAIN + "    net.train()\n" + STEP + "net.eval()\n",
+    "a method of the script's own object": "from types import SimpleNamespace as Own\ntimer = Own(autocast=print)\n"
+    + NET + TRAIN + STEP + "    timer.autocast()\n",
     "a context": NET + TRAIN + STEP + "    with torch.no_grad():\n        net(torch.randn(2, 4))\n",
     "an attribute that is kept": NET + TRAIN + STEP + "switch = net.eval\nswitch()\n",
     "a property of the program": NET

@@ -36,6 +36,8 @@ RIGHT = {
     "data": "        x = torch.tensor(goal[:, :1].tolist())",
     "a weight": "        outs[-1] = out * torch.tensor(out.abs().tolist())",
     "chosen from a copy": "        x = torch.tensor((out > 0).float().tolist())",
+    "chosen by a value": "        x = torch.tensor([[1.0 if each.item() > 0 else 0.0] for each in out])",
+    "counted by a value": "        x = torch.tensor([[float(n)] for n in range(int(out.abs().sum().item()) * 0 + 8)])",
     "only shown": "        print(torch.tensor(out.tolist()).mean().item(), end='')",
 }
 WORDS = "makes a new tensor of the values of"

@@ -29,6 +29,10 @@ RIGHT = {
     "a factor": BODY.replace("0.1 * min", "group['lr'] * min"),
     "no scheduler": BODY.replace("    scheduler.step()\n", ""),
     "once": BODY.replace(SETS, "").replace("for step", "opt.param_groups[0]['lr'] = 0.2\nfor step"),
+    "of another optimizer": BODY.replace("for group in opt", "for group in other").replace(
+        "scheduler = ", "other = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1)\nscheduler = "
+    ),
+    "of another dict": BODY.replace(SETS, "    log['lr'] = step\n").replace("for step", "log = {}\nfor step"),
     "in another loop": BODY.replace("    scheduler.step()\n", "").replace(SETS, SETS[:-5] + "\n")
     + "for step in range(6):\n    opt.step()\n    scheduler.step()\n",
 }

@@ -37,6 +37,10 @@ RIGHT = {
     "stored again": OWN.replace("for p, mean in zip(net.parameters(), means)",
                                 "for n, (p, mean) in enumerate(zip(net.parameters(), means))")
     .replace("  #!\n", "\n        means[n] = mean\n"),
+    "stored again, with a fixed factor": OWN.replace("for p, mean in zip(net.parameters(), means)", (
+        "for n, (p, mean, mask) in enumerate(zip(net.parameters(), means, masks))")).replace(
+        "+ 0.1 * p.grad  #!\n", "+ 0.1 * p.grad * mask\n        means[n] = mean\n").replace(
+        "for _ in", "masks = [torch.ones_like(p) for p in net.parameters()]\nfor _ in", 1),
     "copied into it": AVERAGE.replace("value = 0.9", "value.copy_(0.9").replace("[key]  #!", "[key])"),
     "noise on data": """
         net = nn.Linear(4, 1)

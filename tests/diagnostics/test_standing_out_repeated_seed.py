@@ -73,6 +73,8 @@ NEW = {
 }  # fmt: skip
 ONE = {
     "made once": NET + "generator = torch.Generator().manual_seed(7)\n" + LOOP + DRAW + WITH_NOISE,
+    "made in the first round": NET + LOOP + "    if step == 0:\n        generator = torch.Generator().manual_seed(7)\n"
+    + DRAW + WITH_NOISE,
     "with other seeds": NET + LOOP + "    generator = torch.Generator().manual_seed(step)\n" + DRAW + WITH_NOISE,
     "for evaluation": NET + LOOP + STEP + "    generator = torch.Generator().manual_seed(7)\n" + DRAW
     + "    with torch.no_grad():\n        net(x + noise)\n",

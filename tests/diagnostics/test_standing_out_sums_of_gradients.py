@@ -68,7 +68,10 @@ for _ in range(3):
     opt_judge.step()
     opt_made.step()
 """
-BOTH = "the loss of one pass takes `fake.detach()` as a constant, and the other pass goes through them to `made.weight`"
+BOTH = (
+    "the loss of one pass takes `fake.detach()` as a constant, and the other pass gives them gradients together with "
+    "`made.weight`"
+)
 INPUTS = "from 4 backward passes that also fill `v.grad`, which the script reads"
 KEPT = (
     "`p.grad` is kept after each pass, but the passes fill one tensor in turn: `g[at] * 0.3` reads the last gradient 3"

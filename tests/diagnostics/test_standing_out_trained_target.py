@@ -71,7 +71,7 @@ RIGHT = {
     loss = F.mse_loss(value, reward + 0.9 * other(after)[:, 0])
     """,
 }
-WORDS = "gradients through both sides of its difference"
+WORDS = "gradients through both terms of its difference"
 
 
 def body(name: str) -> str:

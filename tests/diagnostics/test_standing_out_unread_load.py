@@ -70,3 +70,9 @@ def test_an_average_without_an_update_is_named(tmp_path: Path) -> None:
 def test_an_average_with_an_update_is_left_alone(tmp_path: Path) -> None:
     text = AVERAGE.replace("UPDATE", "average.update_parameters(net)")
     assert [each.text for each in sentences(tmp_path, text) if "`update_parameters()`" in each.text] == []
+
+
+def test_a_later_average_says_nothing_of_an_earlier_one(tmp_path: Path) -> None:
+    text = AVERAGE.replace("UPDATE", "average.update_parameters(net)\nlater = AveragedModel(net)\n"
+                           "later(torch.ones(1, 3))")  # fmt: skip
+    assert [each.text for each in sentences(tmp_path, text) if "`update_parameters()`" in each.text] == []

@@ -28,6 +28,13 @@ SOMETIMES = (
     [
         (SET_TO_ZERO, "is exactly zero at each of 4 steps: `p.grad.zero_()` changes it before the step"),
         (ROUNDED, "is exactly zero at each of 4 steps: `round()` passes only zeros on"),
+        (
+            SET_TO_ZERO.replace(
+                "    opt.step()",
+                "    nn.utils.clip_grad_norm_([*a.parameters(), *b.parameters()], 1.0)\n    opt.step()",
+            ),
+            "is exactly zero at each of 4 steps: `p.grad.zero_()` changes it before the step",
+        ),
         (CLIPPED, "is exactly zero at each of 4 steps: `round()` passes only zeros on"),
         (SOMETIMES, "is exactly zero at each of 2 steps with a gradient: `round()` passes only zeros on"),
     ],

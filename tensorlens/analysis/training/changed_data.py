@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.code_around import scope_around
+from tensorlens.analysis.code_around import class_around, method_of, scope_around
 from tensorlens.analysis.lineage import MAX_CALLS
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.plain_values import takes_shape_only
@@ -129,17 +129,18 @@ def _sets_elsewhere(facts: TraceIndex, call: Call) -> bool:
     others = (facts.tensor(access.tensor) for access in call.inputs if access.tensor != call.writes[0].tensor)
     if any(each.dtype not in ("bool", "int64", "int32", "uint8") for each in others) or span is None:
         return False
-    if isinstance(node, ast.Subscript):
-        return any(_is_computed(facts, span, part) for part in ast.walk(node.slice))
-    return isinstance(node, ast.Call) and any(_is_computed(facts, span, part) for part in ast.walk(node))
+    place = node.slice if isinstance(node, ast.Subscript) else node if isinstance(node, ast.Call) else None
+    return place is not None and any(_is_drawn(facts, span, part) for part in ast.walk(place))
 
 
-def _is_computed(facts: TraceIndex, span: Span, node: ast.AST) -> bool:
-    """Returns whether an expression draws a place: it calls a method of the script or a random function, or is a
-    variable that the same function has given such a value."""
+def _is_drawn(facts: TraceIndex, span: Span, node: ast.AST) -> bool:
+    """Returns whether an expression draws a place: it calls a random function or a method of the same class that calls
+    one, or is a variable that the same function has given such a value."""
     if isinstance(node, ast.Call):
         name = ast.unparse(node.func)
-        return "rand" in name or name.startswith("self.")
+        holder = class_around(facts, span.file, span.line) if name.startswith("self.") else None
+        method = None if holder is None else method_of(holder, name.removeprefix("self."))
+        return "rand" in (name if method is None else ast.unparse(method))
     if not isinstance(node, ast.Name):
         return False
     scope = scope_around(facts, span.file, span.line)
@@ -173,17 +174,18 @@ def _draws(facts: TraceIndex, number: int, before: int) -> set[int] | None:
 
 
 def is_used(training: Training, changes: list[Call]) -> bool:
-    """Returns whether losses were computed from the changed parts, right after two of the changes."""
+    """Returns whether losses were computed from the changed parts, or from larger ones such as a batch of changed rows,
+    right after two of the changes."""
     facts = training.facts
     parts = {call.writes[0].tensor: call.index for call in changes}
-    wholes = {base: index for number, index in parts.items() if (base := facts.tensor(number).base) is not None}
+    wholes = {facts.tensor(number).base for number in parts}
     memory = facts.storage_of(changes[0].writes[0].tensor, changes[0].index)
     used = set[int]()
     for backward in examined_passes(facts):
         waiting, seen = [(root.tensor, backward.index) for root in backward.roots], set[int]()
         for number, before in waiting:
-            is_view = facts.storage_of(number, before) == memory and number not in wholes  # with changed rows, say
-            if parts.get(number, before) < before or (is_view and changes[0].index < before):
+            is_larger = facts.storage_of(number, before) == memory and number not in wholes
+            if parts.get(number, before) < before or (is_larger and changes[0].index < before):
                 used.add(number)
             for call in facts.producers(number, before)[:1]:
                 if call.index not in seen and len(seen) < MAX_CALLS:

@@ -96,7 +96,8 @@ def _generator_at(facts: TraceIndex, site: int) -> Span | None:
     values = [given]
     if isinstance(given, ast.Name) and around is not None:
         assigned = (each for each in ast.walk(around) if isinstance(each, ast.Assign))
-        values = [each.value for each in assigned if [plain_name(target) for target in each.targets] == [given.id]]
+        own = [each for each in assigned if given.id in map(plain_name, each.targets)]
+        values = [each.value for each in own if len(own) == 1 and each in around.body]  # below no condition
     if len(values) != 1 or around is None or not _is_new_generator(values[0]):
         return None
     return facts.span_of(values[0], span.file)

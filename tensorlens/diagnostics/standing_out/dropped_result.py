@@ -23,7 +23,7 @@ _IN_PLACE = frozenset(
 """.split()
 )  # those that have a twin which changes the tensor itself
 _FUNCTIONS = _IN_PLACE | frozenset(
-    "dropout relu gelu leaky_relu normalize softmax log_softmax layer_norm batch_norm sigmoid tanh where".split()
+    "dropout relu gelu leaky_relu normalize softmax log_softmax layer_norm sigmoid tanh where".split()
 )  # also those that have no twin: nothing else becomes of what a function of torch returns
 _MIN_RUNS = 2
 _COPIES = frozenset("to float double half bfloat16 cpu cuda contiguous clone".split())

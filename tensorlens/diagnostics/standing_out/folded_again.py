@@ -5,16 +5,19 @@ So it is where `eval()` adds a low-rank update to the weights below it, and noth
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tensorlens.analysis.code_around import scope_around, statement_at
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
@@ -33,8 +36,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     trained = {storage: number for number in stepped for storage in facts.storages_of(number)}
     found: dict[int, list[tuple[ParameterRow, list[Call], set[int]]]] = defaultdict(list)
     for row in training.rows:
-        writes = _own_writes(training, row, steps[0]) if row.group is None and not row.requires_grad else []
-        if len(writes) < 2 or len({call.site for call in writes}) != 1 or not _add(writes):
+        is_frozen = row.group is None and not row.requires_grad
+        writes = _without_ends(facts, training.writes(row.tensor, since=steps[0])) if is_frozen else []
+        if len(writes) < 2 or len({call.site for call in writes}) != 1 or not _add(facts, writes):
             continue
         between = [bisect_left(steps, a.index) < bisect_left(steps, b.index) for a, b in pairwise(writes)]
         added = [_computed_from(facts, row.tensor, call, trained) for call in writes]
@@ -44,13 +48,29 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         yield _sentence(training, each)
 
 
-def _own_writes(training: MeasuredTraining, row: ParameterRow, since: int) -> list[Call]:
-    """Returns the calls that change a parameter, without the assignments that a `+=` on `.data` ends with."""
-    return [call for call in training.writes(row.tensor, since=since) if not call.op.endswith(".__set__")]
+def _without_ends(facts: TraceIndex, writes: list[Call]) -> list[Call]:
+    """Leaves out the assignments that a `+=` on `.data` ends with: they are on the line of a change."""
+    changes = [call for call in writes if call.op != DATA_SET]
+    return [
+        call for call in writes if call.op != DATA_SET or not any(facts.same_line(call.site, c.site) for c in changes)
+    ]
 
 
-def _add(writes: list[Call]) -> bool:
-    return all(op_name(call) in _ADDING and len(call.inputs) > 1 for call in writes)
+def _add(facts: TraceIndex, writes: list[Call]) -> bool:
+    """Returns whether a line adds in each of its runs: what it adds has no number of the function, such as a sign, that
+    could make it take the rest out again."""
+    if not all(op_name(call) in _ADDING and len(call.inputs) > 1 for call in writes):
+        return False
+    span = facts.span(writes[0].site)
+    statement = None if span is None else statement_at(facts, span.file, span.line)
+    if span is None or statement is None:
+        return False
+    scope = scope_around(facts, span.file, span.line)
+    own = {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
+    own |= {node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    read = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    objects = {node.value for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
+    return not any(node.id in own for node in read if node not in objects)
 
 
 def _computed_from(facts: TraceIndex, number: int, call: Call, trained: dict[int, int]) -> set[int]:

@@ -1,4 +1,4 @@
-"""Names forward hooks that detach what a trained module returns, as well as what a frozen one returns.
+"""Names forward hooks that detach what a trained module returns, as well as results that have no graph.
 
 A hook that is to keep the result of a teacher and that of a student gives the student no gradient then.
 """
@@ -36,7 +36,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if rows and len(cut) < len(own):
                 del cuts[site]
                 yield stands_out(
-                    f"{as_written(facts, cut[0])} of a forward hook detaches what frozen modules return, and what is "
+                    f"{as_written(facts, cut[0])} of a forward hook detaches results without a graph, and what is "
                     f"computed from {listed(rows)}, too: the loss gives these no gradient through it",
                     facts.label("graph_cut_here", site, "the gradient stops here", cut[0].index),
                     facts.label("needed_here", backward.site, "backward"),

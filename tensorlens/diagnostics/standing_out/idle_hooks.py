@@ -90,7 +90,8 @@ def _never(training: MeasuredTraining, site: int, registrations: list[Registrati
         return
     kind = registrations[0].kind.removeprefix("module ")
     text = f"the {kind} of {code_at(facts, site, kind)} never runs"
-    removed = _removed_at(facts, label.span) if kind == "tensor hook" else None
+    is_reached = all(_is_filled(training, each) for each in registrations)  # so only its removal keeps it from running
+    removed = _removed_at(facts, label.span) if kind == "tensor hook" and is_reached else None
     if removed is not None:
         code = text_of(facts.trace.sources[removed.file], removed)
         yield stands_out(f"{text}: `{code}` removes it before", label, Label("observed_here", removed, "removed here"))
@@ -110,6 +111,13 @@ def _lasts(training: MeasuredTraining, registration: Registration) -> bool:
     steps = training.facts.trace.inspection.steps
     begun = min(runs, default=0)
     return len([step for step in steps if step.index > begun]) >= _MIN_STEPS
+
+
+def _is_filled(training: MeasuredTraining, registration: Registration) -> bool:
+    """Returns whether a pass gives a gradient to the leaf that a hook was registered on, after the registration."""
+    begun = min((call.index for call in training.facts.calls if call.site == registration.site), default=0)
+    later = (each for each in training.facts.backwards if each.index > begun)
+    return any(change.tensor == registration.target for each in later for change in each.gradients)
 
 
 def _removed_at(facts: TraceIndex, registered: Span) -> Span | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.other_loads import other_loads
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training import LearningRateSchedule, OptimizerGroup
@@ -112,6 +113,8 @@ def _made_again(
 def _new_optimizers(training: MeasuredTraining, groups: dict[int, list[OptimizerGroup]]) -> Iterator[StandingOut]:
     """Says that a line makes optimizers with a memory of earlier gradients for the same parameters, for a few steps
     each. Nothing else changes the parameters, as the start of another task would."""
+    if any(other_loads(training.facts)):
+        return
     lines: dict[tuple[object, ...], list[OptimizerGroup]] = defaultdict(list)
     for own in groups.values():
         lines[own[0].site, own[0].name, own[0].parameters].append(own[0])

@@ -155,7 +155,7 @@ def _idle(node: ast.AST, defined: set[str]) -> str:
     value = node.value if isinstance(node, ast.Expr) else None
     if isinstance(value, ast.Attribute) and value.attr in _METHODS and value.attr not in defined:
         return "names a method and does not call it: a statement without parentheses changes nothing"
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _CONTEXTS - defined:
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and _is_torchs_context(value.func):
         return "makes a context, and no `with` enters it: the lines below run as if it were not there"
     if not isinstance(value, ast.Compare) or len(value.ops) != 1 or not isinstance(value.ops[0], ast.Eq):
         return ""
@@ -164,6 +164,10 @@ def _idle(node: ast.AST, defined: set[str]) -> str:
     if name in _COMPARED and name not in defined and isinstance(right, ast.Constant):
         return "compares, and drops the result: an assignment is written with one `=`"
     return ""
+
+
+def _is_torchs_context(function: ast.Attribute) -> bool:
+    return function.attr in _CONTEXTS and ast.unparse(function.value).partition(".")[0] == "torch"
 
 
 def _key(node: ast.expr) -> str:

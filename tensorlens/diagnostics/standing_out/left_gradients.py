@@ -32,8 +32,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if rows and others:
             yield stands_out(
                 f"`{joined.step.op}()` uses sums of gradients of {listed(rows)}: the loss of one pass takes "
-                f"{as_written(facts, joined.cut)} as a constant, and the other pass goes through them to "
-                f"{listed(others)}",
+                f"{as_written(facts, joined.cut)} as a constant, and the other pass gives them gradients together "
+                f"with {listed(others)}",
                 facts.label("accumulated_here", joined.second.site, "adds to them, and nothing clears them before"),
                 facts.label("needed_here", joined.first.site, "the pass with the constant"),
                 facts.label("state_changed_here", joined.step.site, "uses the sums"),

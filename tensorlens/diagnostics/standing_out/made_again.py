@@ -5,8 +5,10 @@ The expression itself takes the values out of torch, and a recorded call uses th
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import is_inside
 from tensorlens.analysis.lineage import ancestry, graph_leaves
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name, trained_by
@@ -19,6 +21,7 @@ from tensorlens.records.report import StandingOut
 
 _MAKING = frozenset(("tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor", "Tensor"))
 _JOINING = frozenset(("add", "radd", "iadd", "cat", "stack"))
+_COUNTING = ("range", "int", "bool", "len", "round")
 _MAX_CALLS = 32
 
 
@@ -69,8 +72,10 @@ def _taken_inside(facts: TraceIndex, made: Call) -> Call | None:
         if call is None or call.op not in OPS_LEAVING_TORCH or not call.inputs:
             continue
         span = facts.span(call.site)
-        if around is None or span is None or not _is_inside(span, around):
+        if around is None or span is None or span == around or not is_inside(span, around):
             return None
+        if not _carries_values(facts, around, span):
+            continue
         if facts.requires_grad(_with_history(facts, call)[0], call.index):
             return call
     return None
@@ -85,7 +90,21 @@ def _with_history(facts: TraceIndex, taken: Call) -> tuple[int, int]:
     return number, before
 
 
-def _is_inside(span: Span, around: Span) -> bool:
-    begins, ends = (span.line, span.column), (span.end_line, span.end_column)
-    outer = (around.line, around.column), (around.end_line, around.end_column)
-    return span.file == around.file and outer[0] < begins and ends <= outer[1]
+def _carries_values(facts: TraceIndex, around: Span, inner: Span) -> bool:
+    """Returns whether the values of a part of an expression go into its result, and are not only compared or counted
+    with."""
+    node = facts.names.syntax.node(around)
+    parts = [_not_carried(each) for each in ast.walk(node)] if node is not None else []
+    return not any(part is not None and is_inside(inner, facts.span_of(part, around.file)) for part in parts)
+
+
+def _not_carried(node: ast.AST) -> ast.expr | None:
+    """Returns the part of an expression whose values do not go into its result: a comparison, a condition, an index."""
+    if isinstance(node, ast.Compare | ast.BoolOp):
+        return node
+    if isinstance(node, ast.IfExp):
+        return node.test
+    if isinstance(node, ast.Subscript):
+        return node.slice
+    is_count = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _COUNTING
+    return node if isinstance(node, ast.Call) and is_count else None

@@ -26,8 +26,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if schedule.steps < _MIN_STEPS or span is None or not schedule.is_known or schedule.is_held:
             continue
         loop = _loop_with(facts, span.file, span.line)
-        writes = [] if loop is None else [each for each in _always(loop) if _sets_rate(each)]
-        if len(writes) == 1 and len(schedules) == 1:
+        writes = [] if loop is None else [each for each, of_group in _always(loop) if _sets_rate(each, of_group)]
+        optimizers = {group.optimizer for group in training.groups}
+        if len(writes) == 1 and len(schedules) == 1 and optimizers == {schedule.optimizer}:
             yield _sentence(facts, schedule, (span.file, writes[0]))
 
 
@@ -37,21 +38,24 @@ def _loop_with(facts: TraceIndex, file: str, line: int) -> _Loop | None:
     return next((loop for loop in loops if any(each.lineno == line for each in loop.body)), None)
 
 
-def _always(loop: _Loop) -> Iterator[ast.stmt]:
-    """Yields the statements that each round of a loop runs, with those of a loop over parameter groups."""
+def _always(loop: _Loop) -> Iterator[tuple[ast.stmt, str]]:
+    """Yields the statements that each round of a loop runs, and those of a loop over parameter groups, these with the
+    variable for the group."""
     for statement in loop.body:
-        yield statement
-        if isinstance(statement, ast.For) and "param_groups" in ast.unparse(statement.iter):
-            yield from statement.body
+        yield statement, ""
+        if isinstance(statement, ast.For) and ast.unparse(statement.iter).endswith(".param_groups"):
+            yield from ((each, plain_name(statement.target) or "") for each in statement.body)
 
 
-def _sets_rate(statement: ast.stmt) -> bool:
+def _sets_rate(statement: ast.stmt, of_group: str) -> bool:
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
     target = statement.targets[0]
     if not isinstance(target, ast.Subscript) or ast.unparse(target.slice) != "'lr'":
         return False
-    group = plain_name(target.value) or ast.unparse(target.value)
+    group = ast.unparse(target.value)
+    if group != of_group and ".param_groups[" not in group:
+        return False
     reads = (ast.unparse(node) for node in ast.walk(statement.value))
     return not any(text.startswith(f"{group}[") or "get_last_lr" in text for text in reads)
 

@@ -10,6 +10,7 @@ from tensorlens.analysis.code_around import loop_around_line, statement_at
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.one_memory import operands
 from tensorlens.analysis.training.timeline import GRAD_READ
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
@@ -28,7 +29,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             sites[call.site].append(call)
     for calls in sites.values():
         name = _loop_variable(facts, calls[0]) if len(calls) >= _MIN_RUNS else None
-        if name is None or not _reads_the_same(facts, calls, trained):
+        if name is None or not _reads_the_same(facts, calls, name, trained):
             continue
         span = facts.span(calls[0].site)
         statement = None if span is None else statement_at(facts, span.file, span.line)
@@ -63,32 +64,34 @@ def _loop_variable(facts: TraceIndex, call: Call) -> str | None:
     return target.id if target.id in given & read else None
 
 
-def _reads_the_same(facts: TraceIndex, calls: list[Call], trained: set[int]) -> bool:
-    """Returns whether each sum reads something trained, and the last one memory that an earlier one has read and that
-    nothing has changed since."""
+def _reads_the_same(facts: TraceIndex, calls: list[Call], name: str, trained: set[int]) -> bool:
+    """Returns whether each sum reads something trained, and the variable has memory in the last one that it had before
+    and that nothing has changed since."""
     before = [-1, *(call.index for call in calls)]
-    by_run = [_memory_read(facts, call, since) for call, since in zip(calls, before, strict=False)]
-    if not all(each & trained for each in by_run):
+    by_run = [_memory_read(facts, call, name, since) for call, since in zip(calls, before, strict=False)]
+    if not all(others & trained for _, others in by_run):
         return False
-    kept = by_run[-1] & set[int]().union(*by_run[:-1]) - trained
-    first = next((call.index for call, read in zip(calls, by_run, strict=True) if read & kept), 0)
+    kept = by_run[-1][0] & set[int]().union(*(own for own, _ in by_run[:-1])) - trained
+    first = next((call.index for call, (own, _) in zip(calls, by_run, strict=True) if own & kept), 0)
     written = {
         facts.storage_of(write.tensor, call.index)
         for call in facts.calls_between(first + 1, calls[-1].index)
         for write in call.writes
     }
-    return bool(kept - written)
+    return bool(kept) and not kept & written
 
 
-def _memory_read(facts: TraceIndex, call: Call, since: int) -> set[int]:
-    """Returns the memory of the size of a sum that its line reads in this run, which begins after `since`."""
+def _memory_read(facts: TraceIndex, call: Call, name: str, since: int) -> tuple[set[int], set[int]]:
+    """Returns the memory that the line of a sum reads by a variable, and the other memory of the sum's size that it
+    reads. This run of the line begins after `since`."""
     shape = facts.tensor(call.outputs[0].tensor).shape
-    read, waiting = set[int](), [access.tensor for access in call.inputs]
-    for number in waiting:
-        storage = facts.storage_of(number, call.index)
-        if facts.tensor(number).shape == shape and storage is not None:
-            read.add(storage)
-        made = facts.creator(number)
-        if made is not None and made.index > since and facts.same_line(made.site, call.site):
-            waiting += [access.tensor for access in made.inputs]
-    return read
+    own, others, waiting = set[int](), set[int](), [call]
+    for each in waiting:
+        for operand in operands(facts, each):
+            storage = facts.storage_of(operand.tensor, each.index)
+            if storage is not None and facts.tensor(operand.tensor).shape == shape:
+                (own if operand.name == name else others).add(storage)
+            made = facts.creator(operand.tensor)
+            if made is not None and made.index > since and facts.same_line(made.site, call.site):
+                waiting.append(made)
+    return own, others

@@ -24,8 +24,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         rows = [row for row in training.rows if row.tensor in each.parameters]
         if rows:
             yield stands_out(
-                f"{as_written(facts, each.error)} gives {listed(rows)} gradients through both sides of its difference: "
-                f"{named(facts, each.target, each.error.index)}, which its target is computed from, has a graph",
+                f"{as_written(facts, each.error)} gives {listed(rows)} gradients through both terms of its difference: "
+                f"{named(facts, each.target, each.error.index)}, which is multiplied by a constant, has a graph, too",
                 facts.label("graph_built_here", each.made.site, "has a graph", each.made.index),
                 facts.label("needed_here", each.error.site, "the loss", each.error.index),
             )
@@ -51,7 +51,7 @@ def _fixed(training: MeasuredTraining) -> Iterator[StandingOut]:
         made = facts.creator(rows[0].tensor)
         yield stands_out(
             f"the target of {as_written(facts, each.error)} is computed from {listed(rows)}, and no line moves them "
-            f"after the first of {len(steps):,} steps: they are a copy of what the loss trains",
+            f"after the first of {len(steps):,} steps: they were copied from what the loss trains",
             None if made is None else facts.label("leaf_made_here", made.site, "copied here", made.index),
             facts.label("value_made_here", each.made.site, "the target is computed from it", each.made.index),
             facts.label("needed_here", each.error.site, "the loss", each.error.index),

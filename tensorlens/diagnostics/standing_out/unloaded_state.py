@@ -10,12 +10,14 @@ from itertools import pairwise
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.other_loads import other_loads
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import OptimizerGroup
 
 _LOADS = "Module.load_state_dict"
+_PARTS = ("opt", "sch")  # of the names of optimizers and schedulers
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -89,18 +91,19 @@ def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[Standi
 
 
 def _state_dicts(facts: TraceIndex, part: str) -> Iterator[Label]:
-    """Yields the places that ask for the state of an optimizer or a scheduler; nothing if one may load such a state.
+    """Yields the places that ask for the state of an optimizer or a scheduler; nothing if a line may load such a state.
 
-    A receiver with "opt" or "sch" in its name counts as one.
+    `part` of a name tells which of the two it is. A load of the other one does not count.
     """
-    found: list[Label] = []
+    other = next(each for each in _PARTS if each != part)
+    if any(other not in _last_name(method) for method in other_loads(facts)):
+        return
     for file, tree in facts.trees():
         for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                continue
-            name = (plain_name(node.func.value) or "?").rpartition(".")[2].lower()
-            if node.func.attr == "state_dict" and part in name:
-                found.append(Label("observed_here", facts.span_of(node, file), "kept here"))
-            elif node.func.attr == "load_state_dict" and (part in name or name == "?"):
-                return
-    yield from found
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict":
+                if part in _last_name(node.func):
+                    yield Label("observed_here", facts.span_of(node, file), "kept here")
+
+
+def _last_name(method: ast.Attribute) -> str:
+    return (plain_name(method.value) or "").rpartition(".")[2].lower()

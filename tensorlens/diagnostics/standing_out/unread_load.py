@@ -62,19 +62,21 @@ def _loads(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _averages(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Yields the sentence about an `AveragedModel` that has no update, and that a call reads after the first step."""
-    facts = training.facts
-    made = [call for call in _through(training, _MAKING_ONE) if call.op == "nn.Parameter"]
-    first = training.training.steps[0].index
-    storages = {facts.storage_of(call.outputs[0].tensor, call.index) for call in made if call.outputs}
-    changes = (call for call in facts.calls_between(made[-1].index + 1)) if made else ()
-    if not made or storages & _storages(training, list(changes)):
-        return
-    read = next(_reads(training, storages, first), None)
-    if read is not None:
-        yield stands_out(
-            f"{code_at(facts, made[0].site, _MAKING_ONE)} has the values that the parameters had there: no line calls "
-            "its `update_parameters()`",
-            facts.label("leaf_made_here", made[0].site, "made here", made[0].index),
-            facts.label("observed_here", read.site, "read here", read.index),
-        )
+    """Yields the sentences about an `AveragedModel` that nothing changes, and that a call reads after a step."""
+    facts, by_site = training.facts, dict[int, list[Call]]()
+    for call in _through(training, _MAKING_ONE):
+        if call.op == "nn.Parameter" and call.outputs:
+            by_site.setdefault(call.site, []).append(call)
+    for made in by_site.values():
+        storages = {facts.storage_of(call.outputs[0].tensor, call.index) for call in made}
+        if storages & _storages(training, list(facts.calls_between(made[0].index + 1))):
+            continue
+        later = next((step.index for step in training.training.steps if step.index > made[-1].index), None)
+        read = None if later is None else next(_reads(training, storages, later), None)
+        if read is not None:
+            yield stands_out(
+                f"{code_at(facts, made[0].site, _MAKING_ONE)} has the values that the parameters had there: nothing "
+                "has changed it, as `update_parameters()` does",
+                facts.label("leaf_made_here", made[0].site, "made here", made[0].index),
+                facts.label("observed_here", read.site, "read here", read.index),
+            )

@@ -7,6 +7,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import is_inside, statement_around
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -48,7 +50,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _unknown(facts: TraceIndex) -> Iterator[StandingOut]:
     """Finds `{"params": ..., "learning_rate": 0.1}`, if no line of the program reads such an item."""
     nodes = [(file, node) for file, tree in facts.trees() for node in ast.walk(tree)]
-    groups = [(file, node) for file, node in nodes if isinstance(node, ast.Dict) and "params" in map(_text, node.keys)]
+    groups = [
+        (file, node)
+        for file, node in nodes
+        if isinstance(node, ast.Dict) and "params" in map(_text, node.keys) and _is_given(facts, file, node)
+    ]
     others = [node for _, node in nodes if not any(node is group for _, group in groups)]
     read = {name for node in others for name in _names(node)}
     for file, group in groups:
@@ -62,6 +68,24 @@ def _unknown(facts: TraceIndex) -> Iterator[StandingOut]:
                     Label("observed_here", facts.span_of(key, file), "nothing reads it"),
                 )
                 return
+
+
+def _is_given(facts: TraceIndex, file: str, group: ast.Dict) -> bool:
+    """Returns whether a call that makes an optimizer, or adds a group to one, is given a dict: in its arguments, or by
+    a variable for a list with the dict."""
+    span = facts.span_of(group, file)
+    made = {call.site for call in facts.calls if call.op.startswith("optim.")}
+    spans = [each for each in map(facts.span, made) if each is not None and each.file == file]
+    statement = statement_around(facts, span)
+    names = set(map(plain_name, statement.targets)) if isinstance(statement, ast.Assign) else set()
+    for each in spans:
+        node = facts.names.syntax.node(each)
+        given = [*node.args, *(keyword.value for keyword in node.keywords)] if isinstance(node, ast.Call) else []
+        if is_inside(span, each) or any(isinstance(arg, ast.Name) and arg.id in names for arg in given):
+            return True
+    calls = (node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.Call))
+    adds = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "add_param_group")
+    return any(argument is group for call in adds for argument in call.args)
 
 
 def _names(node: ast.AST) -> Iterator[str | None]:

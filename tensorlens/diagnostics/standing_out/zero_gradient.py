@@ -53,8 +53,8 @@ def _changed(training: MeasuredTraining, row: ParameterRow) -> Call | None:
         gradients = dict(zip(step.parameters, step.gradients, strict=True))
         if gradients.get(row.tensor) is not None:
             last = training.training.last_moment(row.tensor, step.index, "fill", "clear", "touch")
-            if last is not None and last.kind == "touch" and is_clip(training, last.event.site or 0):
-                return None  # it multiplies, and so makes no zeros
+            while last is not None and last.kind == "touch" and is_clip(training, last.event.site or 0):
+                last = training.training.last_moment(row.tensor, last.index, "fill", "clear", "touch")
             if last is not None and last.kind != "fill" and isinstance(last.event, Call):
                 return last.event
     return None
