@@ -91,9 +91,10 @@ def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[Standi
 
 
 def _state_dicts(facts: TraceIndex, part: str) -> Iterator[Label]:
-    """Yields the places that ask for the state of an optimizer or a scheduler; nothing if a line may load such a state.
+    """Yields the places that ask for the state of an optimizer or a scheduler, unless a line may load such a state.
 
-    `part` of a name tells which of the two it is. A load of the other one does not count.
+    A name that contains `part` is one of an optimizer ("opt") or of a scheduler ("sch"). A load of the other kind
+    does not count.
     """
     other = next(each for each in _PARTS if each != part)
     if any(other not in _last_name(method) for method in other_loads(facts)):
