@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Span
@@ -12,17 +14,41 @@ from tensorlens.records.model import Span
 def statement_at(facts: TraceIndex, file: str, line: int) -> ast.stmt | None:
     """Returns the innermost statement that covers a line; of a compound statement only its head counts."""
     best: ast.stmt | None = None
-    for statement in statements_in(facts, file):
-        if first_line(statement) <= line <= _head_end(statement) and (best is None or best.lineno <= statement.lineno):
+    for statement in _covering(facts.tree(file), line):
+        if line <= _head_end(statement) and (best is None or best.lineno <= statement.lineno):
             best = statement
     return best
 
 
 def statement_around(facts: TraceIndex, span: Span) -> ast.stmt | None:
     """Returns the innermost statement that a piece of source is in."""
-    lines = (each for each in statements_in(facts, span.file) if each.lineno <= span.line <= (each.end_lineno or 0))
+    lines = (each for each in _covering(facts.tree(span.file), span.line) if each.lineno <= span.line)
     around = [each for each in lines if is_inside(span, facts.span_of(each, span.file))]
     return max(around, key=lambda each: (each.lineno, each.col_offset), default=None)
+
+
+def _covering(node: ast.AST, line: int) -> Iterator[ast.stmt]:
+    """Yields the statements that cover a line, each after the one that it is in.
+
+    It searches each block by bisection, because a program may have 10^5 lines.
+    """
+    for block in blocks_of(node):
+        for place in range(bisect_left(block, line, key=_last_line), len(block)):
+            if first_line(block[place]) > line:
+                break
+            yield block[place]
+            yield from _covering(block[place], line)
+    for clause in _clauses(node):
+        yield from _covering(clause, line)
+
+
+def _clauses(node: ast.AST) -> list[ast.AST]:
+    """Returns the parts of a `try` or `match` that have blocks of their own."""
+    return [*getattr(node, "handlers", ()), *getattr(node, "cases", ())]
+
+
+def _last_line(statement: ast.stmt) -> int:
+    return statement.end_lineno or statement.lineno
 
 
 def is_inside(inner: Span, outer: Span) -> bool:
@@ -33,7 +59,12 @@ def is_inside(inner: Span, outer: Span) -> bool:
 
 def parent_of(facts: TraceIndex, file: str, node: ast.AST) -> ast.AST | None:
     """Returns the part of a file's syntax tree that a node is directly in."""
-    return next((e for e in ast.walk(facts.tree(file)) if any(c is node for c in ast.iter_child_nodes(e))), None)
+    return _parents(facts.tree(file)).get(node)
+
+
+@lru_cache(maxsize=64)
+def _parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
+    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
 
 def upwards(facts: TraceIndex, file: str, statement: ast.stmt) -> Iterator[ast.stmt]:
@@ -47,20 +78,16 @@ def upwards(facts: TraceIndex, file: str, statement: ast.stmt) -> Iterator[ast.s
 
 def block_around(facts: TraceIndex, file: str, statement: ast.stmt) -> list[ast.stmt]:
     """Returns the statements of the block that a statement is in, in order; [] if it is not in the file's tree."""
-    for node in ast.walk(facts.tree(file)):
-        for block in blocks_of(node):
-            if any(each is statement for each in block):
-                return block
-    return []
+    blocks = blocks_of(parent_of(facts, file, statement) or ast.Pass())
+    return next((block for block in blocks if any(each is statement for each in block)), [])
 
 
 def function_around(facts: TraceIndex, file: str, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """Returns the innermost function whose body covers a line; None: the module's own code."""
     found: ast.FunctionDef | ast.AsyncFunctionDef | None = None
-    for statement in statements_in(facts, file):
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            if statement.body[0].lineno <= line <= (statement.end_lineno or 0):
-                found = statement if found is None or statement.lineno > found.lineno else found
+    for statement in _covering(facts.tree(file), line):
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.body[0].lineno <= line:
+            found = statement if found is None or statement.lineno > found.lineno else found
     return found
 
 
@@ -87,10 +114,10 @@ def loop_around_line(facts: TraceIndex, file: str, line: int) -> ast.For | ast.W
     begin = 0 if function is None else function.lineno
     loops = [
         statement
-        for statement in statements_in(facts, file)
+        for statement in _covering(facts.tree(file), line)
         if isinstance(statement, ast.For | ast.While)
         and begin < statement.lineno
-        and statement.body[0].lineno <= line <= (statement.body[-1].end_lineno or 0)
+        and statement.body[0].lineno <= line <= _last_line(statement.body[-1])
     ]
     return max(loops, key=lambda loop: loop.lineno, default=None)
 

@@ -44,7 +44,7 @@ def unwarned() -> Iterator[None]:
         filters.remove(_IGNORE)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def tree_of(text: str) -> ast.Module | None:
     """Returns the syntax tree of a text, which callers must not change; None if the text is not Python.
 
