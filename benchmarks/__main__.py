@@ -55,7 +55,6 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter runs: print the page, write nothing")
-    parser.add_argument("--cases", action="store_true", help="also judge the programs with marked causes: some minutes")
     parser.add_argument(
         "--long", type=int, nargs="?", const=long_record.CALLS, default=0, metavar="CALLS",
         help=f"also make the long, wide run, of {long_record.CALLS:,} calls if not said",
@@ -116,7 +115,7 @@ PARTS: dict[str, Callable[[bool], str]] = {
     "cases": cases,
     "long": lambda quick: "",
 }
-OPTIONAL = ("cases", "long", "ranks")
+OPTIONAL = ("long", "ranks")
 PRINTED = ("ranks",)  # what is copied by hand: docs/ranks.md
 
 

@@ -204,6 +204,14 @@ def test_a_total_that_keeps_every_graph_is_found(program: str, run: Run) -> None
     assert found.evidence["rounds"] in (4, 5)
 
 
+def test_a_line_that_a_loss_needs_is_not_to_be_detached(run: Run) -> None:  # noqa: F811
+    found = expect(run, "running-total-keeps-graph-alive", TOTALS["a state beside a loop that is trained"])
+    (help_,) = found.fixes
+    assert "`memory` keeps" in help_.title
+    assert "backward passes need other runs of this line" in help_.title
+    assert (help_.edits, help_.place) == ((), None)
+
+
 HARMLESS_TOTALS = {
     "a number": """
         import torch

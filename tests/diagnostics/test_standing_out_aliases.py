@@ -1,4 +1,4 @@
-"""Checks what `--training` says about tensors that are one memory where a script takes them for two."""
+"""Checks what `--training` says about tensors that share their memory where a script takes them for two."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ UPDATED = {  # an update or a comparison of a tensor with itself
         """,
     ),
     "polyak": (
-        "`tp.data.copy_(...)` updates a tensor from itself: `tp` and `p` are one memory",
+        "`tp.data.copy_(...)` updates a tensor from itself: `tp` and `p` share their memory",
         """
         target = net
         train(net, opt)
@@ -197,7 +197,7 @@ UPDATED = {  # an update or a comparison of a tensor with itself
         """,
     ),
     "lerp with a kept list": (
-        "`o.lerp_(p, 0.1)` updates a tensor from itself: `o` and `p` are one memory",
+        "`o.lerp_(p, 0.1)` updates a tensor from itself: `o` and `p` share their memory",
         """
         old = [p.detach() for p in net.parameters()]
         train(net, opt)
@@ -217,7 +217,7 @@ UPDATED = {  # an update or a comparison of a tensor with itself
         """,
     ),
     "a copy back": (
-        "`p.data.copy_(b)` copies a tensor onto itself: `p` and `b` are one memory",
+        "`p.data.copy_(b)` copies a tensor onto itself: `p` and `b` share their memory",
         """
         backup = [p.data for p in net.parameters()]
         train(net, opt)
@@ -226,7 +226,7 @@ UPDATED = {  # an update or a comparison of a tensor with itself
         """,
     ),
     "the distance that training went": (
-        "`p - o` compares a tensor with itself: `p` and `o` are one memory",
+        "`p - o` compares a tensor with itself: `p` and `o` share their memory",
         """
         start = [p.data for p in net.parameters()]
         train(net, opt)
@@ -297,7 +297,7 @@ TARGETS = {  # a module under two names
     ),
 }
 
-ITEMS = {  # a list whose items are one memory, and parts of an expanded tensor
+ITEMS = {  # a list whose items share their memory, and parts of an expanded tensor
     "a replay memory": (
         "`memory` holds one tensor 6 times: `state += ...` changes it in place",
         """

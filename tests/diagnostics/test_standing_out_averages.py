@@ -150,14 +150,14 @@ def shows_exceptions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", ONE_MEMORY)
 def test_an_average_in_the_memory_of_parameters_is_named(kind: str, tmp_path: Path) -> None:
-    found, _ = said(tmp_path, START + textwrap.dedent(ONE_MEMORY[kind]), "are one memory")
+    found, _ = said(tmp_path, START + textwrap.dedent(ONE_MEMORY[kind]), "share their memory")
     assert len(found) == 1
     assert "# here" in line_at((tmp_path / "script.py").read_text(), found[0].labels[0].span.line)
 
 
 @pytest.mark.parametrize("kind", USUAL)
 def test_usual_averages_are_no_news(kind: str, tmp_path: Path) -> None:
-    assert said(tmp_path, START + textwrap.dedent(USUAL[kind]), "one memory", "shares memory")[0] == []
+    assert said(tmp_path, START + textwrap.dedent(USUAL[kind]), "share their memory", "shares memory")[0] == []
 
 
 def test_slow_weights_that_data_is_set_to_are_named(tmp_path: Path) -> None:
@@ -172,7 +172,8 @@ def test_slow_weights_that_data_is_set_to_are_named(tmp_path: Path) -> None:
         train(interpolate, steps=4)
         """
     (found,), _ = said(tmp_path, START + textwrap.dedent(body), "compares a tensor with itself")
-    assert found.text == "`p.data - s` compares a tensor with itself in its last 12 runs: `p` and `s` are one memory"
+    often = "in each of the last 12 times that it runs"
+    assert found.text == f"`p.data - s` compares a tensor with itself {often}: `p` and `s` share their memory"
     text = (tmp_path / "script.py").read_text()
     assert ["# here" in line_at(text, label.span.line) for label in found.labels] == [True, False]
     assert line_at(text, found.labels[1].span.line).strip() == "p.data = s"

@@ -80,7 +80,7 @@ WRONG = {
         "                state['sum'].mul_(0.9).add_(p.grad)  #!\n            p.sub_(state['sum'], alpha=0.1)\n"
         + TRAIN.replace("optim.SGD(model.parameters(), lr=0.1)", "zeros(1)\nopt = Momentum(model.parameters(), {})")
         .replace("zero_grad()", "zero_grad(set_to_none=False)"),
-        "updates a tensor from itself: `state['sum']` and `p.grad` are one memory"),
+        "updates a tensor from itself: `state['sum']` and `p.grad` share their memory"),
 }  # fmt: skip
 RIGHT = {
     "an initialisation at the first pass": DATA + NORM.replace(
@@ -116,7 +116,7 @@ RIGHT = {
     + "".join(f"    {line}\n" for line in FREEZE.splitlines()) + "    return model[0].weight.sum()\n" + TRAIN,
     "a momentum of its own": WRONG["a momentum that is the gradient"][0].replace("= p.grad\n", "= p.grad.clone()\n"),
 }  # fmt: skip
-WORDS = (LOST, "before anything reads them", "changes no parameter", "never runs", "are one memory")
+WORDS = (LOST, "before anything reads them", "changes no parameter", "never runs", "share their memory")
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -11,6 +11,7 @@ from support.standing_out import marked, report_of, sentences
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import measured_training
 from tensorlens.analysis.training.untrained import untrained
+from tensorlens.render.report.training_json import training_dict
 from tensorlens.render.report.training_section import training_cells
 
 LOOP = """
@@ -25,6 +26,7 @@ enc, head = nn.Linear(4, 4), nn.Linear(4, 1)
 """
 BASE = "base = nn.Parameter(torch.ones(4, 1))\n"
 BOTH = "opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)\n"
+LIMITED = "a = nn.Parameter(torch.rand(4))\nb = nn.Parameter(torch.rand(4))\nopt = torch.optim.SGD([a, b], lr=0.1)\n"
 HEAD_ONLY = "opt = torch.optim.SGD(head.parameters(), lr=0.1)\n"
 
 WRONG = {
@@ -55,6 +57,11 @@ WRONG = {
         TWO + BOTH + "def f(x):\n    with torch.no_grad():\n        enc(x).mean()  #!\n"
         + "    return head(x).square().mean()\n",
         "the script uses them only where gradients are off",
+    ),
+    "used only under no_grad, and limited": (
+        LIMITED + "def f(x):\n    with torch.no_grad():\n        b.clamp_(0, 1)\n        scale = b.exp()  #!\n"
+        + "    return (x * a * scale).square().mean()\n",
+        "`b`: gradients were switched off",
     ),
 }  # fmt: skip
 
@@ -173,6 +180,50 @@ def test_two_parameters_end_at_different_calls(tmp_path: Path) -> None:
     assert kinds == {"a.weight": "cut", "a.bias": "cut", "b.weight": "unused", "b.bias": "unused"}
 
 
+ASKED = (
+    "a = nn.Parameter(torch.ones(4))\nb = nn.Parameter(torch.ones(4))\nslow = nn.Parameter(torch.ones(4))\n"
+    "fast, rest = torch.optim.SGD([a, b], lr=0.1), torch.optim.SGD([slow], lr=0.1)\n"
+    "for step in range(3):\n"
+    "    loss = (torch.randn(8, 4) * a * b).square().mean()\n"
+    "    (a.grad,) = torch.autograd.grad(loss, [a])  #!\n"
+    "    fast.step()\n"
+    "    rest.zero_grad()\n"
+    "    (slow - 2).square().mean().backward()\n"
+    "    rest.step()\n"
+)
+
+
+def test_parameters_that_no_line_asks_a_gradient_of_are_named(tmp_path: Path) -> None:
+    report = report_of(tmp_path, ASKED)
+    (found,) = report.diagnostics
+    assert (found.code, found.severity) == ("branch-detached", "warning")
+    assert "`b`: `torch.autograd.grad(loss, [a])` does not ask for its gradient" in found.title
+    line = marked(ASKED)
+    assert found.labels[0].span.line == line
+    training = measured_training(TraceIndex(report.trace))
+    assert training is not None
+    assert {row[0]: row[3] for row in training_cells(training, True)}["b"].split("\n") == [
+        "none", f"not asked for at line {line}"]  # fmt: skip
+    (shown,) = (row for row in training_dict(report)["parameters"] if row["name"] == "b")
+    ends = shown["ends"]
+    assert (ends["kind"], ends["op"], ends["line"]["line"]) == ("unasked", "autograd.grad", line)
+
+
+def test_a_parameter_that_one_of_two_lines_asks_for_is_left_alone(tmp_path: Path) -> None:
+    other = ASKED.replace("    fast.step()", "    (b.grad,) = torch.autograd.grad((a * b).sum(), [b])\n    fast.step()")
+    assert report_of(tmp_path, other).diagnostics == ()
+
+
+def test_a_slope_that_a_loss_is_computed_from_asks_for_no_parameter(tmp_path: Path) -> None:
+    slope = ASKED.replace("(a.grad,) = torch.autograd.grad(loss, [a])", "loss.backward()").replace(
+        "loss = (torch.randn(8, 4) * a * b).square().mean()",
+        "x = torch.randn(8, 4, requires_grad=True)\n"
+        "    (g,) = torch.autograd.grad((x * a).square().sum() + b.sum(), x, create_graph=True)\n"
+        "    loss = g.square().mean()",
+    )
+    assert [each.title for each in report_of(tmp_path, slope).diagnostics if "ask for" in each.title] == []
+
+
 def test_a_gradient_that_was_asked_for_is_one(tmp_path: Path) -> None:
     training = measured_training(TraceIndex(report_of(tmp_path, RIGHT["autograd.grad"] + LOOP).trace))
     assert training is not None
@@ -238,3 +289,28 @@ def test_the_constant_of_an_energy_is_left_alone(tmp_path: Path) -> None:
     report = report_of(tmp_path, body)
     assert report.standing_out == ()
     assert [each.code for each in report.diagnostics] == []
+
+
+AT_THE_END = """\
+import copy
+enc, head = nn.Linear(4, 4), nn.Linear(4, 1)
+net = nn.ModuleList([enc, head])
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    opt.zero_grad()
+    loss = head(enc(torch.randn(8, 4)).detach()).square().mean()  #!
+    loss.backward()
+    opt.step()
+    best = copy.deepcopy(net.state_dict())
+"""
+
+
+def test_values_that_are_loaded_after_the_training_hide_no_path(tmp_path: Path) -> None:
+    report = report_of(tmp_path, AT_THE_END + "net.load_state_dict(best)\n")
+    assert [each.code for each in report.diagnostics] == ["branch-detached"]
+
+
+def test_values_that_are_loaded_while_it_trains_hide_the_path(tmp_path: Path) -> None:
+    report = report_of(tmp_path, AT_THE_END + "    net.load_state_dict(best)\n")
+    assert report.diagnostics == ()
+    assert [each.text for each in report.standing_out or () if "no gradient ever reached" in each.text] == []

@@ -52,6 +52,12 @@ class Rollout:
 
 """
 )
+FUNCTIONAL = (
+    NETS.replace("    ratio", "    with torch.no_grad():\n        logits = functional_call(actor, behaviour, (x,))\n"
+             "        old = Categorical(logits=logits).log_prob(action)\n    ratio", 1)
+    + "from torch.func import functional_call\n"
+    + STORED.replace("for _ in range(3):", "for _ in range(3):\n    behaviour = actor.state_dict()", 1)
+)  # fmt: skip
 WRONG = {
     "stored with its graph": NETS + OLD_GRAPH,
     "stacked with its graph": NETS + OLD_GRAPH.replace("old = dist.log_prob(action)", (
@@ -62,11 +68,15 @@ PRESENT = {
         "new = Categorical(logits=actor(x)).log_prob(action)", "new = rollout.log_prob()"
     )
     + STORED.replace("action, old, gain", "action, Rollout(x, action), gain"),
+    "computed with a state dict that is no copy": FUNCTIONAL,
 }
 RIGHT = {
     "stored": NETS + STORED,
     "another policy": NETS.replace("#!", "") + "import copy\nbehaviour = copy.deepcopy(actor)\n"
     + STORED.replace("logits=actor", "logits=behaviour"),
+    "computed with a copied state dict": FUNCTIONAL.replace(
+        "actor.state_dict()", "{key: value.clone() for key, value in actor.state_dict().items()}"),
+    "one step for each rollout": NETS + ONCE.replace("range(3)", "range(8)"),
     "detached": NETS + OLD_GRAPH.replace("old = dist.log_prob(action)", "old = dist.log_prob(action).detach()")
     .replace("    learn", "    for _ in range(3):\n        learn"),
     "without a clip": NETS.replace("torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)",
@@ -85,6 +95,13 @@ def test_old_probabilities_with_a_graph_are_named(tmp_path: Path, name: str) -> 
 def test_present_probabilities_are_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, PRESENT[name]) if "its clip never acts" in each.text)
     assert found.labels[0].span.line == marked(PRESENT[name])
+
+
+def test_the_line_that_makes_no_copy_is_labelled(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, FUNCTIONAL) if "its clip never acts" in each.text)
+    (label,) = (each for each in found.labels if each.role == "shared_here")
+    text = (tmp_path / "script.py").read_text().splitlines()
+    assert "behaviour = actor.state_dict()" in text[label.span.line - 1]
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -88,7 +88,7 @@ def report_of(warm: Warm, folder: Path, forward: str, backward: str) -> tuple[Re
 def test_a_wrong_backward_is_a_finding(warm: Warm, tmp_path: Path, name: str) -> None:
     report, runs = report_of(warm, tmp_path, *WRONG[name])
     (found,) = report.diagnostics
-    assert "run again to check the custom Functions" in " ".join(render(report, "table", RenderOptions()).split())
+    assert "a second run, to check the custom Functions" in " ".join(render(report, "table", RenderOptions()).split())
     assert runs == 2
     assert found.code == CODE
     assert found.labels[0].span.line == 16

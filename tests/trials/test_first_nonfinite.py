@@ -617,7 +617,7 @@ def test_the_command_runs_a_program_twice_and_says_so(tmp_path: Path) -> None:
     ran = run_command("explain", "--training", "--width", "100", script, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.count("ran 0.") == 1
-    assert "run again to find the first NaN or infinity" in re.sub(r"\s+", " ", ran.stdout)
+    assert "a second run, to find the first NaN or infinity" in re.sub(r"\s+", " ", ran.stdout)
     assert "of a second run: it is given 0 and 0" in re.sub(r"\s+", " ", ran.stdout)
 
 

@@ -103,7 +103,7 @@ def test_the_table_shows_the_first_and_the_last_share(warm: Warm, tmp_path: Path
     text = " ".join(render(report, "table", RenderOptions(width=120)).split())
     assert f"fit 13 all 2 of net: {first} -> {last} %, all 2 of head" in text
     assert "percent: the norm of the gradient of a term alone" in text
-    assert "run again to measure each term of the loss" in text
+    assert "a second run, to measure each term of the loss" in text
 
 
 ONE_RUN = {

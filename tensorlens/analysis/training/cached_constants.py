@@ -22,6 +22,7 @@ class CachedConstant:
     parameter: int
     made: Call  # used the parameter while gradients were off, at a line that did so with a graph before
     used: Call  # has the value as a constant
+    kept: int | None  # the site whose statement has given the value a name
     backward: Backward  # the last pass
     reached: int  # passes of that line
     missed: int
@@ -41,15 +42,25 @@ def cached_constants(training: MeasuredTraining) -> Iterator[CachedConstant]:
         later = [each for each in facts.backwards if each.index > reached[-1].index and each.site == last.site]
         found = _found(facts, row.tensor, last) if len(later) >= _MIN_MISSED else None
         if found is not None:
-            yield CachedConstant(row.tensor, found[0], found[1], last, len(reached), len(later))
+            made, used, value = found
+            kept = _kept(facts, value, used.index)
+            yield CachedConstant(row.tensor, made, used, kept, last, len(reached), len(later))
 
 
 def _fills(backward: Backward, parameter: int) -> bool:
     return any(change.tensor == parameter and change.after is not None for change in backward.gradients)
 
 
-def _found(facts: TraceIndex, parameter: int, backward: Backward) -> tuple[Call, Call] | None:
-    """Returns the call that used a parameter while gradients were off, and the one of a loss that uses the result."""
+def _kept(facts: TraceIndex, value: int, before: int) -> int | None:
+    """Returns the innermost site around the call that made a value whose statement assigns to a name."""
+    made = next(iter(facts.producers(value, before)), None)
+    sites = [] if made is None else facts.call_chain(made.site)
+    return next((site for site in sites if facts.trace.sites[site].targets), None)
+
+
+def _found(facts: TraceIndex, parameter: int, backward: Backward) -> tuple[Call, Call, int] | None:
+    """Returns the call that used a parameter while gradients were off, and the one of a loss that uses the result, with
+    the tensor that it uses."""
     for call in recorded_above(facts, backward):
         for access in call.inputs:
             if access.tensor == parameter or facts.requires_grad(access.tensor, call.index - 1):
@@ -57,7 +68,7 @@ def _found(facts: TraceIndex, parameter: int, backward: Backward) -> tuple[Call,
             for _, made in ancestry(facts, access.tensor, call.index):
                 is_off = made.mode != "grad" and any(each.tensor == parameter for each in made.inputs)
                 if is_off and not made.within and _had_graph(facts, made, parameter):
-                    return made, call
+                    return made, call, access.tensor
     return None
 
 

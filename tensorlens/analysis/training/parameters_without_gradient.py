@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
 
-from tensorlens.analysis.lineage import MAX_DEEP, Cut, ancestry
+from tensorlens.analysis.lineage import MAX_DEEP, Cut, ancestry, graph_leaves
 from tensorlens.analysis.shown_numbers import is_only_shown
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.timeline import DATA_SET, Training
+from tensorlens.analysis.training.timeline import DATA_SET, LastChanges, Training
 from tensorlens.records.model import Access, Backward, Call
 from tensorlens.records.observations import Step
 
 _ADDING = frozenset("linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d add radd iadd".split())
 MAX_PASSES = 4  # backward passes followed back, each from a different line
-Kind = Literal["cut", "late", "swallowed", "unused"]
+Kind = Literal["cut", "late", "swallowed", "unused", "unasked"]
 _End = tuple[Call, int, Kind]  # the call where a path ends, and the input of it that is on the path
 
 
@@ -32,6 +32,7 @@ class PathEnd:
     - "late": it used the parameter before that required grad.
     - "swallowed": it is recorded, and gave no gradient to this input.
     - "unused": it made a result that no root was computed from.
+    - "unasked": only `autograd.grad()`, which is `backward` here, starts from its result, and asks for other gradients.
     """
 
     number: int  # of the parameter
@@ -43,7 +44,7 @@ class PathEnd:
 def parameters_without_gradient(training: Training) -> dict[int, Step]:
     """Finds the parameters that an optimizer stepped and that never had a gradient, each with its last step.
 
-    They required grad at every step, and nothing else changed them.
+    They required grad at every step, and nothing else changed them between the first pass and the last one.
     """
     last_steps: dict[int, Step] = {}
     if training.is_hidden:
@@ -57,7 +58,7 @@ def parameters_without_gradient(training: Training) -> dict[int, Step]:
                 wanted.discard(number)
                 last_steps.pop(number, None)
     started = min([b.index for b in training.facts.backwards] + [step.index for step in training.steps], default=0)
-    return {n: step for n, step in last_steps.items() if not changed_since(training, n, started)}
+    return {n: step for n, step in last_steps.items() if not changed_while_training(training, n, started)}
 
 
 def moved_by_asked_gradients(training: Training) -> set[int]:
@@ -72,7 +73,15 @@ def moved_by_asked_gradients(training: Training) -> set[int]:
 
 def changed_since(training: Training, number: int, index: int) -> bool:
     """Returns whether a call after event `index` changed a parameter, as averaging or loading a state dict does."""
-    last = training.last_changes
+    return _is_changed(training, training.last_changes, number, index)
+
+
+def changed_while_training(training: Training, number: int, index: int) -> bool:
+    """Returns whether a call after event `index`, and before the last pass or step, changed a parameter."""
+    return _is_changed(training, training.last_changes_in_training, number, index)
+
+
+def _is_changed(training: Training, last: LastChanges, number: int, index: int) -> bool:
     changes = [last.by_data.get(number), *map(last.by_storage.get, training.facts.storages_of(number))]
     return any(change is not None and change > index for change in changes)
 
@@ -131,7 +140,8 @@ def _sites_before_steps(training: Training, numbers: set[int]) -> set[int]:
 
 
 def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
-    """Yields where the path ends, for each of the tensors that calls used and that no root was computed from."""
+    """Yields where the path ends, for each of the tensors that calls used and that no root was computed from, but for
+    those of `autograd.grad()`."""
     facts = training.facts
     if not numbers:
         return
@@ -152,7 +162,11 @@ def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]
             if leaves or number not in ends or ends[number][2] == "unused":
                 ends[number] = call, sources[0], "cut" if leaves else "unused"
     taken = _taken_out(facts, {access.tensor for call, _, kind in ends.values() for access in call.outputs})
+    unasked = _unasked(facts, numbers)
     for number, (call, source, kind) in ends.items():
+        if kind == "unused" and number in unasked:
+            yield PathEnd(number, unasked[number], Cut(call, source, number), "unasked")
+            continue
         backward = next((b for b in facts.backwards if b.index > call.index and not b.failed), None)
         if backward is not None and _computed_roots(facts, backward):
             out = next((taken[a.tensor] for a in call.outputs if a.tensor in taken), None)
@@ -160,6 +174,18 @@ def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]
                 yield PathEnd(number, backward, replace(out, leaf=number), "cut")
             else:
                 yield PathEnd(number, backward, Cut(call, source, number), kind)
+
+
+def _unasked(facts: TraceIndex, numbers: set[int]) -> dict[int, Backward]:
+    """Maps tensors to the last `autograd.grad()` that started from what is computed from them and did not ask for their
+    gradients. One with a graph of its gradients is left out: a loss may be computed from these."""
+    passes = {each.site: each for each in facts.backwards if each.op == "autograd.grad" and not each.failed}
+    found: dict[int, Backward] = {}
+    for each in passes.values():
+        for root in each.roots if not each.create_graph else ():
+            leaves = graph_leaves(facts, root.tensor, each.index) & numbers
+            found.update(dict.fromkeys(leaves.difference(each.inputs), each))
+    return found
 
 
 def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:

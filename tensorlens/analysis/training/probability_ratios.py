@@ -12,6 +12,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.advantages import is_score
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.one_memory import origin
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Call
 
@@ -25,13 +26,14 @@ class OddRatio:
     """A ratio `exp(new - old)` that a loss clips.
 
     "graph": the old log-probabilities lead to the parameters of the new ones. "present": in each pass they are computed
-    from the same parameters, at the same lines, after the latest step.
+    from the same parameters, at the same lines or by an alias of them, after the latest step.
     """
 
     kind: Kind
     ratio: Call  # of the last such pass
     old: int
     made: Call  # that computed the old log-probabilities
+    alias: Call | None  # that made what the old ones use in place of the parameters, without a copy
     passes: int
 
 
@@ -41,6 +43,7 @@ class _Found:
     ratio: Call
     old: int
     made: Call
+    alias: Call | None = None
 
 
 def odd_ratios(training: Training) -> Iterator[OddRatio]:
@@ -59,7 +62,7 @@ def odd_ratios(training: Training) -> Iterator[OddRatio]:
         last = found_there[-1]
         is_same = all(each.kind == last.kind for each in found_there)
         if last.kind == "graph" or (last.kind == "present" and is_same and len(found_there) >= _MIN_PASSES):
-            yield OddRatio(last.kind, last.ratio, last.old, last.made, len(found_there))
+            yield OddRatio(last.kind, last.ratio, last.old, last.made, last.alias, len(found_there))
 
 
 def _found(training: Training, ratio: Call) -> _Found | None:
@@ -75,21 +78,44 @@ def _found(training: Training, ratio: Call) -> _Found | None:
     if graph_leaves(facts, old, difference.index) & leaves:
         return _Found("graph", ratio, old, made)
     step = max((each.index for each in training.steps if each.index < ratio.index), default=0)
-    of_old = _layers(facts, old, difference.index, leaves)
-    of_new = _layers(facts, new, difference.index, leaves)
+    first = {origin(facts, leaf): leaf for leaf in leaves}
+    of_old = _layers(facts, old, difference.index, first)
+    of_new = _layers(facts, new, difference.index, first)
     own_old = [call for call in of_old if call not in of_new]  # both are computed from the actions
     own_new = [call for call in of_new if call not in of_old]
     is_present = bool(own_old) and all(call.index > step for call in own_old)
-    is_present &= _lines(own_old, leaves) == _lines(own_new, leaves)
-    return _Found("present" if is_present else None, ratio, old, made)
+    alias = _alias(facts, own_old, first) if is_present else None
+    is_present = is_present and _is_same(facts, own_old, own_new, first, alias)
+    return _Found("present" if is_present else None, ratio, old, made, alias)
 
 
-def _layers(facts: TraceIndex, number: int, before: int, leaves: set[int]) -> list[Call]:
+def _layers(facts: TraceIndex, number: int, before: int, first: dict[int, int]) -> list[Call]:
     """Returns the calls that computed a tensor with parameters."""
     found = (call for _, call in ancestry(facts, number, before) if not call.within and not call.writes)
-    return [call for call in found if any(access.tensor in leaves for access in call.inputs)]
+    return [call for call in found if _parameters(facts, call, first) and not _is_alias(facts, call, first)]
 
 
-def _lines(calls: list[Call], leaves: set[int]) -> set[tuple[int, tuple[int, ...]]]:
-    """Returns the lines of calls, and which parameters each of them was given."""
-    return {(call.site, tuple(each.tensor for each in call.inputs if each.tensor in leaves)) for call in calls}
+def _alias(facts: TraceIndex, calls: list[Call], first: dict[int, int]) -> Call | None:
+    """Returns the call that made an alias of a parameter, which some calls are given in its place."""
+    given = (access.tensor for call in calls for access in call.inputs)
+    aliases = (number for number in given if number not in first.values() and origin(facts, number) in first)
+    return next((made for number in aliases if (made := facts.creator(number)) is not None), None)
+
+
+def _is_alias(facts: TraceIndex, call: Call, first: dict[int, int]) -> bool:
+    return any(origin(facts, each.tensor) in first for each in call.outputs)
+
+
+def _parameters(facts: TraceIndex, call: Call, first: dict[int, int]) -> tuple[int, ...]:
+    """Returns which parameters a call is given, also by an alias, as a `state_dict()` has it.
+
+    `first`: the parameters by the first tensor with their memory.
+    """
+    origins = (origin(facts, each.tensor) for each in call.inputs)
+    return tuple(first[each] for each in origins if each in first)
+
+
+def _is_same(facts: TraceIndex, one: list[Call], other: list[Call], first: dict[int, int], alias: Call | None) -> bool:
+    """Returns whether calls compute the same from the same parameters: at the same lines, unless an alias is used."""
+    places = [{(call.op if alias else call.site, _parameters(facts, call, first)) for call in c} for c in (one, other)]
+    return places[0] == places[1]

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import inf
 from typing import Literal
 
 from tensorlens.analysis.naming.storage_numbers import owners_of_gradients
@@ -58,9 +59,18 @@ class Training:
     @cached_property
     def last_changes(self) -> LastChanges:
         """The last changes that calls made. One look at each call answers this for thousands of parameters."""
-        facts = self.facts
-        by_data = {call.inputs[0].tensor: call.index for call in facts.calls if call.op == DATA_SET}
-        written = ((write.tensor, call.index) for call in facts.calls for write in call.writes)
+        return self._changes_until(inf)
+
+    @cached_property
+    def last_changes_in_training(self) -> LastChanges:
+        """The same before the last backward pass or step: a script may load its best parameters after them."""
+        ends = [each.index for each in self.facts.backwards[-1:]] + [each.index for each in self.steps[-1:]]
+        return self._changes_until(max(ends, default=inf))
+
+    def _changes_until(self, end: float) -> LastChanges:
+        facts, calls = self.facts, [call for call in self.facts.calls if call.index <= end]
+        by_data = {call.inputs[0].tensor: call.index for call in calls if call.op == DATA_SET}
+        written = ((write.tensor, call.index) for call in calls for write in call.writes)
         return LastChanges(by_data, {facts.storage_of(number, index): index for number, index in written})
 
     # --- optimizers -----------------------------------------------------------------------------------------------

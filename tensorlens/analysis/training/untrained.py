@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Literal
 
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.parameters_without_gradient import PathEnd, path_ends, unused_path_ends
 from tensorlens.analysis.training.run_summary import had_gradient, is_complete
 from tensorlens.analysis.training.timeline import DATA_SET, FLAG_SETS, GRAD_READ, GRAD_SET
-from tensorlens.records.model import Call, Gap
+from tensorlens.records.model import Backward, Call, Gap
 
 _NO_USE = frozenset((GRAD_READ, GRAD_SET, DATA_SET, "Tensor.data.__get__", *FLAG_SETS, "nn.Parameter"))
+_LIMITING = frozenset(("clamp", "clamp_min", "clamp_max", "clip"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Untrained:
     """
 
     row: ParameterRow
-    kind: Literal["cut", "late", "swallowed", "unused", "unrecorded", "never", ""]
+    kind: Literal["cut", "late", "swallowed", "unused", "unasked", "unrecorded", "never", ""]
     call: Call | None  # at which the path ends
     end: PathEnd | None = None
 
@@ -41,12 +44,15 @@ def untrained(training: MeasuredTraining) -> tuple[Untrained, ...]:
     asked = {number for each in facts.backwards for number in each.inputs}
     known = asked | had_gradient(timeline)
     rows = {row.tensor: row for row in training.rows if _has_none(row) and row.tensor not in known}
-    rows = {number: row for number, row in rows.items() if not training.writes(number, passes[0].index)}
+    rows = {number: row for number, row in rows.items() if not _is_set(training, row, passes)}
     ends = {end.number: end for end in path_ends(timeline, set(rows))}
     has_gap = any(isinstance(event, Gap) for event in facts.events)
     complete = is_complete(facts.trace) and not has_gap
     for end in unused_path_ends(timeline, set(rows) - set(ends)) if not has_gap else ():
-        if complete or end.kind == "cut":  # in a long run, a call that is not kept any more may have used a result
+        if complete or end.kind in (
+            "cut",
+            "unasked",
+        ):  # in a long run, a call that is not kept any more may have used a result
             ends[end.number] = end
     uses = _uses(training, set(rows) - set(ends)) if complete else {}
     return tuple(_of(row, ends.get(number), uses.get(number)) for number, row in rows.items())
@@ -55,6 +61,14 @@ def untrained(training: MeasuredTraining) -> tuple[Untrained, ...]:
 def _has_none(row: ParameterRow) -> bool:
     filled = row.statistics.filled if row.statistics is not None else 0
     return row.requires_grad and not filled and not row.passes
+
+
+def _is_set(training: MeasuredTraining, row: ParameterRow, passes: list[Backward]) -> bool:
+    """Returns whether the script gives a parameter values after the first pass; if an optimizer holds it, before the
+    last one, since a script may load its best parameters at the end. To limit its own values gives it none."""
+    end = inf if row.group is None else passes[-1].index
+    written = training.writes(row.tensor, passes[0].index)
+    return any(op_name(call) not in _LIMITING and call.index < end for call in written)
 
 
 def _of(row: ParameterRow, end: PathEnd | None, uses: list[Call] | None) -> Untrained:

@@ -22,7 +22,7 @@ from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
 from tensorlens.diagnostics.shared.cut_facts import written
 from tensorlens.diagnostics.shared.graph_cuts import cut_cause, cut_detail, cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name, several
-from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
+from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, source_text
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Diagnostic, Fix, Label
 
@@ -110,7 +110,10 @@ def _may_be_mistake(facts: TraceIndex, end: PathEnd) -> bool:
 
 
 def _may_be_meant(facts: TraceIndex, end: PathEnd) -> bool:
-    """Returns whether a result that no root uses may be unused on purpose: it is no single number, as a loss is."""
+    """Returns whether a result that no root uses may be unused on purpose: it is no single number, as a loss is. So may
+    one whose gradients a line asks for, but for those of parameters."""
+    if end.kind == "unasked":
+        return not any(facts.tensor(number).type.endswith("Parameter") for number in end.backward.inputs)
     return end.kind == "unused" and all(facts.tensor(access.tensor).shape for access in end.cut.call.outputs)
 
 
@@ -132,7 +135,8 @@ def _report(training: Training, code: str, group: list[PathEnd], step: Step | No
     partly = first.number in training.had_gradient
     them = "it" if len(group) == 1 else "them"
     text = f"backward from {loss} does not reach {them}" + (" that way" if partly else "")
-    labels.append(facts.label("needed_here", first.backward.site, text))
+    if first.kind != "unasked":
+        labels.append(facts.label("needed_here", first.backward.site, text))
     what = f"one of the ways from {names} to {loss} is cut" if partly else f"no gradient ever reached {names}"
     discarded = all(is_discarded(facts, end, training.had_gradient) or _may_be_meant(facts, end) for end in group)
     if step is not None:
@@ -162,6 +166,10 @@ def end_cause(facts: TraceIndex, end: PathEnd, loss: str, them: str) -> str:
         return f"{call} used {them} before {'it' if them == 'it' else 'they'} required grad"
     if end.kind == "unused":
         return f"{loss} does not use what {call} computed from {them}"
+    if end.kind == "unasked":
+        return (
+            f"`{source_text(facts, end.backward.site)}` does not ask for {'its gradient' if them == 'it' else 'theirs'}"
+        )
     return f"{call} gives {them} no gradient"
 
 
@@ -173,6 +181,9 @@ def end_labels(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Label | N
         yield facts.label("graph_cut_here", end.cut.call.site, f"uses {name} before it requires grad")
     elif end.kind == "unused":
         yield facts.label("graph_cut_here", end.cut.call.site, "backward starts from nothing that uses this")
+    elif end.kind == "unasked":
+        yield facts.label("returned_here", end.backward.site, f"does not ask for the gradient of {name}")
+        yield facts.label("called_here", end.cut.call.site, f"uses {name}")
     else:
         yield facts.label("graph_cut_here", end.cut.call.site, f"gives {name} no gradient")
 
@@ -184,6 +195,8 @@ def _why(facts: TraceIndex, end: PathEnd) -> str:
         return "what does not yet require grad at a call is a constant to that call"
     if end.kind == "unused":
         return "backward gives gradients only to what its root is computed from"
+    if end.kind == "unasked":
+        return "`torch.autograd.grad()` returns the gradients that it is asked for, and fills no `.grad`"
     return "the call is recorded, and its derivative does not lead to this input"
 
 
@@ -195,6 +208,9 @@ def _fixes(facts: TraceIndex, end: PathEnd, names: str, them: str) -> Iterator[F
             f"let {names} require grad before {'it is' if them == 'it' else 'they are'} used",
             place=facts.span(end.cut.call.site),
         )
+    elif end.kind == "unasked":
+        yield fix(f"ask for the gradients of {names} here too, and use them", place=facts.span(end.backward.site))
+        yield fix(f"if {names} {'is' if them == 'it' else 'are'} not to be trained, leave {them} out of the optimizer")
     elif end.kind == "unused":
         yield fix("add the result of this line to the loss", place=facts.span(end.cut.call.site))
         yield fix(f"if {names} {'is' if them == 'it' else 'are'} not to be trained, leave {them} out of the optimizer")

@@ -26,5 +26,6 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"that {as_written(facts, first.made)} computed while gradients were off",
             facts.label("grad_mode_off_here", first.made.site, "computed without a graph", first.made.index),
             facts.label("needed_here", first.used.site, "a constant here", first.used.index),
+            facts.label("value_made_here", first.kept, "kept here"),
             facts.label("observed_here", first.backward.site, "does not get there any more"),
         )

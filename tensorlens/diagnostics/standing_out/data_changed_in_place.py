@@ -55,5 +55,5 @@ def _arrays(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"{as_written(facts, changes[0])} changes the array that {code} shares memory with: {each.changed:,} of "
             f"{each.given:,} times, a part that is read again has other values than before",
             *[facts.label("modified_here", site, "changed here, in place") for site in sites],
-            facts.label("shared_here", each.site, "the array and the tensor are one memory"),
+            facts.label("shared_here", each.site, "the array and the tensor share their memory"),
         )

@@ -21,7 +21,7 @@ _MAX_STEPS = 20
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds assignments after which two parameters are one memory, while an optimizer steps one of them.
+    """Finds assignments after which two parameters share their memory, while an optimizer steps one of them.
 
     Also finds parameters that are made from the memory of another one, as by `nn.Parameter(other.weight.data)`.
     """
@@ -92,6 +92,6 @@ def _sentence(training: MeasuredTraining, group: list[tuple[Call, int, Parameter
     text += f": later steps of `{name}` write to both"
     return stands_out(
         text,
-        facts.label("shared_here", call.site, "one memory from here on", call.index),
+        facts.label("shared_here", call.site, "they share their memory from here on", call.index),
         facts.label("modified_here", step.site, "writes to both"),
     )

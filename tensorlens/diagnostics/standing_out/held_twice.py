@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterable, Iterator
+from itertools import combinations, permutations
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import Training
@@ -29,8 +30,28 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         holding.update({one.optimizer: one, other.optimizer: other})
     for tensors, holding in shared.items():
         rows = [row for row in training.rows if row.tensor in tensors and row.statistics and row.statistics.filled]
-        if rows and not _have_own_passes(training.training, rows[0].tensor) and not _are_nested(training, tensors):
+        own = bool(rows) and _have_own_passes(training.training, rows[0].tensor) and not _reach_rest(training, holding)
+        if rows and not own and not _are_nested(training, tensors):
             yield _sentence(training, list(holding.values()), rows)
+
+
+def _reach_rest(training: MeasuredTraining, optimizers: Iterable[int]) -> bool:
+    """Returns whether the pass before a step of one optimizer, which holds a part of the parameters of another one,
+    reaches the rest of these too: the two were meant to hold different parameters, as the weights and the architecture
+    in DARTS."""
+    held: dict[int, set[int]] = {number: set() for number in optimizers}
+    for group in training.groups:
+        held.get(group.optimizer, set()).update(group.parameters)
+    facts = training.facts
+    passes = [each for each in facts.backwards if not each.failed and each.op != "autograd.grad"]
+    indices = [each.index for each in passes]
+    for small, large in permutations(held.values(), 2):
+        if small < large:
+            steps = (step for step in training.training.steps if set(step.parameters) == small)
+            before = (passes[at - 1] for step in steps if (at := bisect_left(indices, step.index)))
+            if any(change.tensor in large - small for each in before for change in each.gradients):
+                return True
+    return False
 
 
 def _have_own_passes(training: Training, number: int) -> bool:

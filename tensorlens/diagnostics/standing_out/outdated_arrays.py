@@ -21,5 +21,5 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             yield stands_out(
                 f"{as_written(facts, made)} shares memory with an array that gets other values later: {each.outdated} "
                 "tensors that were made on it before are alive then, and lose their values",
-                facts.label("shared_here", each.site, "the array and its tensors are one memory", made.index),
+                facts.label("shared_here", each.site, "the array and its tensors share their memory", made.index),
             )

@@ -41,7 +41,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _is_surprising(training: MeasuredTraining, each: Untrained) -> bool:
-    if each.end is None or each.kind == "unused":
+    if each.end is None or each.kind in ("unused", "unasked"):
         return False
     cut = each.end.cut
     is_deliberate = recording_off(cut) or cut.call.op.startswith(_DETACHING) or result_dtype(training.facts, cut)

@@ -29,4 +29,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             text,
             facts.label("needed_here", each.ratio.site, "the ratio", each.ratio.index),
             facts.label("value_made_here", each.made.site, "the old ones are computed here", each.made.index),
+            facts.label("shared_here", each.alias.site, "shares memory with the parameters", each.alias.index)
+            if each.alias is not None
+            else None,
         )

@@ -1,4 +1,4 @@
-"""Names lists whose items are one memory, which the script then overwrites: each item has the last values."""
+"""Names lists whose items share their memory, which the script then overwrites: each item has the last values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names lines that write one tensor from another, or compare two, where both are one memory."""
+"""Names lines that write one tensor from another, or compare two, where both share their memory."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         compared = [_compared(training, call) for call in calls]
         first = next((place for place, found in enumerate(compared) if found is not None), len(calls))
         since = [found for found in compared[first:] if found is not None]
-        # an assignment of `.data` may have made the two one memory after the first calls
+        # an assignment of `.data` may have made the two share their memory after the first calls
         if 2 * len(since) > len(calls) and len(since) == len(calls) - first:
             yield _difference(facts, calls[first:], since[0], is_always=not first)
 
@@ -133,7 +133,7 @@ def _load(facts: TraceIndex, calls: list[Call]) -> StandingOut:
     is_other = made is not None and made.site != calls[0].site
     return stands_out(
         text,
-        facts.label("modified_here", calls[0].site, "source and destination are one memory"),
+        facts.label("modified_here", calls[0].site, "source and destination share their memory"),
         facts.label("shared_here", made.site, "kept here, without a copy") if made is not None and is_other else None,
     )
 
@@ -143,16 +143,16 @@ def _update(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operand]) 
     call = calls[0]
     copied = call.op == "Tensor.copy_" and is_one(facts, *_two(call), call.index)
     what = "copies a tensor onto itself" if copied else "updates a tensor from itself"
-    text = f"{as_written(facts, call)} {what}: `{target.name}` and `{other.name}` are one memory"
+    text = f"{as_written(facts, call)} {what}: `{target.name}` and `{other.name}` share their memory"
     return stands_out(text, facts.label("modified_here", call.site, "written here"), _shared(facts, call, met))
 
 
 def _difference(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operand], is_always: bool) -> StandingOut:
     one, other = met
     call = calls[0]
-    often = "" if is_always else f" in its last {len(calls):,} runs"
+    often = "" if is_always else f" in each of the last {len(calls):,} times that it runs"
     what = f"{as_written(facts, call)} compares a tensor with itself{often}"
-    text = f"{what}: `{one.name}` and `{other.name}` are one memory"
+    text = f"{what}: `{one.name}` and `{other.name}` share their memory"
     return stands_out(text, facts.label("needed_here", call.site, "compared here"), _shared(facts, call, met))
 
 
@@ -162,7 +162,7 @@ def _shared(facts: TraceIndex, call: Call, met: tuple[Operand, Operand]) -> Labe
     assigned = (each for each in facts.calls if each.op == DATA_SET and each.inputs and each.index < call.index)
     for data_set in assigned:
         if {access.tensor for access in data_set.inputs} == numbers:
-            return facts.label("shared_here", data_set.site, "one memory from here on", data_set.index)
+            return facts.label("shared_here", data_set.site, "they share their memory from here on", data_set.index)
     for each in met:
         made = facts.creator(each.tensor)
         if (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.parameters_without_gradient import PathEnd, changed_since, path_ends_before
+from tensorlens.analysis.training.parameters_without_gradient import PathEnd, changed_while_training, path_ends_before
 from tensorlens.diagnostics.shared.cut_facts import switch_of
 from tensorlens.diagnostics.shared.cut_off_parameters import end_cause, end_labels
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -55,12 +55,12 @@ def _steps(training: MeasuredTraining, group: OptimizerGroup) -> list[Step]:
 
 
 def _is_trainable(training: MeasuredTraining, number: int, steps: list[Step]) -> bool:
-    """Returns whether a parameter required grad at each step, and nothing else changed it since the first."""
+    """Returns whether a parameter required grad at each step, and nothing else changed it between them."""
     facts = training.facts
     required = all(facts.requires_grad(number, step.index - 1) for step in steps)
-    return (
-        required and training.row(number) is not None and not changed_since(training.training, number, steps[0].index)
-    )
+    if not required or training.row(number) is None:
+        return False
+    return not changed_while_training(training.training, number, steps[0].index)
 
 
 def _sentence(training: MeasuredTraining, group: OptimizerGroup, ends: list[PathEnd]) -> StandingOut:

@@ -18,7 +18,7 @@ from tensorlens.diagnostics.shared.edits.expressions import with_call
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.diagnostics.training._retained_graphs import find_kept
 from tensorlens.records.model import Call
-from tensorlens.records.report import Diagnostic, Edit, Label
+from tensorlens.records.report import Diagnostic, Edit, Fix, Label
 
 CODE = "running-total-keeps-graph-alive"
 FEWEST = 3  # rounds, each of which depends on the one before
@@ -229,9 +229,27 @@ def _report(facts: TraceIndex, chain: _Chain) -> Diagnostic:
             facts.label("shared_here", chain.last.site, f"takes the graph of each round into {name}"),
             _built(facts, chain, added),
         ],
-        fixes=(fix(_cure(name, added), *_detaching(facts, chain), place=facts.span(chain.last.site)),),
+        fixes=(_fix(facts, chain, name, added),),
         evidence={"rounds": rounds, "tensor": name},
     )
+
+
+def _fix(facts: TraceIndex, chain: _Chain, name: str, added: str | None) -> Fix:
+    if added is None and _serves_passes(facts, chain):
+        kept = next((each.name for each in facts.trace.end.bindings if each.tensor == chain.carried), None)
+        what = "what is kept" if kept is None else f"what `{kept}` keeps"
+        return fix(f"detach {what} for the next round, where it is kept: backward passes need other runs of this line")
+    return fix(_cure(name, added), *_detaching(facts, chain), place=facts.span(chain.last.site))
+
+
+def _serves_passes(facts: TraceIndex, chain: _Chain) -> bool:
+    """Returns whether a backward pass goes through other runs of the line of a chain."""
+    line, rounds = place_of(facts.trace.sites[chain.last.site]), {call.index for call in chain.calls}
+    others = [c for c in facts.calls if c.index not in rounds and place_of(facts.trace.sites[c.site]) == line]
+    for backward in facts.backwards[-1:]:
+        before = [call for call in others if call.index < backward.index][-FEWEST:]
+        return any(backward_reaches(facts, backward, call) for call in before)
+    return False
 
 
 def _built(facts: TraceIndex, chain: _Chain, added: str | None) -> Label | None:

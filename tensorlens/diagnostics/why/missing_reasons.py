@@ -210,6 +210,8 @@ def path_end_reason(subject: Subject, end: PathEnd) -> Statement:
         text = f"{written(facts, call)} ({where}) used it before it required grad, on its path to {loss}"
     elif end.kind == "unused":
         text = f"{loss} does not use what {written(facts, call)} ({where}) computed from it"
+    elif end.kind == "unasked":
+        text = f"the gradients that are asked for at {subject.where(end.backward.site)} are others"
     else:
         text = f"{written(facts, call)} ({where}) is on its path to {loss}, and gives it no gradient"
     return subject.say("reason", text, call.site, end.backward.site)

@@ -106,7 +106,7 @@ def _group(training: MeasuredTraining, place: int) -> dict[str, Any]:
 
 
 def _end(training: MeasuredTraining, end: Untrained) -> dict[str, Any]:
-    call = end.call
+    call = end.end.backward if end.end is not None and end.kind == "unasked" else end.call
     return {
         "kind": end.kind,
         "op": None if call is None else call.op,

@@ -63,7 +63,7 @@ def summary(training: MeasuredTraining) -> str:
     again = ["find the first NaN or infinity"] if origins and origins[0].searched else []
     again += ["measure each term of the loss"] if inspection.term_gradients else []
     again += ["check the custom Functions"] if inspection.functions_checked else []
-    searched = f"; run again to {' and to '.join(again)}" if again else ""
+    searched = f"; a second run, to {' and to '.join(again)}" if again else ""
     return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}{changed}{searched}"
 
 
@@ -157,6 +157,8 @@ def _ends(training: MeasuredTraining, rows: Sequence[ParameterRow]) -> list[str]
 
 
 def _end(training: MeasuredTraining, each: Untrained) -> str:
+    if each.end is not None and each.kind == "unasked":
+        return f"not asked for at line {_lines_of(training, [each.end.backward.site])}"
     span = None if each.call is None else training.facts.span(each.call.site)
     if each.call is None or span is None:
         return "no call uses it"

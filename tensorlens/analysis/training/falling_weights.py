@@ -1,0 +1,152 @@
+"""Finds trained weights of loss terms that nothing but the terms they multiply keeps from falling.
+
+`loss = w * mse` with a trained `w` is lowest where `w` is: the optimizer lowers the weight and not the error. Learned
+weights have another term of `w`, as `log(w)`, or a sum of 1; or the optimizer of the weights maximizes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.changed_gradients import gradient_changes
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, is_error
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.written_numbers import written_number
+from tensorlens.records.model import Call
+
+_ADDING = frozenset("add radd iadd sum mean nansum nanmean stack cat".split())
+_SHAPING = frozenset("getitem view reshape squeeze unsqueeze flatten unbind select float double to clone".split())
+_PRODUCTS = frozenset("mul rmul imul".split())
+_OF_WEIGHT = frozenset("softplus exp sigmoid relu square abs pow neg clamp clamp_min clamp_max".split())
+_NEVER_NEGATIVE = ERRORS | frozenset("square abs norm cross_entropy binary_cross_entropy_with_logits exp relu".split())
+_MAX_CALLS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class FallingWeight:
+    """The product of a trained weight and a term of a loss that is never negative."""
+
+    product: Call
+    weight: int
+    term: int
+    parameter: int
+
+
+@dataclass(slots=True)
+class _Uses:
+    """Collects the products in losses that each parameter is a weight in, and the parameters with another use."""
+
+    weights: dict[int, FallingWeight] = field(default_factory=dict)
+    others: set[int] = field(default_factory=set)
+
+
+def falling_weights(training: MeasuredTraining) -> Iterator[FallingWeight]:
+    """Yields one for each such parameter, of which no loss makes another use and no line changes the gradient."""
+    facts = training.facts
+    held = {row.tensor: row for row in training.rows if row.is_stepped}
+    if not held or training.training.is_hidden or _maximizes(facts):
+        return
+    uses = _Uses()
+    for backward in examined_passes(facts):
+        for root in backward.roots:
+            _follow(facts, root.tensor, backward.index, uses)
+    asked = {number for each in facts.backwards for number in each.inputs}
+    changed = {leaf for change in gradient_changes(training) for leaf in change.leaves}
+    for parameter, found in uses.weights.items():
+        if parameter in held and parameter not in uses.others | asked | changed and not training.writes(parameter):
+            yield found
+
+
+def _maximizes(facts: TraceIndex) -> bool:
+    """Returns whether the program has an option `maximize`, or hooks that may turn gradients around."""
+    if any(each.kind == "tensor hook" for each in facts.trace.callbacks.registrations):
+        return True
+    return any(
+        isinstance(node, ast.keyword) and node.arg == "maximize" for _, tree in facts.trees() for node in ast.walk(tree)
+    )
+
+
+def _follow(facts: TraceIndex, root: int, before: int, uses: _Uses) -> None:
+    """Follows a root through sums, means and products with positive numbers, and notes what parameters it leads to."""
+    waiting, seen = [(root, before)], set[int]()
+    for number, limit in waiting:
+        call = next(iter(facts.producers(number, limit)), None)
+        if call is not None and call.index in seen:
+            continue
+        name = "" if call is None or len(seen) > _MAX_CALLS else op_name(call)
+        seen.add(-1 if call is None else call.index)
+        if call is not None and (name in _ADDING or name in _SHAPING or _is_scaled(facts, call)):
+            waiting += [(access.tensor, call.index) for access in call.inputs]
+        elif call is not None and name in _PRODUCTS and len({access.tensor for access in call.inputs}) == 2:
+            _note_product(facts, call, uses)
+        else:
+            uses.others |= graph_leaves(facts, number, limit)
+
+
+def _is_scaled(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call multiplies or divides a tensor by a positive number, which the source shows."""
+    if op_name(call) not in ("mul", "rmul", "truediv", "div") or len(call.inputs) != 1:
+        return False
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return any((written_number(facts, side) or 0) > 0 for side in sides)
+
+
+def _note_product(facts: TraceIndex, call: Call, uses: _Uses) -> None:
+    one, other = dict.fromkeys(access.tensor for access in call.inputs)
+    for weight, term in ((one, other), (other, one)):
+        parameter = _parameter_of(facts, weight, call.index)
+        leaves = graph_leaves(facts, term, call.index)
+        if parameter is not None and leaves and parameter not in leaves and _never_negative(facts, term, call.index):
+            uses.weights.setdefault(parameter, FallingWeight(call, weight, term, parameter))
+            uses.others |= leaves
+            return
+    uses.others |= graph_leaves(facts, one, call.index) | graph_leaves(facts, other, call.index)
+
+
+def _parameter_of(facts: TraceIndex, number: int, before: int) -> int | None:
+    """Returns the leaf that a weight is an element, or a function of each element, of."""
+    for _ in range(_MAX_CALLS):
+        if facts.is_leaf_requiring_grad(number, before - 1):
+            return number
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or len(call.inputs) != 1 or op_name(call) not in _OF_WEIGHT | _SHAPING:
+            return None
+        number, before = call.inputs[0].tensor, call.index
+    return None
+
+
+def _never_negative(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether the calls that made a tensor show that no element is below zero."""
+    waiting, seen = [(number, before)], set[int]()
+    for each, limit in waiting:
+        call = next(iter(facts.producers(each, limit)), None)
+        if call is None or len(seen) > _MAX_CALLS:
+            return False
+        seen.add(call.index)
+        if is_error(call) and op_name(call) != "pow":
+            continue
+        if op_name(call) == "pow" and _is_even(facts, call):
+            continue
+        if op_name(call) in _NEVER_NEGATIVE:
+            continue
+        if op_name(call) not in _ADDING | _SHAPING | {"sqrt"} and not _is_scaled(facts, call):
+            return False
+        waiting += [(access.tensor, call.index) for access in call.inputs]
+    return True
+
+
+def _is_even(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the source shows an even exponent."""
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    exponent = node.args[-1] if isinstance(node, ast.Call) and node.args else None
+    exponent = node.right if isinstance(node, ast.BinOp) else exponent
+    number = written_number(facts, exponent)
+    return number is not None and number % 2 == 0

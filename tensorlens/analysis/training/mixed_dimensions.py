@@ -1,0 +1,159 @@
+"""Finds reshapes of a layer's result or input that mix two dimensions, where their order needs a transpose first.
+
+The state of an LSTM has the shape (layers, batch, hidden). `state.reshape(batch, -1)` runs and gives (batch, layers *
+hidden), and each row of it has the numbers of several samples.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+from operator import mul
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.written_numbers import written_number
+from tensorlens.records.model import Call
+
+_RESHAPING = frozenset(("reshape", "view"))
+_SAME_PLACES = frozenset(
+    "dropout batch_norm layer_norm relu gelu tanh sigmoid silu leaky_relu elu contiguous clone identity".split()
+)
+_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
+_CONVOLUTIONS = frozenset(("conv1d", "conv2d", "conv3d"))
+_ATTENTION = frozenset(("scaled_dot_product_attention", "matmul"))
+_PROJECTIONS = frozenset(("linear", "chunk", "split"))
+_SAME_CHANNELS = _SAME_PLACES | frozenset("getitem to float double div truediv sub add mul".split())
+_PLACES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
+_STEPS = 8  # calls between the layer and the reshape
+_Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MixedDimensions:
+    """A reshape of a layer's result or input. `dimensions` names those before it, in order; `mixed` what it mixes."""
+
+    reshape: Call
+    layer: Call
+    dimensions: tuple[str, ...]
+    mixed: str
+    before: _Shape
+    after: _Shape
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Names the dimensions of a layer's result, and has the shapes that only a transpose could make of it."""
+
+    dimensions: tuple[str, ...]
+    mixed: str
+    moved: tuple[_Shape, ...]
+
+
+def mixed_dimensions(facts: TraceIndex) -> Iterator[MixedDimensions]:
+    """Yields these reshapes, one for each line."""
+    reported: set[int] = set()
+    for backward in examined_passes(facts):
+        for call in recorded_above(facts, backward):
+            if op_name(call) in _RESHAPING and call.inputs and call.outputs:
+                found = _of_result(facts, call)
+            else:
+                found = _of_input(facts, call) if op_name(call) in _CONVOLUTIONS else None
+            if found is not None and found.reshape.site not in reported:
+                reported.add(found.reshape.site)
+                yield found
+
+
+def _of_result(facts: TraceIndex, call: Call) -> MixedDimensions | None:
+    """Looks at a reshape of what a layer returned."""
+    made = _layer(facts, call)
+    if made is None:
+        return None
+    layer, number = made
+    before, after = facts.tensor(number).shape, facts.tensor(call.outputs[0].tensor).shape
+    if facts.tensor(call.inputs[0].tensor).shape != before or keeps_order(before, after):
+        return None
+    layout = _layout(facts, layer, number, before, after)
+    if layout is None or after not in layout.moved or (layout.mixed == "places" and _may_group(facts, call, before)):
+        return None
+    return MixedDimensions(call, layer, layout.dimensions, layout.mixed, before, after)
+
+
+def _of_input(facts: TraceIndex, layer: Call) -> MixedDimensions | None:
+    """Looks at the reshape that gave the input of a convolution its shape: channels are not last in it."""
+    number, index = layer.inputs[0].tensor, layer.index
+    for _ in range(_STEPS):
+        call = next(iter(facts.producers(number, index)), None)
+        if call is None or not call.inputs or not call.outputs:
+            return None
+        before, after = facts.tensor(call.inputs[0].tensor).shape, facts.tensor(call.outputs[0].tensor).shape
+        if op_name(call) in _RESHAPING:
+            names = _PLACES.get(len(after) - 2)
+            if names is None or (after[0], *after[2:], after[1]) != before or keeps_order(before, after):
+                return None
+            return MixedDimensions(call, layer, ("batch", *names, "channels"), "channels", before, after)
+        if op_name(call) not in _SAME_CHANNELS or before[1:] != after[1:]:
+            return None
+        number, index = call.inputs[0].tensor, call.index
+    return None
+
+
+def _may_group(facts: TraceIndex, call: Call, shape: _Shape) -> bool:
+    """Returns whether `view(batch, groups, -1)` makes groups of channels, as many as there are places."""
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    last = node.args[-1] if isinstance(node, ast.Call) and node.args else None
+    return written_number(facts, last) == -1 and shape[1] % prod(shape[2:]) == 0
+
+
+def keeps_order(before: _Shape, after: _Shape) -> bool:
+    """Returns whether a reshape only merges neighbours among the dimensions, and adds or drops those of size 1."""
+    ends = set(accumulate(before, mul, initial=1))
+    return all(end in ends for end in accumulate(after, mul))
+
+
+def _layer(facts: TraceIndex, call: Call) -> tuple[Call, int] | None:
+    """Returns the layer that made what a call reshapes, and its result, which kept its places on the way."""
+    number, before = call.inputs[0].tensor, call.index
+    for _ in range(_STEPS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs:
+            return None
+        if op_name(made) not in _SAME_PLACES:
+            return made, number
+        number, before = made.inputs[0].tensor, made.index
+    return None
+
+
+def _layout(facts: TraceIndex, layer: Call, number: int, shape: _Shape, after: _Shape) -> _Layout | None:
+    name = op_name(layer)
+    if name in _RECURRENT and len(shape) == 3:
+        one, batch, size = shape
+        first = "layers" if number != layer.outputs[0].tensor else "time" if _is_time_first(facts, layer) else ""
+        moved = (batch, one, size), (batch, one * size)
+        return _Layout((first, "batch", "hidden"), "samples", moved) if first else None
+    if name in _CONVOLUTIONS and len(shape) == int(name[-2]) + 2:
+        batch, channels, *places = shape
+        places_first = (batch, *places, channels), (batch, prod(places), channels)
+        return _Layout(("batch", "channels", *_PLACES[len(places)]), "places", places_first)
+    if name in _PROJECTIONS and len(shape) == 3 and len(after) == 4:
+        batch, length, size = shape
+        is_split = after[::2] == (batch, length) and after[1] * after[3] == size and after[1] not in (1, length)
+        return _Layout(("batch", "length", "size"), "positions", (after,)) if is_split else None
+    if name in _ATTENTION and len(shape) == 4:
+        batch, heads, length, size = shape
+        joined = heads * size
+        length_first = (batch, length, heads, size), (batch, length, joined), (batch * length, joined)
+        return _Layout(("batch", "heads", "length", "size"), "positions", length_first)
+    return None
+
+
+def _is_time_first(facts: TraceIndex, layer: Call) -> bool:
+    """Returns whether the shapes show that the first dimension of the results is the time."""
+    shape = facts.tensor(layer.outputs[0].tensor).shape
+    states = facts.tensor(layer.outputs[1].tensor).shape if len(layer.outputs) > 1 else ()
+    return shape[0] != shape[1] and len(states) == 3 and states[1] == shape[1]

@@ -1,0 +1,27 @@
+"""Names reshapes that put numbers of several samples, heads or places into one row, where a transpose is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.mixed_dimensions import mixed_dimensions
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    for each in mixed_dimensions(facts):
+        call, layer = each.reshape, each.layer
+        if layer.index < call.index:
+            label = facts.label("called_here", layer.site, "the result comes from this layer", layer.index)
+        else:
+            label = facts.label("needed_here", layer.site, "the input of this layer", layer.index)
+        yield stands_out(
+            f"{as_written(facts, call)} makes shape {each.after} of ({', '.join(each.dimensions)}) = {each.before} "
+            f"without a transpose before it, which mixes numbers of several {each.mixed}",
+            facts.label("value_made_here", call.site, "reshaped here", call.index),
+            label,
+        )

@@ -1,0 +1,166 @@
+"""Checks the sentence about a reshape that mixes two dimensions of a layer's result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+RECURRENT = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(3, 6, num_layers=2, batch_first=True)
+        self.out = nn.Linear(12, 4)
+
+    def forward(self, x):
+        _, (state, _) = self.rnn(x)
+        flat = state.reshape(x.shape[0], -1)  #!
+        return self.out(flat)
+
+net = Net()
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(3):
+    x, y = torch.randn(8, 5, 3), torch.randint(0, 4, (8,))
+    loss = nn.functional.cross_entropy(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+IMAGES = """\
+conv = nn.Conv2d(3, 6, 3, padding=1)
+out = nn.Linear(6, 4)
+opt = torch.optim.Adam([*conv.parameters(), *out.parameters()], lr=0.01)
+for _ in range(3):
+    x, y = torch.randn(8, 3, 5, 7), torch.randint(0, 4, (8, 35))
+    maps = torch.relu(conv(x))
+    places = maps.view(8, 35, 6)  #!
+    loss = nn.functional.cross_entropy(out(places).flatten(0, 1), y.flatten())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+HEADS = """\
+qkv = nn.Linear(12, 36)
+out = nn.Linear(12, 1)
+opt = torch.optim.Adam([*qkv.parameters(), *out.parameters()], lr=0.01)
+for _ in range(3):
+    x = torch.randn(8, 5, 12)
+    q, k, v = (each.view(8, 5, 3, 4).transpose(1, 2) for each in qkv(x).chunk(3, -1))
+    mixed = nn.functional.scaled_dot_product_attention(q, k, v)
+    joined = mixed.reshape(8, 5, 12)  #!
+    loss = out(joined).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+OWN = """\
+qkv = nn.Linear(12, 36)
+out = nn.Linear(12, 1)
+opt = torch.optim.Adam([*qkv.parameters(), *out.parameters()], lr=0.01)
+for _ in range(3):
+    x = torch.randn(8, 5, 12)
+    q, k, v = (each.view(8, 5, 3, 4).transpose(1, 2) for each in qkv(x).chunk(3, -1))
+    mixed = torch.softmax(q @ k.transpose(2, 3) / 2, -1) @ v
+    joined = mixed.reshape(8, 5, 12)  #!
+    loss = out(joined).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+SPLIT = """\
+proj = nn.Linear(12, 12)
+out = nn.Linear(12, 1)
+opt = torch.optim.Adam([*proj.parameters(), *out.parameters()], lr=0.01)
+for _ in range(3):
+    x = torch.randn(8, 5, 12)
+    heads = proj(x).view(8, 3, 5, 4)  #!
+    mixed = torch.softmax(heads @ heads.transpose(2, 3) / 2, -1) @ heads
+    loss = out(mixed.transpose(1, 2).reshape(8, 5, 12)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+PICTURES = """\
+data = torch.rand(32, 6, 7, 3)
+data = data.reshape(-1, 3, 6, 7)  #!
+data = (data - 0.5) / 0.2
+conv, out = nn.Conv2d(3, 4, 3), nn.Linear(80, 2)
+opt = torch.optim.Adam([*conv.parameters(), *out.parameters()], lr=0.01)
+for _ in range(3):
+    x, y = data[torch.randint(0, 32, (8,))], torch.randint(0, 2, (8,))
+    loss = nn.functional.cross_entropy(out(conv(x).relu().flatten(1)), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+TEXTS = """\
+words, conv, out = nn.Embedding(20, 6), nn.Conv1d(6, 4, 3, padding=1), nn.Linear(4, 2)
+opt = torch.optim.Adam([*words.parameters(), *conv.parameters(), *out.parameters()], lr=0.01)
+for _ in range(3):
+    x, y = torch.randint(0, 20, (8, 9)), torch.randint(0, 2, (8,))
+    h = words(x).view(8, 6, 9)  #!
+    loss = nn.functional.cross_entropy(out(conv(h).amax(2)), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "the state of an LSTM": (RECURRENT, "(8, 12) of (layers, batch, hidden) = (2, 8, 6)", "samples"),
+    "the state of a GRU in two directions": (
+        RECURRENT.replace("LSTM(3, 6, num_layers=2", "GRU(3, 6, bidirectional=True").replace("(state, _)", "state"),
+        "(8, 12) of (layers, batch, hidden) = (2, 8, 6)", "samples"),
+    "the state of an LSTM, by view": (
+        RECURRENT.replace("reshape(x.shape[0], -1)", "view(-1, 12)"),
+        "(8, 12) of (layers, batch, hidden) = (2, 8, 6)", "samples"),
+    "the steps of an RNN": (
+        RECURRENT.replace("LSTM(3, 6, num_layers=2, batch_first=True", "RNN(3, 6")
+        .replace("_, (state, _) = self.rnn(x)", "state, _ = self.rnn(x.transpose(0, 1))").replace("(12, 4)", "(30, 4)"),
+        "(8, 30) of (time, batch, hidden) = (5, 8, 6)", "samples"),
+    "the places of an image": (IMAGES, "(8, 35, 6) of (batch, channels, height, width) = (8, 6, 5, 7)", "places"),
+    "the places of an image, in rows": (
+        IMAGES.replace("view(8, 35, 6)", "view(8, 5, 7, 6)").replace("flatten(0, 1)", "flatten(0, 2)"),
+        "(8, 5, 7, 6) of (batch, channels, height, width) = (8, 6, 5, 7)", "places"),
+    "heads of own attention": (OWN, "(8, 5, 12) of (batch, heads, length, size) = (8, 3, 5, 4)", "positions"),
+    "a projection": (SPLIT, "(8, 3, 5, 4) of (batch, length, size) = (8, 5, 12)", "positions"),
+    "pictures with the channels last": (
+        PICTURES, "(32, 3, 6, 7) of (batch, height, width, channels) = (32, 6, 7, 3)", "channels"),
+    "embeddings": (TEXTS, "(8, 6, 9) of (batch, length, channels) = (8, 9, 6)", "channels"),
+    "heads": (HEADS, "(8, 5, 12) of (batch, heads, length, size) = (8, 3, 5, 4)", "positions"),
+}  # fmt: skip
+RIGHT = {
+    "a state that is transposed": RECURRENT.replace("state.reshape", "state.transpose(0, 1).reshape"),
+    "the state of one layer": RECURRENT.replace("num_layers=2, ", "").replace("(12, 4)", "(6, 4)"),
+    "layers and directions": RECURRENT.replace(
+        "flat = state.reshape(x.shape[0], -1)", "flat = torch.cat((*state.view(2, 1, 8, 6)[:, 0],), 1)"),
+    "steps of the batch first": RECURRENT.replace("_, (state, _)", "state, _").replace("(12, 4)", "(30, 4)"),
+    "all places in a row": IMAGES.replace("view(8, 35, 6)", "view(8, 210)").replace("(6, 4)", "(210, 4)").replace(
+        "out(places).flatten(0, 1), y.flatten()", "out(places), y[:, 0]"),
+    "places that are moved": IMAGES.replace("maps.view", "maps.permute(0, 2, 3, 1).reshape"),
+    "groups of channels": IMAGES.replace("Conv2d(3, 6", "Conv2d(3, 70").replace("view(8, 35, 6)", "view(8, 35, -1)")
+    .replace("(6, 4)", "(70, 4)"),
+    "heads that are moved": HEADS.replace("mixed.reshape", "mixed.transpose(1, 2).reshape"),
+    "heads of own attention that are moved": OWN.replace("mixed.reshape", "mixed.transpose(1, 2).reshape"),
+    "a projection that is moved": SPLIT.replace("view(8, 3, 5, 4)", "view(8, 5, 3, 4).transpose(1, 2)"),
+    "pictures with the channels first": PICTURES.replace("(32, 6, 7, 3)", "(32, 3, 6, 7)"),
+    "flat pictures": PICTURES.replace("(32, 6, 7, 3)", "(32, 126)"),
+    "pictures that are moved": PICTURES.replace("data.reshape(", "data.permute(0, 3, 1, 2).reshape("),
+    "embeddings that are moved": TEXTS.replace("view(8, 6, 9)", "transpose(1, 2)"),
+    "one head": HEADS.replace("view(8, 5, 3, 4)", "view(8, 5, 1, 12)"),
+}  # fmt: skip
+WORDS = "without a transpose"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_reshape_that_mixes_dimensions_is_named(tmp_path: Path, name: str) -> None:
+    source, shapes, mixed = WRONG[name]
+    (found,) = (each for each in sentences(tmp_path, source) if WORDS in each.text)
+    assert f"makes shape {shapes} without a transpose before it" in found.text
+    assert f"which mixes numbers of several {mixed}" in found.text
+    assert found.labels[0].span.line == marked(source)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_reshape_that_keeps_the_order_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
