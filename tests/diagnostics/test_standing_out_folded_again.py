@@ -38,7 +38,25 @@ for _ in range(4):
 """
 IN_PLACE = "self.base.weight.data += self.b.data @ self.a.data"
 END = "        return super"
+TWICE = BODY.replace(
+    END, ("        elif not self.training:\n            self.base.weight.data -= self.b.data @ self.a.data\n" + END)
+) + ("    net.eval()\n")
+AFTER_TRAINING = "PRE = 2\n" + TWICE.replace(".requires_grad_(False)", "").replace(
+    "opt = torch",
+    (
+        "first = torch.optim.SGD(net.base.parameters(), lr=0.1)\n"
+        "for _ in range(2):\n"
+        "    x = torch.randn(8, 4)\n"
+        "    first.zero_grad()\n"
+        "    net(x).square().mean().backward()\n"
+        "    first.step()\n"
+        "net.base.requires_grad_(False)\n"
+        "opt = torch"
+    ),
+)
 RIGHT = {
+    "twice, but once at a time": TWICE.replace("if not mode:", "if not mode and self.training:").replace(
+        "elif not", "elif mode and not"),
     "taken out again": BODY.replace(
         "        return super", "        elif not self.training:\n            "
         "self.base.weight.data -= self.b.data @ self.a.data\n        return super"),
@@ -67,3 +85,12 @@ def test_an_update_that_is_added_again_is_named(tmp_path: Path, text: str) -> No
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_changes_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+@pytest.mark.parametrize("body", [TWICE, AFTER_TRAINING])
+def test_an_update_that_is_added_twice_and_taken_out_once_is_named(tmp_path: Path, body: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
+    assert "8 times" in found.text
+    assert "4 of these right after another one" in found.text
+    assert "takes it out only 3 times" in found.text
+    assert found.labels[0].span.line == marked(body)

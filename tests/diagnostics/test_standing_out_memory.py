@@ -194,6 +194,9 @@ RIGHT = {
     "small results without a graph": """
         losses = [step()[1].detach() for _ in range(20)]
         """,
+    "numbers with the memory of all errors": """
+        losses = [nn.functional.mse_loss(step()[0], torch.zeros(1000, 4)).detach() for _ in range(20)]
+        """,
     "the last few": """
         last = deque(maxlen=2)
         for _ in range(20):

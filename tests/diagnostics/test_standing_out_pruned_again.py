@@ -30,7 +30,30 @@ WRONG = {
     "by .data": NET + PRUNE.replace("module.weight.mul_(mask)", "module.weight.data *= mask") + ONCE,
     "a bool": NET + PRUNE.replace(".float()", "") + ONCE,
 }  # fmt: skip
+ADAM = NET.replace("SGD", "Adam")
+HOOKED = (
+    "masks = {}\nnet[0].weight.register_hook(lambda grad: grad * masks[0] if masks else grad)\n"
+    + ONCE.replace("prune(net[0])", "masks[0] = prune(net[0])")
+)  # fmt: skip
+MASKED = "masks = {}\n" + ONCE.replace("prune(net[0])", "masks[0] = prune(net[0])").replace(
+    "    opt.step()", "    if masks:\n        net[0].weight.grad.mul_(masks[0])\n    opt.step()"
+)
+BY_AVERAGES = {
+    "a hook": ADAM + PRUNE + HOOKED,
+    "masked gradients": ADAM + PRUNE + MASKED,
+    "momentum": NET.replace("lr=0.1", "lr=0.1, momentum=0.9") + PRUNE + HOOKED,
+    "the mask is counted": ADAM + PRUNE + HOOKED + "print(masks[0].mean().item())\n",
+}  # fmt: skip
 RIGHT = {
+    "a hook without averages": NET + PRUNE + HOOKED,
+    "a hook from the first step on": ADAM + PRUNE + "mask = prune(net[0])\n"
+    "net[0].weight.register_hook(lambda grad: grad * mask)\nfor step in range(6):\n" + STEP,
+    "weights that are masked after each step": ADAM + PRUNE + HOOKED
+    + "    if masks:\n        net[0].weight.data.mul_(masks[0])\n",
+    "averages that are masked, too": ADAM + PRUNE + HOOKED.replace("masks[0] = prune(net[0])", (
+        "masks[0] = prune(net[0])\n        opt.state[net[0].weight]['exp_avg'].mul_(masks[0])")),
+    "an optimizer for the rest": ADAM + PRUNE + HOOKED.replace("masks[0] = prune(net[0])", (
+        "masks[0] = prune(net[0])\n        opt = torch.optim.Adam(net.parameters(), lr=0.1)")),
     "after each step": NET + PRUNE + "mask = prune(net[0])\nfor step in range(6):\n" + STEP
     + "    with torch.no_grad():\n        net[0].weight.mul_(mask)\n",
     "masked gradients": NET + PRUNE + "mask = prune(net[0])\nfor step in range(6):\n"
@@ -49,6 +72,13 @@ WORDS = "by a mask before"
 def test_a_mask_that_is_applied_once_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
     assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", BY_AVERAGES)
+def test_averages_that_move_masked_elements_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, BY_AVERAGES[name]) if WORDS in each.text)
+    assert "go on along averages of the gradients from before" in found.text
+    assert found.labels[0].span.line == marked(BY_AVERAGES[name])
 
 
 @pytest.mark.parametrize("name", RIGHT)

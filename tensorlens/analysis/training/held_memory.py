@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
 from tensorlens.analysis.naming.places import Place, place_of
 from tensorlens.analysis.trace_index import TraceIndex
@@ -14,6 +15,9 @@ from tensorlens.records.training import HeldMemory
 
 MIN_LOOKS = 4
 MIN_BYTES = 64 * 1024
+MIN_BYTES_OF_NUMBERS = (
+    16 * 1024**2
+)  # a result of `mse_loss()` uses as much memory as its input: a log of them has a lot
 MOST_LINES = 3
 
 
@@ -36,7 +40,8 @@ class Growth:
 
 
 def growths(facts: TraceIndex) -> Iterator[Growth]:
-    """Yields these lines, that of the most memory first. The results keep a graph, or have at least `MIN_BYTES`."""
+    """Yields these lines, that of the most memory first. The results keep a graph, or have at least `MIN_BYTES`, and
+    `MIN_BYTES_OF_NUMBERS` if each is a single number."""
     looks = [look for look in facts.trace.inspection.memory if look.step > 1 and not look.begun]
     found = [_growth(facts, looks, place) for place in (_by_line(facts, looks[-1]) if looks else ())]
     yield from sorted(filter(None, found), key=lambda growth: -growth.amounts[-1].size)
@@ -50,7 +55,9 @@ def _growth(facts: TraceIndex, looks: list[HeldMemory], place: Place) -> Growth 
     last, graphs = at_looks[-1], set(looks[-1].graphs)
     calls = tuple(call for number in sorted(last) if (call := facts.creator(number)) is not None)
     held = len(graphs & last.keys())
-    return Growth(calls, amounts, held) if held or amounts[-1].size >= MIN_BYTES else None
+    are_numbers = all(prod(facts.tensor(number).shape) == 1 for number in last)
+    least = MIN_BYTES_OF_NUMBERS if are_numbers else MIN_BYTES
+    return Growth(calls, amounts, held) if held or amounts[-1].size >= least else None
 
 
 def _by_line(facts: TraceIndex, look: HeldMemory) -> dict[Place, dict[int, int]]:

@@ -6,13 +6,16 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.records.model import Call
 
 _COMPARISONS = frozenset("gt lt ge le ne eq greater less greater_equal less_equal logical_and logical_or".split())
 _CASTS = frozenset("float to type bool int double half logical_not invert and or type_as view_as reshape".split())
+_COUNTS = frozenset("sum mean any all item numel count_nonzero tolist size".split())
 _MIN_STEPS = 3
 _MAX_DEPTH = 4
 
@@ -24,13 +27,14 @@ class PrunedWeights:
     write: Call  # the last that multiplies the parameter by a mask
     rows: tuple[ParameterRow, ...]
     steps: int
+    gradient: Call | None  # multiplies their gradients by the mask, so that only averages of earlier ones are left
 
 
 def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
-    """Yields these lines, each once. A mask that anything reads afterwards may be applied again, in a forward pass or
-    to the gradients, for example."""
+    """Yields these lines, each once. A mask that a line applies afterwards counts only if that is to the gradients, and
+    if the optimizer steps by averages of earlier ones."""
     facts = training.facts
-    found: dict[int, list[tuple[Call, ParameterRow, int]]] = {}
+    found: dict[int, list[tuple[Call, ParameterRow, int, Call | None]]] = {}
     for row in training.rows:
         if not row.is_stepped or row.statistics is None or row.statistics.filled == row.statistics.zero:
             continue
@@ -44,10 +48,13 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
             if any(n == row.tensor and g is not None for n, g in zip(step.parameters, step.gradients, strict=True))
         ]
         later = len(moving) - bisect_right(moving, last.index)
-        if later >= _MIN_STEPS and not _is_read_later(facts, last):
-            found.setdefault(last.site, []).append((last, row, later))
+        applied = _applied(facts, last)
+        by_averages = bool(applied) and later < len(moving) and _has_averages(training, row)
+        if later >= _MIN_STEPS and (not applied or (by_averages and _mask_gradients(training, row, applied))):
+            found.setdefault(last.site, []).append((last, row, later, applied[0] if applied else None))
     for group in found.values():
-        yield PrunedWeights(group[0][0], tuple(row for _, row, _ in group), min(steps for *_, steps in group))
+        rows, steps = tuple(row for _, row, *_ in group), min(steps for _, _, steps, _ in group)
+        yield PrunedWeights(group[0][0], rows, steps, group[0][3])
 
 
 def _is_mask(facts: TraceIndex, write: Call) -> bool:
@@ -66,6 +73,42 @@ def _is_mask(facts: TraceIndex, write: Call) -> bool:
     return False
 
 
-def _is_read_later(facts: TraceIndex, write: Call) -> bool:
-    mask = write.inputs[1].tensor
-    return any(call.index > write.index and any(a.tensor == mask for a in call.inputs) for call in facts.calls)
+def _applied(facts: TraceIndex, write: Call) -> list[Call]:
+    """Returns the calls that use the mask of a write, or a cast of it, elsewhere, but for those that count."""
+    masks, found = {write.inputs[1].tensor}, list[Call]()
+    made = next(iter(facts.producers(write.inputs[1].tensor, write.index)), None)
+    for call in facts.calls_between(write.index if made is None else made.index + 1):
+        if call.index == write.index or masks.isdisjoint(access.tensor for access in call.inputs):
+            continue
+        if op_name(call) in _CASTS:
+            masks.update(access.tensor for access in call.outputs)
+        elif op_name(call) not in _COUNTS:
+            found.append(call)
+    return found
+
+
+def _has_averages(training: MeasuredTraining, row: ParameterRow) -> bool:
+    """Returns whether one optimizer holds a parameter, and steps by averages of gradients."""
+    groups = [group for group in training.groups if row.tensor in group.parameters]
+    return len({group.optimizer for group in groups}) == 1 and all(group.momentum > 0 for group in groups)
+
+
+def _mask_gradients(training: MeasuredTraining, row: ParameterRow, calls: list[Call]) -> bool:
+    """Returns whether calls only multiply gradients by a mask: in a hook of a tensor, or the `.grad` of a parameter."""
+    sites = {change.call.site for change in gradient_changes(training) if row.tensor in change.leaves}
+    return all(
+        op_name(call) in ("mul", "imul") and (call.site in sites or _is_in_hook(training.facts, call)) for call in calls
+    )
+
+
+def _is_in_hook(facts: TraceIndex, call: Call) -> bool:
+    callbacks = facts.trace.callbacks
+    numbers = {each.function for each in callbacks.registrations if each.kind == "tensor hook"}
+    spans = (facts.span(each.defined) for each in callbacks.functions if each.id in numbers)
+    defined = {(span.file, span.line) for span in spans if span is not None}
+    span = facts.span(call.site)
+    if span is None or not defined:
+        return False
+    function = function_around(facts, span.file, span.line)
+    lines = {span.line} if function is None else {span.line, function.lineno}  # a lambda is on the line of its call
+    return any((span.file, line) in defined for line in lines)

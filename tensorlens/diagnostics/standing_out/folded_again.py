@@ -9,6 +9,7 @@ import ast
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 from tensorlens.analysis.code_around import scope_around, statement_at
@@ -24,7 +25,20 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _ADDING = frozenset(("add", "iadd", "sub", "isub", "addmm"))
+_TAKING = frozenset(("sub", "isub"))
 _MAX_CALLS = 32
+_FEWEST_AGAIN = 2  # times that a line adds twice in a row, where another line takes out
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """A parameter, the calls of the line that adds to it and of the line that takes out again, and what they add."""
+
+    row: ParameterRow
+    adding: tuple[Call, ...]
+    taking: tuple[Call, ...]
+    again: int  # how often it adds with nothing taken out since it last did
+    added: frozenset[int]  # parameters
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -32,20 +46,49 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     steps = [step.index for step in training.training.steps]
     if not steps or training.training.is_hidden or facts.trace.inspection.switches or not is_complete(facts.trace):
         return
-    stepped = [row.tensor for row in training.rows if row.is_stepped]
-    trained = {storage: number for number in stepped for storage in facts.storages_of(number)}
-    found: dict[int, list[tuple[ParameterRow, list[Call], set[int]]]] = defaultdict(list)
+    last = {
+        number: step.index
+        for step in training.training.steps
+        for number, gradient in zip(step.parameters, step.gradients, strict=True)
+        if gradient is not None
+    }
+    trained = {storage: number for number in last for storage in facts.storages_of(number)}
+    found: dict[tuple[int, ...], list[_Folded]] = defaultdict(list)
     for row in training.rows:
-        is_frozen = row.group is None and not row.requires_grad
-        writes = _without_ends(facts, training.writes(row.tensor, since=steps[0])) if is_frozen else []
-        if len(writes) < 2 or len({call.site for call in writes}) != 1 or not _add(facts, writes):
-            continue
-        between = [bisect_left(steps, a.index) < bisect_left(steps, b.index) for a, b in pairwise(writes)]
-        added = [_computed_from(facts, row.tensor, call, trained) for call in writes]
-        if all(between) and all(added) and _is_read(training, row, writes):
-            found[writes[0].site].append((row, writes, added[0]))
+        since = last.get(row.tensor, steps[0])
+        writes = [] if row.requires_grad else _without_ends(facts, training.writes(row.tensor, since=steps[0]))
+        folded = _folded(training, row, [call for call in writes if call.index > since], trained)
+        if folded is not None and _run_between(steps, folded):
+            found[folded.adding[0].site, *{call.site for call in folded.taking}].append(folded)
     for each in found.values():
         yield _sentence(training, each)
+
+
+def _folded(
+    training: MeasuredTraining, row: ParameterRow, writes: list[Call], trained: dict[int, int]
+) -> _Folded | None:
+    """Looks at the writes to a parameter: those of one line, or of two of which one takes out what the other adds."""
+    facts, sites = training.facts, list(dict.fromkeys(call.site for call in writes))
+    groups = [[call for call in writes if call.site == site] for site in sites]
+    if len(writes) < 2 or len(groups) > 2 or not all(_add(facts, group) for group in groups):
+        return None
+    adding = max(groups, key=len)
+    taking = [call for call in writes if call.site != adding[0].site]
+    again = sum(one.site == other.site == adding[0].site for one, other in pairwise(writes))
+    opposite = {op_name(call) in _TAKING for call in adding} ^ {op_name(call) in _TAKING for call in taking}
+    if taking and (again < _FEWEST_AGAIN or len(opposite) != 2):
+        return None
+    added = [_computed_from(facts, row.tensor, call, trained) for call in adding]
+    if not all(added) or not _is_read(training, row, writes):
+        return None
+    return _Folded(row, tuple(adding), tuple(taking), again, frozenset(added[0]))
+
+
+def _run_between(steps: list[int], folded: _Folded) -> bool:
+    """Returns whether steps run between the changes of one line, or some steps between those of two."""
+    places = [bisect_left(steps, call.index) for call in folded.adding]
+    between = [one < other for one, other in pairwise(places)]
+    return any(between) if folded.taking else all(between)
 
 
 def _without_ends(facts: TraceIndex, writes: list[Call]) -> list[Call]:
@@ -91,19 +134,25 @@ def _computed_from(facts: TraceIndex, number: int, call: Call, trained: dict[int
 def _is_read(training: MeasuredTraining, row: ParameterRow, writes: list[Call]) -> bool:
     """Returns whether a call elsewhere reads the parameter after its second change."""
     facts, own = training.facts, training.facts.storages_of(row.tensor)
+    sites = {call.site for call in writes}
     return any(
-        call.site != writes[0].site
-        and any(facts.storage_of(access.tensor, call.index) in own for access in call.inputs)
+        call.site not in sites and any(facts.storage_of(access.tensor, call.index) in own for access in call.inputs)
         for call in facts.calls_between(writes[1].index + 1)
     )
 
 
-def _sentence(training: MeasuredTraining, found: list[tuple[ParameterRow, list[Call], set[int]]]) -> StandingOut:
-    facts, (_, writes, added) = training.facts, found[0]
-    rows = [row for row, _, _ in found]
-    others = [row for row in training.rows if row.tensor in added]
+def _sentence(training: MeasuredTraining, found: list[_Folded]) -> StandingOut:
+    facts, first = training.facts, found[0]
+    rows = [each.row for each in found]
+    others = [row for row in training.rows if row.tensor in first.added]
+    taking = first.taking[0] if first.taking else None
+    ends = "and no line takes it out again"
+    if taking is not None:
+        ends = f"{first.again:,} of these right after another one, and {as_written(facts, taking)} takes it out only "
+        ends += f"{len(first.taking):,} times"
+    often = f"{len(first.adding):,} times, each time by a value of {listed(others)}, {ends}: the changes add up"
     return stands_out(
-        f"{as_written(facts, writes[0])} changes {listed(rows)} {len(writes):,} times, each time by a value of "
-        f"{listed(others)}, and no line takes it out again: the changes add up",
-        facts.label("modified_here", writes[0].site, "added here", writes[0].index),
+        f"{as_written(facts, first.adding[0])} changes {listed(rows)} {often}",
+        facts.label("modified_here", first.adding[0].site, "added here", first.adding[0].index),
+        None if taking is None else facts.label("modified_here", taking.site, "taken out here", taking.index),
     )

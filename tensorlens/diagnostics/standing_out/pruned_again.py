@@ -13,14 +13,25 @@ from tensorlens.records.report import StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
-    if training.training.is_hidden or facts.trace.inspection.switches or facts.trace.callbacks.registrations:
+    if training.training.is_hidden or facts.trace.inspection.switches:
         return
     for each in pruned_weights(training):
-        group = each.rows[0].group
+        group, masked = each.rows[0].group, each.gradient
         assert group is not None
-        yield stands_out(
+        if facts.trace.callbacks.registrations and masked is None:
+            continue  # a hook may apply a mask that it has made itself
+        them = "it" if len(each.rows) == 1 else "them"
+        text = (
             f"{as_written(facts, each.write)} multiplies {listed(each.rows)} by a mask before {each.steps:,} steps of "
-            f"`{group.name}`, which change all elements that have a gradient; nothing reads the mask after it",
-            facts.label("modified_here", each.write.site, "masked once", each.write.index),
+        )
+        if masked is None:
+            text += f"`{group.name}`, which change all elements that have a gradient; nothing reads the mask after it"
+        else:
+            text += f"`{group.name}`, which go on along averages of the gradients from before: "
+            text += f"{as_written(facts, masked)} masks new gradients, and nothing masks {them} after a step"
+        yield stands_out(
+            text,
+            facts.label("modified_here", each.write.site, "masked here", each.write.index),
             facts.label("optimizer_made_here", group.site, "its steps follow"),
+            None if masked is None else facts.label("modified_here", masked.site, "gradients are masked here"),
         )
