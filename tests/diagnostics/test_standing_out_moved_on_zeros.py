@@ -130,3 +130,21 @@ def test_a_mask_on_the_gradient_itself_counts(tmp_path: Path) -> None:
     line = "table.weight.grad.mul_(mask)"
     body = MASKED.format(value="0", decay="0.1", change="None").replace("    opt.step()", f"    {line}\n    opt.step()")
     assert any(each.text == ROWS for each in sentences(tmp_path, body))
+
+
+COPIED = """
+table = nn.Embedding(6, 3)
+copy = table.weight.detach().clone().requires_grad_()
+opt = torch.optim.AdamW([copy], weight_decay=0.1)
+for step in range(6):
+    table(torch.tensor([4, 5])).square().sum().backward()
+    copy.grad = table.weight.grad / 2
+    table.weight.grad = None
+    opt.step()
+    table.weight.data.copy_(copy.data)
+"""
+
+
+def test_zeros_of_another_gradient_are_none_of_the_script(tmp_path: Path) -> None:
+    body = COPIED
+    assert not any("gradients of zeros at each step" in each.text for each in sentences(tmp_path, body))

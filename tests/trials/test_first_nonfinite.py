@@ -532,6 +532,35 @@ def test_a_node_whose_nan_is_masked_is_not_the_first(warm: Warm, tmp_path: Path)
     assert report.standing_out[0].labels[0].span.line == marked_line(report)
 
 
+HALF = """
+    model = nn.Linear(4, 1).half()
+    master = [p.detach().float().requires_grad_() for p in model.parameters()]
+    optimizer = torch.optim.SGD(master, lr=0.01)
+    scale = 2.0**20
+    for step in range(8):
+        loss = model(torch.ones(2, 4).half()).float().square().mean()
+        (loss * scale).backward()
+        grads = [p.grad.float() / scale for p in model.parameters()]
+        for p in model.parameters():
+            p.grad = None
+        if not all(bool(torch.isfinite(g).all()) for g in grads):
+            scale /= 4
+            {skip}
+        for m, g, p in zip(master, grads, model.parameters()):
+            m.grad = g
+        optimizer.step()
+        for m, p in zip(master, model.parameters()):
+            p.data.copy_(m.data)
+    """
+
+
+@pytest.mark.parametrize(("skip", "count"), [("continue", 0), ("pass", 1)])
+def test_gradients_that_no_step_follows_are_left_alone(skip: str, count: int, warm: Warm, tmp_path: Path) -> None:
+    report, _ = report_of(warm, tmp_path, HALF.replace("{skip}", skip))
+    assert report.trace.inspection.nonfinite != ()
+    assert len(sentences(report)) == count
+
+
 TWO = """
     w = nn.Parameter(torch.tensor([1.0, 2.0, 3.0]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from math import prod
+from math import inf, prod
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -20,11 +20,26 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds the operation, in the facts of the second run. A finding about its derivative has said it already."""
     inspection = training.facts.trace.inspection
     for seen, origin in zip(inspection.nonfinite, inspection.origins, strict=False):
+        if _is_dropped(training, seen):
+            continue
         if not origin.kind:
             if not inspection.singular:
                 yield _unknown(training, seen, origin)
         elif origin.kind != "backward" or not _is_found_already(training.facts, origin):
             yield _known(training, seen, origin)
+
+
+def _is_dropped(training: MeasuredTraining, seen: NonfiniteSeen) -> bool:
+    """Returns whether no step follows before the next pass: a script that scales its loss skips the step then.
+
+    The gradient is one of a leaf that no optimizer holds, as of the half-precision weights of a master copy.
+    """
+    held = {number for group in training.groups for number in group.parameters}
+    if seen.kind != "gradient" or not held or seen.tensor in held:
+        return False
+    passes = [each.started for each in training.facts.backwards if each.started > seen.index]
+    steps = [each.index for each in training.training.steps if each.index > seen.index]
+    return bool(passes) and min(passes) < min(steps, default=inf)
 
 
 def _is_found_already(facts: TraceIndex, origin: FirstNonfinite) -> bool:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from math import prod
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.callbacks import Registration
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
 
+_MAX_CALLS = 64
 _PRODUCTS = frozenset(("mul", "div", "imul", "itruediv"))
 
 
@@ -45,12 +48,20 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _touches(training: MeasuredTraining, row: ParameterRow) -> list[Call]:
     """Returns the calls with which the script changed the gradient of a parameter between a pass and a step.
 
-    Clipping and other products with one number make no zeros of other values.
+    Clipping and other products with one number make no zeros of other values, and what is computed from other gradients
+    has zeros of its own.
     """
     moments = training.training.moments.get(row.tensor, ())
     calls = [m.event for m in moments if m.kind == "touch" and isinstance(m.event, Call) and not m.event.within]
     scaling = {call.site for call in calls if is_clip(training, call.site)}
-    return [call for call in calls if call.site not in scaling and not _is_scaling(call)]
+    calls = [call for call in calls if call.site not in scaling and not _is_scaling(call)]
+    return [call for call in calls if call.op != GRAD_SET or _is_of_its_own(training.facts, row.tensor, call)]
+
+
+def _is_of_its_own(facts: TraceIndex, leaf: int, call: Call) -> bool:
+    """Returns whether the gradient that a call sets is computed from the one that the leaf has."""
+    above = (made for access in call.inputs[1:] for _, made in ancestry(facts, access.tensor, call.index, _MAX_CALLS))
+    return any(made.op == GRAD_READ and made.inputs[0].tensor == leaf for made in above)
 
 
 def _is_scaling(call: Call) -> bool:
