@@ -43,7 +43,24 @@ for step in range(12):
     if len(memory) > 4:
         train(torch.stack(memory[-4:]))
 """
+EPISODES = """\
+class Env:
+    def __init__(self):
+        self.state = np.zeros(4, np.float32)
+
+    def step(self):
+        self.state += rows[0]
+        state = self.state
+        return torch.from_numpy(state)  #!
+
+env = Env()
+for episode in range(6):
+    seen = [env.step() for _ in range(6)]
+    train(torch.stack(seen))
+    del seen
+"""
 KEPT = {
+    "states of an episode": START + EPISODES,
     "states of a replay memory": START + REPLAY,
     "in a function": START + "def run():\n" + "".join(f"    {line}\n" for line in REPLAY.splitlines()) + "run()\n",
 }

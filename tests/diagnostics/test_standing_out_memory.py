@@ -197,6 +197,9 @@ RIGHT = {
     "numbers with the memory of all errors": """
         losses = [nn.functional.mse_loss(step()[0], torch.zeros(1000, 4)).detach() for _ in range(20)]
         """,
+    "a memory of small states": """
+        states = [step()[0][:4].detach().clone() for _ in range(40)]
+        """,
     "the last few": """
         last = deque(maxlen=2)
         for _ in range(20):

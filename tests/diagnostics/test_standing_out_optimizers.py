@@ -351,3 +351,26 @@ def test_rates_that_no_step_uses_as_they_were_made_are_named(tmp_path: Path, nam
 def test_usual_rates_are_left_alone(tmp_path: Path, name: str) -> None:
     found = sentences(tmp_path, USUAL_RATES[name])
     assert [each.text for each in found if any(word in each.text for word in RATE_WORDS)] == []
+
+
+FIRST_ORDER = """
+import copy
+model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 1))
+opt = torch.optim.Adam(model.parameters(), lr=0.01)
+for _ in range(4):
+    opt.zero_grad()
+    for _ in range(2):
+        learner = copy.deepcopy(model)
+        inner = torch.optim.SGD(learner[0].parameters(), lr=0.1)
+        learner(torch.randn(8, 4)).square().mean().backward()
+        inner.step()
+        learner.zero_grad()
+        learner(torch.randn(8, 4)).square().mean().backward()
+        for p, q in zip(model.parameters(), learner.parameters()):
+            p.grad = q.grad.clone() if p.grad is None else p.grad + q.grad
+    opt.step()
+"""
+
+
+def test_gradients_of_copies_that_the_script_uses_need_no_optimizer(tmp_path: Path) -> None:
+    assert [each.text for each in sentences(tmp_path, FIRST_ORDER) if "no optimizer" in each.text] == []

@@ -48,3 +48,8 @@ def test_what_makes_the_zeros_is_named(tmp_path: Path, program: str, text: str) 
 def test_no_operation_is_named_for_zeros_that_a_line_sets(tmp_path: Path) -> None:
     assert report_of(tmp_path, SET_TO_ZERO).trace.inspection.zeroed == ()
     assert report_of(tmp_path, ROUNDED).trace.inspection.zeroed != ()
+
+
+def test_a_gradient_that_a_line_clears_by_name_is_meant(tmp_path: Path) -> None:
+    body = SET_TO_ZERO.replace("for p in a.parameters():\n        p.grad.zero_()", "a.weight.grad.zero_()")
+    assert [each.text for each in sentences(tmp_path, body) if "exactly zero" in each.text] == []

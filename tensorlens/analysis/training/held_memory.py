@@ -15,9 +15,8 @@ from tensorlens.records.training import HeldMemory
 
 MIN_LOOKS = 4
 MIN_BYTES = 64 * 1024
-MIN_BYTES_OF_NUMBERS = (
-    16 * 1024**2
-)  # a result of `mse_loss()` uses as much memory as its input: a log of them has a lot
+MIN_BYTES_OF_SMALL = 16 * 1024**2  # of single numbers and small results, as in a log or a replay memory
+_SMALL = 4 * 1024  # bytes; a result of `mse_loss()` is a single number, and uses as much memory as its input
 MOST_LINES = 3
 
 
@@ -40,8 +39,8 @@ class Growth:
 
 
 def growths(facts: TraceIndex) -> Iterator[Growth]:
-    """Yields these lines, that of the most memory first. The results keep a graph, or have at least `MIN_BYTES`, and
-    `MIN_BYTES_OF_NUMBERS` if each is a single number."""
+    """Yields these lines, that of the most memory first. Most of the results keep a graph, or they have at least
+    `MIN_BYTES`, and `MIN_BYTES_OF_SMALL` if they are small."""
     looks = [look for look in facts.trace.inspection.memory if look.step > 1 and not look.begun]
     found = [_growth(facts, looks, place) for place in (_by_line(facts, looks[-1]) if looks else ())]
     yield from sorted(filter(None, found), key=lambda growth: -growth.amounts[-1].size)
@@ -56,8 +55,9 @@ def _growth(facts: TraceIndex, looks: list[HeldMemory], place: Place) -> Growth 
     calls = tuple(call for number in sorted(last) if (call := facts.creator(number)) is not None)
     held = len(graphs & last.keys())
     are_numbers = all(prod(facts.tensor(number).shape) == 1 for number in last)
-    least = MIN_BYTES_OF_NUMBERS if are_numbers else MIN_BYTES
-    return Growth(calls, amounts, held) if held or amounts[-1].size >= least else None
+    size = amounts[-1].size
+    least = MIN_BYTES_OF_SMALL if are_numbers or size < _SMALL * len(last) else MIN_BYTES
+    return Growth(calls, amounts, held) if 2 * held > len(last) or size >= least else None
 
 
 def _by_line(facts: TraceIndex, look: HeldMemory) -> dict[Place, dict[int, int]]:

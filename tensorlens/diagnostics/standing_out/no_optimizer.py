@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
-from tensorlens.analysis.training.timeline import FLAG_SETS
+from tensorlens.analysis.training.timeline import FLAG_SETS, GRAD_READ
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
@@ -17,7 +18,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds parameters with gradients that neither a step nor a write of the script changed."""
     if not training.measured.steps:
         return
-    lasting = _lasting(training)
+    lasting = _lasting(training) - _given_on(training)
     for module in training.modules:
         rows = [row for row in module.rows if _is_left_out(training, row) and row.tensor in lasting]
         if rows:
@@ -34,6 +35,20 @@ def _is_left_out(training: MeasuredTraining, row: ParameterRow) -> bool:
         return False
     filled = training.training.first_fill(row.tensor)
     return filled is not None and any(step.index > filled.index for step in training.training.steps[-1:])
+
+
+def _given_on(training: MeasuredTraining) -> set[int]:
+    """Returns the parameters whose gradients a line reads and adds to, or sets as, those of parameters that steps use,
+    as first-order meta-learning does with those of copies."""
+    timeline, sites = training.training, training.facts.trace.sites
+    changed = {
+        place_of(sites[moment.event.site])
+        for number in timeline.stepped
+        for moment in timeline.moments.get(number, ())
+        if isinstance(moment.event, Call) and moment.kind != "update" and not moment.event.within
+    }
+    read = (call for call in training.facts.calls if call.op == GRAD_READ and place_of(sites[call.site]) in changed)
+    return {call.inputs[0].tensor for call in read} - timeline.stepped
 
 
 def _unfrozen(training: MeasuredTraining) -> Iterator[StandingOut]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.changed_gradients import is_clip
@@ -21,6 +22,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for row in training.rows:
         if row.is_zero and row.requires_grad:
             changed = _changed(training, row)
+            if changed is not None and _is_meant(training, changed):
+                continue
             calls = [] if changed is not None else _calls(training, row.tensor)
             if changed is None and not calls and _is_bias_of(row.name, trained):
                 continue  # its gradients cancel, as in a critic that compares the means of two batches
@@ -28,6 +31,15 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             groups.setdefault((sites, _when(row)), []).append(row)
     for rows in groups.values():
         yield _sentence(training, rows)
+
+
+def _is_meant(training: MeasuredTraining, changed: Call) -> bool:
+    """Returns whether a statement clears the gradient of one attribute, as `model.head.bias.grad.zero_()` does."""
+    span = training.facts.span(changed.site)
+    node = None if span is None else training.facts.names.syntax.node(span)
+    gradient = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    is_cleared = isinstance(gradient, ast.Attribute) and gradient.attr == "grad" and changed.op.endswith(".zero_")
+    return is_cleared and isinstance(gradient, ast.Attribute) and isinstance(gradient.value, ast.Attribute)
 
 
 def _is_bias_of(name: str, trained: set[str]) -> bool:

@@ -63,7 +63,8 @@ class GivenArrays:
         known.parts[part] = now
         known.given += before is not None
         known.changed += before not in (None, now)
-        if len(known.live) >= _MOST_LIVE and known.given % _MOST_LIVE == 0:
+        is_due = known.given % _MOST_LIVE == 0 if len(known.live) >= _MOST_LIVE else _is_power_of_two(known.changed)
+        if is_due and before != now:
             known.count_outdated()
         if len(known.live) < _MOST_LIVE:
             known.live.append((weakref.ref(made[1]), part, now))
@@ -74,6 +75,10 @@ class GivenArrays:
             if each.changed:
                 what = each.site, each.tensor, len(each.parts), each.given, each.changed, each.count_outdated()
                 self._recorder.rows.write_fact(GivenArray, number, *what)
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
 
 
 def _whole(array: Any) -> Any:
