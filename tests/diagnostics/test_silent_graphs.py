@@ -212,6 +212,24 @@ def test_a_line_that_a_loss_needs_is_not_to_be_detached(run: Run) -> None:  # no
     assert (help_.edits, help_.place) == ((), None)
 
 
+LAST_ALONE = """
+    import torch
+    w = torch.ones(3, requires_grad=True)
+    total = 0.0
+    for part in range(4):
+        loss = (w * part).square().sum()  # graph_built_here
+        total = total + loss  # shared_here
+    loss.backward()  # needed_here
+    print(total.item())
+    """
+
+
+def test_a_total_of_the_rounds_of_one_pass_may_be_the_loss(run: Run) -> None:  # noqa: F811
+    found = expect(run, "running-total-keeps-graph-alive", LAST_ALONE)
+    assert found.fixes[0].title == "call backward on `total`, if each round is to count"
+    assert "starts from the last `loss` alone" in [label.text for label in found.labels]
+
+
 HARMLESS_TOTALS = {
     "a number": """
         import torch

@@ -10,7 +10,15 @@ from support.standing_out import marked, sentences
 NET = "net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.2), nn.Linear(4, 1))\n"
 TRAIN = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(4):\n    opt.zero_grad()\n"
 STEP = "    net(torch.randn(8, 4)).square().mean().backward()\n    opt.step()\n"
-WORDS = ("names a method", "no `with` enters it", "compares, and drops", "no line of the program reads")
+WORDS = (
+    "names a method", "no `with` enters it", "compares, and drops", "no line of the program reads", "assigns a new value",
+)  # fmt: skip
+ADDED = STEP.replace(
+    "net(torch.randn(8, 4)).square().mean().backward()",
+    (
+        "loss = net(torch.randn(8, 4)).square().mean()\n    loss += 0.1 * net[0].weight.abs().mean()\n    loss.backward()"
+    ),
+)
 
 WRONG = {
     "eval": (NET + TRAIN + STEP + "net.eval  #!\n", "`net.eval` names a method and does not call it"),
@@ -34,12 +42,20 @@ WRONG = {
         NET + "for p in net[0].parameters():\n    p.require_grad = False  #!\n" + TRAIN + STEP,
         "`p.require_grad = False` writes to `require_grad`, which no line of the program reads",
     ),
+    "a turned operator": (
+        NET
+        + TRAIN
+        + ADDED.replace("loss += 0.1 * net[0].weight.abs().mean()", ("loss =+ 0.1 * net[0].weight.abs().mean()  #!")),
+        "`loss =+ ...` assigns a new value: `+=` adds",
+    ),
     "another misspelled flag": (
         NET + "net[0].weight.requires_gard = False  #!\n" + TRAIN + STEP,
         "the flag of a tensor is called `requires_grad`",
     ),
 }
 RIGHT = {
+    "a sum": NET + TRAIN + ADDED,
+    "a sign": NET + TRAIN + ADDED.replace("loss += ", "loss = +loss +"),
     "calls": NET + TRAIN + "    net.train()\n" + STEP + "net.eval()\n",
     "a method of the script's own object": "from types import SimpleNamespace as Own\ntimer = Own(autocast=print)\n"
     + NET + TRAIN + STEP + "    timer.autocast()\n",

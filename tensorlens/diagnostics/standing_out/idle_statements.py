@@ -33,8 +33,24 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if text:
                 span = facts.span_of(node, file)
                 yield stands_out(f"`{facts.code_of(node, file)}` {text}", Label("observed_here", span, "written here"))
+            elif isinstance(node, ast.Assign) and _is_turned(facts, node, file):
+                text = f"`{facts.code_of(node.targets[0], file)} =+ ...` assigns a new value: `+=` adds"
+                yield stands_out(text, Label("replaced_here", facts.span_of(node, file), "what it had is dropped"))
             elif isinstance(node, ast.For):
                 yield from _loop(facts, node, file)
+
+
+def _is_turned(facts: TraceIndex, node: ast.Assign, file: str) -> bool:
+    """Returns whether an assignment of a tensor is written `=+`, to a name that another statement sets before it."""
+    target, source = node.targets[0], facts.code_of(node, file)
+    after = source[len(facts.code_of(target, file)) :].lstrip() if len(node.targets) == 1 else ""
+    if not after.startswith("=+") or not isinstance(target, ast.Name):
+        return False
+    scope = function_around(facts, file, node.lineno) or facts.tree(file)
+    stored = (each for each in ast.walk(scope) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+    is_set_before = any(each.id == target.id and each.lineno < node.lineno for each in stored)
+    span = facts.span_of(node, file)
+    return is_set_before and any(_is_on(site.span, span) for site in facts.trace.sites)
 
 
 def _loop(facts: TraceIndex, loop: ast.For, file: str) -> Iterator[StandingOut]:

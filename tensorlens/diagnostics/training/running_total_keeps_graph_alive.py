@@ -17,7 +17,7 @@ from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import with_call
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.diagnostics.training._retained_graphs import find_kept
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.report import Diagnostic, Edit, Fix, Label
 
 CODE = "running-total-keeps-graph-alive"
@@ -219,6 +219,12 @@ def _report(facts: TraceIndex, chain: _Chain) -> Diagnostic:
     name = named(facts, chain.carried, chain.last.index)
     rounds = len(chain.calls)
     added = None if chain.added is None else named(facts, chain.added, chain.last.index)
+    last = _pass_of_last(facts, chain)
+    sums = (
+        ()
+        if last is None
+        else (fix(f"call backward on {name}, if each round is to count", place=facts.span(last.site)),)
+    )
     onto = "" if added is None else f" and to each {added} that was added"
     return finding(
         CODE,
@@ -228,10 +234,19 @@ def _report(facts: TraceIndex, chain: _Chain) -> Diagnostic:
         [
             facts.label("shared_here", chain.last.site, f"takes the graph of each round into {name}"),
             _built(facts, chain, added),
+            None if last is None else facts.label("needed_here", last.site, f"starts from the last {added} alone"),
         ],
-        fixes=(_fix(facts, chain, name, added),),
+        fixes=(*sums, _fix(facts, chain, name, added)),
         evidence={"rounds": rounds, "tensor": name},
     )
+
+
+def _pass_of_last(facts: TraceIndex, chain: _Chain) -> Backward | None:
+    """Returns the pass after all rounds if it starts from what the last one added: the total may be meant."""
+    after = next((each for each in facts.backwards if each.index > chain.last.index and not each.failed), None)
+    if after is None or _over_passes(facts, chain):
+        return None
+    return after if chain.added in {root.tensor for root in after.roots} else None
 
 
 def _fix(facts: TraceIndex, chain: _Chain, name: str, added: str | None) -> Fix:
