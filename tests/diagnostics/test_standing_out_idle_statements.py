@@ -11,13 +11,12 @@ NET = "net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.2), nn.Linear(4, 1))\n"
 TRAIN = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(4):\n    opt.zero_grad()\n"
 STEP = "    net(torch.randn(8, 4)).square().mean().backward()\n    opt.step()\n"
 WORDS = (
-    "names a method", "no `with` enters it", "compares, and drops", "no line of the program reads", "assigns a new value",
+    "names a method", "no `with` enters it", "compares, and drops", "no line of the program reads",
+    "assigns a new value",
 )  # fmt: skip
-ADDED = STEP.replace(
-    "net(torch.randn(8, 4)).square().mean().backward()",
-    (
-        "loss = net(torch.randn(8, 4)).square().mean()\n    loss += 0.1 * net[0].weight.abs().mean()\n    loss.backward()"
-    ),
+ADDED = (
+    "    loss = net(torch.randn(8, 4)).square().mean()\n    loss += 0.1 * net[0].weight.abs().mean()\n"
+    "    loss.backward()\n    opt.step()\n"
 )
 
 WRONG = {
