@@ -6,10 +6,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.hook_functions import in_hooks
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.records.model import Call
 
@@ -96,19 +96,6 @@ def _has_averages(training: MeasuredTraining, row: ParameterRow) -> bool:
 def _mask_gradients(training: MeasuredTraining, row: ParameterRow, calls: list[Call]) -> bool:
     """Returns whether calls only multiply gradients by a mask: in a hook of a tensor, or the `.grad` of a parameter."""
     sites = {change.call.site for change in gradient_changes(training) if row.tensor in change.leaves}
-    return all(
-        op_name(call) in ("mul", "imul") and (call.site in sites or _is_in_hook(training.facts, call)) for call in calls
-    )
-
-
-def _is_in_hook(facts: TraceIndex, call: Call) -> bool:
-    callbacks = facts.trace.callbacks
-    numbers = {each.function for each in callbacks.registrations if each.kind == "tensor hook"}
-    spans = (facts.span(each.defined) for each in callbacks.functions if each.id in numbers)
-    defined = {(span.file, span.line) for span in spans if span is not None}
-    span = facts.span(call.site)
-    if span is None or not defined:
-        return False
-    function = function_around(facts, span.file, span.line)
-    lines = {span.line} if function is None else {span.line, function.lineno}  # a lambda is on the line of its call
-    return any((span.file, line) in defined for line in lines)
+    others = [call for call in calls if call.site not in sites]
+    are_products = all(op_name(call) in ("mul", "imul") for call in calls)
+    return are_products and len(list(in_hooks(training.facts, others, "tensor hook"))) == len(others)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name, trained_by
+from tensorlens.analysis.training.hook_functions import in_hooks
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -45,16 +45,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _in_hooks(facts: TraceIndex) -> dict[int, list[Call]]:
     """Returns the calls inside forward hooks that take a tensor out of its graph, by their site."""
-    callbacks = facts.trace.callbacks
-    numbers = {each.function for each in callbacks.registrations if each.kind == "forward hook"}
-    spans = (facts.span(each.defined) for each in callbacks.functions if each.id in numbers)
-    defined = {(span.file, span.line) for span in spans if span is not None}
     found: dict[int, list[Call]] = defaultdict(list)
-    for call in facts.calls if defined else ():
-        if op_name(call) not in _CUTTING or not call.inputs or not call.outputs:
-            continue
-        span = facts.span(call.site)
-        function = None if span is None else function_around(facts, span.file, span.line)
-        if span is not None and function is not None and (span.file, function.lineno) in defined:
-            found[call.site].append(call)
+    cutting = (call for call in facts.calls if op_name(call) in _CUTTING and call.inputs and call.outputs)
+    for call in in_hooks(facts, cutting, "forward hook"):
+        found[call.site].append(call)
     return found
