@@ -21,10 +21,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             text = f"{code} divides by old probabilities with a graph: {old} leads to the parameters of the new ones, "
             text += "and its gradient has the opposite sign"
         else:
-            text = f"{code} divides by probabilities of the present parameters in each of {each.passes:,} passes: "
-            text += (
-                f"{old} is computed anew after each step, so the ratio of equal inputs is 1, and its clip never acts"
+            passes = f"each of the {each.passes:,} passes looked at"
+            text = (
+                f"{code} divides by probabilities of the present parameters in {passes}: {old} is computed anew after "
             )
+            text += "each step, so the ratio of equal inputs is 1, and its clip never acts"
         yield stands_out(
             text,
             facts.label("needed_here", each.ratio.site, "the ratio", each.ratio.index),
