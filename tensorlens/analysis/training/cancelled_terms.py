@@ -19,7 +19,7 @@ _DIVIDED = frozenset("div truediv idiv true_divide".split())
 _SAME_SCORES = frozenset("float contiguous clone".split())
 _SOFTMAX = frozenset(("softmax", "log_softmax"))
 _LOWEST = re.compile(r"-\s*(torch|math|np|numpy)\.inf|(torch|np|numpy)\.finfo\(.*\)\.min")
-_LOW = -1e4  # a score that a softmax makes 0, among scores of a usual size
+_LOW = -1e8  # a score that a softmax makes 0, among scores of any usual size
 _STEPS = 8  # calls between the sum and the softmax
 _MAX_CALLS = 200  # looked at to see whether the term is computed from the scores
 
@@ -60,7 +60,8 @@ def _softmax_dim(facts: TraceIndex, call: Call) -> int | None:
         return min(1, rank - 1) if rank else None
     if op_name(call) not in _SOFTMAX:
         return None
-    dim = written_number(facts, _argument(facts, call, "dim"))
+    written = _argument(facts, call, "dim")
+    dim = None if isinstance(written, ast.Attribute) else written_number(facts, written)
     return int(dim) % rank if dim is not None and -rank <= dim < rank else None
 
 

@@ -7,23 +7,28 @@ weights have another term of `w`, as `log(w)`, or a sum of 1; or the optimizer o
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import gradient_changes
-from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.constant_terms import MAX_PASSES, op_name
 from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, is_error
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.written_numbers import written_number
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.training import OptimizerGroup
 
 _ADDING = frozenset("add radd iadd sum mean nansum nanmean stack cat".split())
 _SHAPING = frozenset("getitem view reshape squeeze unsqueeze flatten unbind select float double to clone".split())
 _PRODUCTS = frozenset("mul rmul imul".split())
-_OF_WEIGHT = frozenset("softplus exp sigmoid relu square abs pow neg clamp clamp_min clamp_max".split())
-_NEVER_NEGATIVE = ERRORS | frozenset("square abs norm cross_entropy binary_cross_entropy_with_logits exp relu".split())
+_OF_WEIGHT = frozenset("softplus exp sigmoid square abs pow neg".split())
+_NEVER_NEGATIVE = ERRORS | frozenset("square abs norm cross_entropy exp relu".split())
+_DESCENDING = frozenset("SGD Adam AdamW RMSprop Adagrad Adamax NAdam RAdam Adadelta".split())
+_HOOKS = re.compile("register_.*hook")
 _MAX_CALLS = 400
 
 
@@ -48,11 +53,11 @@ class _Uses:
 def falling_weights(training: MeasuredTraining) -> Iterator[FallingWeight]:
     """Yields one for each such parameter, of which no loss makes another use and no line changes the gradient."""
     facts = training.facts
-    held = {row.tensor: row for row in training.rows if row.is_stepped}
+    held = {row.tensor for row in training.rows if row.group is not None and _descends(row.group)}
     if not held or training.training.is_hidden or _maximizes(facts):
         return
     uses = _Uses()
-    for backward in examined_passes(facts):
+    for backward in {each.index: each for each in (*examined_passes(facts), *_last_passes(facts))}.values():
         for root in backward.roots:
             _follow(facts, root.tensor, backward.index, uses)
     asked = {number for each in facts.backwards for number in each.inputs}
@@ -62,13 +67,31 @@ def falling_weights(training: MeasuredTraining) -> Iterator[FallingWeight]:
             yield found
 
 
+def _descends(group: OptimizerGroup) -> bool:
+    """Returns whether an optimizer of PyTorch has stepped a group by positive learning rates."""
+    return group.steps > 0 and group.name in _DESCENDING and group.rates[0] >= 0 and group.rates[1] > 0
+
+
+def _last_passes(facts: TraceIndex) -> Iterator[Backward]:
+    """Yields the last passes of each line, at most MAX_PASSES."""
+    counts: Counter[int] = Counter()
+    for backward in reversed(facts.backwards):
+        counts[backward.site] += 1
+        if not backward.failed and backward.op != "autograd.grad" and counts[backward.site] <= MAX_PASSES:
+            yield backward
+
+
 def _maximizes(facts: TraceIndex) -> bool:
-    """Returns whether the program has an option `maximize`, or hooks that may turn gradients around."""
-    if any(each.kind == "tensor hook" for each in facts.trace.callbacks.registrations):
-        return True
-    return any(
-        isinstance(node, ast.keyword) and node.arg == "maximize" for _, tree in facts.trees() for node in ast.walk(tree)
-    )
+    """Returns whether the program writes `maximize`, registers hooks, or gives `backward()` a gradient: then it may go
+    up along gradients."""
+    for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
+        name = node.arg if isinstance(node, ast.keyword) else node.value if isinstance(node, ast.Constant) else None
+        if name in ("maximize", "gradient") or (isinstance(node, ast.Attribute) and _HOOKS.match(node.attr)):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "backward" and node.args:
+                return True
+    return False
 
 
 def _follow(facts: TraceIndex, root: int, before: int, uses: _Uses) -> None:

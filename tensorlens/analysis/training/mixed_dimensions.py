@@ -6,7 +6,6 @@ hidden), and each row of it has the numbers of several samples.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,7 +15,6 @@ from operator import mul
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
 _RESHAPING = frozenset(("reshape", "view"))
@@ -25,8 +23,10 @@ _SAME_PLACES = frozenset(
 )
 _RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 _CONVOLUTIONS = frozenset(("conv1d", "conv2d", "conv3d"))
-_ATTENTION = frozenset(("scaled_dot_product_attention", "matmul"))
+_ATTENTION = "scaled_dot_product_attention"
 _PROJECTIONS = frozenset(("linear", "chunk", "split"))
+_CHANNELS_LAST = _RECURRENT | _PROJECTIONS | {"embedding"}
+_COLORS = 3
 _SAME_CHANNELS = _SAME_PLACES | frozenset("getitem to float double div truediv sub add mul".split())
 _PLACES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
 _STEPS = 8  # calls between the layer and the reshape
@@ -78,7 +78,8 @@ def _of_result(facts: TraceIndex, call: Call) -> MixedDimensions | None:
     if facts.tensor(call.inputs[0].tensor).shape != before or keeps_order(before, after):
         return None
     layout = _layout(facts, layer, number, before, after)
-    if layout is None or after not in layout.moved or (layout.mixed == "places" and _may_group(facts, call, before)):
+    may_group = layout is not None and layout.mixed == "places" and before[1] % prod(before[2:]) == 0
+    if layout is None or after not in layout.moved or may_group or _is_turned_back(facts, call):
         return None
     return MixedDimensions(call, layer, layout.dimensions, layout.mixed, before, after)
 
@@ -95,19 +96,16 @@ def _of_input(facts: TraceIndex, layer: Call) -> MixedDimensions | None:
             names = _PLACES.get(len(after) - 2)
             if names is None or (after[0], *after[2:], after[1]) != before or keeps_order(before, after):
                 return None
+            made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
+            is_of_layer = made is not None and op_name(made) in _CHANNELS_LAST
+            is_picture = len(names) == 2 and before[-1] == _COLORS and (made is None or op_name(made) not in _RESHAPING)
+            if not is_of_layer and not is_picture:
+                return None
             return MixedDimensions(call, layer, ("batch", *names, "channels"), "channels", before, after)
         if op_name(call) not in _SAME_CHANNELS or before[1:] != after[1:]:
             return None
         number, index = call.inputs[0].tensor, call.index
     return None
-
-
-def _may_group(facts: TraceIndex, call: Call, shape: _Shape) -> bool:
-    """Returns whether `view(batch, groups, -1)` makes groups of channels, as many as there are places."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    last = node.args[-1] if isinstance(node, ast.Call) and node.args else None
-    return written_number(facts, last) == -1 and shape[1] % prod(shape[2:]) == 0
 
 
 def keeps_order(before: _Shape, after: _Shape) -> bool:
@@ -142,14 +140,35 @@ def _layout(facts: TraceIndex, layer: Call, number: int, shape: _Shape, after: _
         return _Layout(("batch", "channels", *_PLACES[len(places)]), "places", places_first)
     if name in _PROJECTIONS and len(shape) == 3 and len(after) == 4:
         batch, length, size = shape
-        is_split = after[::2] == (batch, length) and after[1] * after[3] == size and after[1] not in (1, length)
+        is_split = after[::2] == (batch, length) and after[1] * after[3] == size and after[1] != length > 1 != after[1]
         return _Layout(("batch", "length", "size"), "positions", (after,)) if is_split else None
-    if name in _ATTENTION and len(shape) == 4:
+    if len(shape) == 4 and (name == _ATTENTION or (name == "matmul" and _is_weighted(facts, layer))):
         batch, heads, length, size = shape
         joined = heads * size
         length_first = (batch, length, heads, size), (batch, length, joined), (batch * length, joined)
         return _Layout(("batch", "heads", "length", "size"), "positions", length_first)
     return None
+
+
+def _is_weighted(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the first factor of a product is a softmax, as the weights of attention are."""
+    number, before = call.inputs[0].tensor, call.index
+    for _ in range(_STEPS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs or op_name(made) not in ("softmax", "dropout", "float", "to", "type_as"):
+            return False
+        if op_name(made) == "softmax":
+            return True
+        number, before = made.inputs[0].tensor, made.index
+    return False
+
+
+def _is_turned_back(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a later reshape gives back the shape from before."""
+    before, after = facts.tensor(call.inputs[0].tensor).shape, facts.tensor(call.outputs[0].tensor).shape
+    later = (each for each in facts.calls_between(call.index + 1) if op_name(each) in _RESHAPING and each.inputs)
+    shapes = ((facts.tensor(each.inputs[0].tensor).shape, facts.tensor(each.outputs[0].tensor).shape) for each in later)
+    return (after, before) in shapes
 
 
 def _is_time_first(facts: TraceIndex, layer: Call) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.one_memory import origin
 from tensorlens.analysis.training.timeline import Training
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
 _CLIPS = frozenset(("clamp", "clip", "clamp_min", "clamp_max"))
+_RANDOM = frozenset("dropout batch_norm feature_dropout alpha_dropout".split())
+_SCALING = frozenset("mul rmul div truediv pow".split())
 _MIN_PASSES = 4
 Kind = Literal["graph", "present"]
 
@@ -75,18 +79,49 @@ def _found(training: Training, ratio: Call) -> _Found | None:
     leaves = graph_leaves(facts, new, difference.index)
     if made is None or not leaves or not is_score(facts, new, difference.index):
         return None
-    if graph_leaves(facts, old, difference.index) & leaves:
-        return _Found("graph", ratio, old, made)
+    old_leaves = graph_leaves(facts, old, difference.index)
+    if old_leaves & leaves and (old_leaves != leaves or op_name(made) == "cross_entropy"):
+        return None
     step = max((each.index for each in training.steps if each.index < ratio.index), default=0)
     first = {origin(facts, leaf): leaf for leaf in leaves}
     of_old = _layers(facts, old, difference.index, first)
     of_new = _layers(facts, new, difference.index, first)
     own_old = [call for call in of_old if call not in of_new]  # both are computed from the actions
     own_new = [call for call in of_new if call not in of_old]
+    if old_leaves:
+        return _Found("graph", ratio, old, made) if own_new else None
     is_present = bool(own_old) and all(call.index > step for call in own_old)
+    is_present = is_present and _is_one_path(facts, (old, new), difference.index, first)
     alias = _alias(facts, own_old, first) if is_present else None
     is_present = is_present and _is_same(facts, own_old, own_new, first, alias)
     return _Found("present" if is_present else None, ratio, old, made, alias)
+
+
+def _is_one_path(facts: TraceIndex, results: tuple[int, int], before: int, first: dict[int, int]) -> bool:
+    """Returns whether two results are computed by equal operations, of the same inputs, that no number of the script
+    and no dropout or batch norm may make different."""
+    calls = [[call for _, call in ancestry(facts, number, before) if not call.writes] for number in results]
+    shared = {call.index for call in calls[0]} & {call.index for call in calls[1]}
+    own = [[call for call in each if call.index not in shared and not _is_alias(facts, call, first)] for each in calls]
+    if any(op_name(call) in _RANDOM or _is_scaled_by_name(facts, call) for each in own for call in each):
+        return False
+    made = [{access.tensor for call in each for access in call.outputs} for each in own]
+    given = [
+        {access.tensor for call in each for access in call.inputs if origin(facts, access.tensor) not in first}
+        - outputs
+        for each, outputs in zip(own, made, strict=True)
+    ]
+    ops = [sorted(call.op for call in each if call.inputs and "detach" not in call.op) for each in own]
+    return ops[0] == ops[1] and given[0] == given[1]
+
+
+def _is_scaled_by_name(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the source multiplies or divides by a name whose value is not recorded, as a temperature."""
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if len(call.inputs) != 1 or op_name(call) not in _SCALING or not isinstance(node, ast.BinOp):
+        return False
+    return all(written_number(facts, side) is None for side in (node.left, node.right))
 
 
 def _layers(facts: TraceIndex, number: int, before: int, first: dict[int, int]) -> list[Call]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tensorlens.records.model import Call
 _COMPARISONS = frozenset("gt lt ge le ne eq greater less greater_equal less_equal logical_and logical_or".split())
 _CASTS = frozenset("float to type bool int double half logical_not invert and or type_as view_as reshape".split())
 _COUNTS = frozenset("sum mean any all item numel count_nonzero tolist size".split())
+_LOOKS = frozenset("numpy array nonzero abs where sign bool".split())
 _MIN_STEPS = 3
 _MAX_DEPTH = 4
 
@@ -50,7 +52,12 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
         later = len(moving) - bisect_right(moving, last.index)
         applied = _applied(facts, last)
         by_averages = bool(applied) and later < len(moving) and _has_averages(training, row)
-        if later >= _MIN_STEPS and (not applied or (by_averages and _mask_gradients(training, row, applied))):
+        is_kept = _is_looked_at(training, row, last) or (bool(applied) and _changes_state(facts))
+        if (
+            later >= _MIN_STEPS
+            and not is_kept
+            and (not applied or (by_averages and _mask_gradients(training, row, applied)))
+        ):
             found.setdefault(last.site, []).append((last, row, later, applied[0] if applied else None))
     for group in found.values():
         rows, steps = tuple(row for _, row, *_ in group), min(steps for _, _, steps, _ in group)
@@ -85,6 +92,26 @@ def _applied(facts: TraceIndex, write: Call) -> list[Call]:
         elif op_name(call) not in _COUNTS:
             found.append(call)
     return found
+
+
+def _is_looked_at(training: MeasuredTraining, row: ParameterRow, write: Call) -> bool:
+    """Returns whether a later call compares a parameter, or writes to it: it may find the mask again by its zeros."""
+    facts, own = training.facts, training.facts.storages_of(row.tensor)
+    later = (call for call in training.writes(row.tensor) if call.index > write.index)
+    if any(not facts.same_line(call.site, write.site) for call in later):
+        return True
+    return any(
+        op_name(call) in _COMPARISONS | _LOOKS
+        and any(facts.storage_of(access.tensor, call.index) in own for access in call.inputs)
+        for call in facts.calls_between(write.index + 1)
+        if not call.within
+    )
+
+
+def _changes_state(facts: TraceIndex) -> bool:
+    """Returns whether the program reads or loads the state of an optimizer, where it may clear averages."""
+    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return any(node.attr in ("state", "load_state_dict") for node in nodes)
 
 
 def _has_averages(training: MeasuredTraining, row: ParameterRow) -> bool:

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
 from tensorlens.analysis.code_around import scope_around, statement_at
-from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
@@ -79,9 +79,16 @@ def _folded(
     if taking and (again < _FEWEST_AGAIN or len(opposite) != 2):
         return None
     added = [_computed_from(facts, row.tensor, call, trained) for call in adding]
-    if not all(added) or not _is_read(training, row, writes):
+    if not all(added) or not _is_read(training, row, writes) or _begin_again(training, adding, added[0]):
         return None
     return _Folded(row, tuple(adding), tuple(taking), again, frozenset(added[0]))
+
+
+def _begin_again(training: MeasuredTraining, adding: list[Call], added: set[int]) -> bool:
+    """Returns whether the script writes to what it adds between two additions, as a method that folds an update in and
+    begins with a new one."""
+    writes = (call for number in added for call in training.writes(number))
+    return any(adding[0].index < call.index < adding[-1].index for call in writes)
 
 
 def _run_between(steps: list[int], folded: _Folded) -> bool:
@@ -118,16 +125,20 @@ def _add(facts: TraceIndex, writes: list[Call]) -> bool:
 
 def _computed_from(facts: TraceIndex, number: int, call: Call, trained: dict[int, int]) -> set[int]:
     """Returns the trained parameters that a summand was computed from; none if it depends on the parameter itself, as
-    in the update of an average. `trained` has them by their storages."""
-    own, found = facts.storages_of(number), set[int]()
-    for access in call.inputs[1:]:
-        made = (
-            each.tensor for _, above in ancestry(facts, access.tensor, call.index, _MAX_CALLS) for each in above.inputs
-        )
-        places = {facts.storage_of(each, call.index) for each in (access.tensor, *made)}
-        if places & own:
+    in the update of an average, or on anything else, as on data. `trained` has them by their storages."""
+    own, found, seen = facts.storages_of(number), set[int](), 0
+    waiting = [(access.tensor, call.index) for access in call.inputs[1:]]
+    for each, before in waiting:
+        place = facts.storage_of(each, before)
+        if place in own:
             return set()
-        found |= {trained[place] for place in places if place in trained}
+        if place in trained:
+            found.add(trained[place])
+            continue
+        made, seen = next(iter(facts.producers(each, before)), None), seen + 1
+        if seen > _MAX_CALLS or ((made is None or not made.inputs) and prod(facts.tensor(each).shape) > 1):
+            return set()
+        waiting += [] if made is None else [(access.tensor, made.index) for access in made.inputs]
     return found
 
 

@@ -30,9 +30,23 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         holding.update({one.optimizer: one, other.optimizer: other})
     for tensors, holding in shared.items():
         rows = [row for row in training.rows if row.tensor in tensors and row.statistics and row.statistics.filled]
+        rows = [row for row in rows if _is_stepped_in_turn(training.training, row.tensor)]
         own = bool(rows) and _have_own_passes(training.training, rows[0].tensor) and not _reach_rest(training, holding)
         if rows and not own and not _are_nested(training, tensors):
             yield _sentence(training, list(holding.values()), rows)
+
+
+def _is_stepped_in_turn(training: Training, number: int) -> bool:
+    """Returns whether steps of two optimizers find a gradient of a parameter, and none has ended when the other
+    begins. Steps are of one optimizer if they have one name and step equal parameters."""
+    found: dict[tuple[str, tuple[int, ...]], list[int]] = defaultdict(list)
+    for step in training.steps:
+        if any(n == number and g is not None for n, g in zip(step.parameters, step.gradients, strict=True)):
+            found[step.op, step.parameters].append(step.index)
+    pairs = combinations(found.values(), 2)
+    if len({(step.op, step.parameters) for step in training.steps if number in step.parameters}) == 1:
+        return True  # optimizers of one kind hold equal parameters
+    return any(one[0] < other[-1] and other[0] < one[-1] for one, other in pairs)
 
 
 def _reach_rest(training: MeasuredTraining, optimizers: Iterable[int]) -> bool:

@@ -17,6 +17,7 @@ from tensorlens.records.callbacks import Registration
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
 
+_KEEPING = frozenset("nan_to_num clamp clip add iadd sub isub".split())
 _MAX_CALLS = 64
 _PRODUCTS = frozenset(("mul", "div", "imul", "itruediv"))
 
@@ -54,18 +55,24 @@ def _touches(training: MeasuredTraining, row: ParameterRow) -> list[Call]:
     moments = training.training.moments.get(row.tensor, ())
     calls = [m.event for m in moments if m.kind == "touch" and isinstance(m.event, Call) and not m.event.within]
     scaling = {call.site for call in calls if is_clip(training, call.site)}
-    calls = [call for call in calls if call.site not in scaling and not _is_scaling(call)]
+    calls = [call for call in calls if call.site not in scaling and not _is_scaling(training.facts, call)]
     return [call for call in calls if call.op != GRAD_SET or _is_of_its_own(training.facts, row.tensor, call)]
 
 
 def _is_of_its_own(facts: TraceIndex, leaf: int, call: Call) -> bool:
     """Returns whether the gradient that a call sets is computed from the one that the leaf has."""
+    made = next((m for access in call.inputs[1:] for m in facts.producers(access.tensor, call.index)[:1]), None)
+    if made is not None and _is_scaling(facts, made):
+        return False
     above = (made for access in call.inputs[1:] for _, made in ancestry(facts, access.tensor, call.index, _MAX_CALLS))
     return any(made.op == GRAD_READ and made.inputs[0].tensor == leaf for made in above)
 
 
-def _is_scaling(call: Call) -> bool:
-    return "_foreach_" in call.op or (op_name(call) in _PRODUCTS and len(call.inputs) < 2)
+def _is_scaling(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call makes no zeros of other values."""
+    others = [prod(facts.tensor(access.tensor).shape) for access in call.inputs[1:]]
+    is_product = op_name(call) in _PRODUCTS and all(size == 1 for size in others)
+    return "_foreach_" in call.op or is_product or op_name(call) in _KEEPING
 
 
 def _cause(training: MeasuredTraining, row: ParameterRow) -> tuple[str, Label | None]:
@@ -120,4 +127,7 @@ def _is_masked(facts: TraceIndex, made: Call, given: Collection[int | None]) -> 
     name = op_name(made)
     others = [access.tensor for access in made.inputs if access.tensor not in given]
     has_values = any(prod(facts.tensor(number).shape) > 1 for number in others)
+    makers = [maker for number in others if (maker := facts.creator(number)) is not None]
+    if any(op_name(maker) in ("isnan", "isfinite", "isinf") for maker in makers):
+        return False
     return has_values and name in ("mul", "rmul", "where", "masked_fill")

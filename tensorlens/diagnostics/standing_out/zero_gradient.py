@@ -21,7 +21,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     trained = {row.name for row in training.rows if (own := row.statistics) and own.filled > own.zero}
     for row in training.rows:
         if row.is_zero and row.requires_grad:
-            changed = _changed(training, row)
+            changed = None if _calls(training, row.tensor) else _changed(training, row)
             if changed is not None and _is_meant(training, changed):
                 continue
             calls = [] if changed is not None else _calls(training, row.tensor)
@@ -92,7 +92,7 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
     facts = training.facts
     whose = "the gradient" if len(rows) == 1 else "each gradient"
     text = f"{whose} of {listed(rows)} is exactly zero {_when(rows[0])}"
-    changed = _changed(training, rows[0])
+    changed = None if _calls(training, rows[0].tensor) else _changed(training, rows[0])
     if changed is not None:
         text += f": {as_written(facts, changed)} changes it before the step"
         return stands_out(text, facts.label("modified_here", changed.site, "changed here", changed.index))
