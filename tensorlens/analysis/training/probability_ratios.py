@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tensorlens.analysis.lineage import ancestry, graph_leaves
+from tensorlens.analysis.lineage import MAX_CALLS, ancestry, graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.advantages import is_score
 from tensorlens.analysis.training.constant_terms import op_name
@@ -100,7 +100,7 @@ def _found(training: Training, ratio: Call) -> _Found | None:
 def _is_one_path(facts: TraceIndex, results: tuple[int, int], before: int, first: dict[int, int]) -> bool:
     """Returns whether two results are computed by equal operations, of the same inputs, that no number of the script
     and no dropout or batch norm may make different."""
-    calls = [[call for _, call in ancestry(facts, number, before) if not call.writes] for number in results]
+    calls = [list(_path(facts, number, before, first)) for number in results]
     shared = {call.index for call in calls[0]} & {call.index for call in calls[1]}
     own = [[call for call in each if call.index not in shared and not _is_alias(facts, call, first)] for each in calls]
     if any(op_name(call) in _RANDOM or _is_scaled_by_name(facts, call) for each in own for call in each):
@@ -113,6 +113,19 @@ def _is_one_path(facts: TraceIndex, results: tuple[int, int], before: int, first
     ]
     ops = [sorted(call.op for call in each if call.inputs and "detach" not in call.op) for each in own]
     return ops[0] == ops[1] and given[0] == given[1]
+
+
+def _path(facts: TraceIndex, number: int, before: int, first: dict[int, int]) -> Iterator[Call]:
+    """Yields the calls that a result was computed by, not those that changed the parameters."""
+    waiting, seen = [(number, before)], set[int]()
+    for each, limit in waiting:
+        call = next(iter(facts.producers(each, limit)), None)
+        if call is None or call.index in seen or len(seen) > MAX_CALLS:
+            continue
+        seen.add(call.index)
+        yield call
+        inputs = (access.tensor for access in call.inputs)
+        waiting += [(each, call.index) for each in inputs if origin(facts, each) not in first]
 
 
 def _is_scaled_by_name(facts: TraceIndex, call: Call) -> bool:
