@@ -50,6 +50,11 @@ RIGHT = {
     "weights that sum to one": LIST.replace("raw.exp()", "raw.softmax(0)"),
     "ascent": PLAIN.replace("[*net.parameters(), w], lr=0.01)", "net.parameters(), lr=0.01)\n"
         "up = torch.optim.Adam([w], lr=0.01, maximize=True)").replace("opt.step()", "opt.step()\n    up.step()"),
+    "ascent of a group": PLAIN.replace("[*net.parameters(), w], lr=0.01", (
+        "[{'params': net.parameters()}, {'params': [w], 'maximize': True}], lr=0.01")),
+    "a rate of 0": PLAIN.replace("[*net.parameters(), w], lr=0.01", (
+        "[{'params': net.parameters()}, {'params': [w], 'lr': 0.0}], lr=0.01")),
+    "a limit": PLAIN.replace("w * fit", "w.clamp(min=0.5) * fit"),
     "a gradient that is turned": PLAIN.replace("    opt.step()", "    w.grad.neg_()\n    opt.step()"),
     "a hook that turns it": PLAIN.replace("opt = ", "w.register_hook(lambda g: -g)\nopt = "),
     "a weight that is set": PLAIN + "    with torch.no_grad():\n        w.clamp_(min=0.5)\n",

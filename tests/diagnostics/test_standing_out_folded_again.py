@@ -55,6 +55,8 @@ AFTER_TRAINING = "PRE = 2\n" + TWICE.replace(".requires_grad_(False)", "").repla
     ),
 )
 RIGHT = {
+    "folded, and begun again": BODY.replace("  #!", (
+        "\n            nn.init.normal_(self.a)\n            nn.init.zeros_(self.b)")),
     "twice, but once at a time": TWICE.replace("if not mode:", "if not mode and self.training:").replace(
         "elif not", "elif mode and not"),
     "taken out again": BODY.replace(

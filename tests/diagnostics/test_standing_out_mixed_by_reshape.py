@@ -147,6 +147,12 @@ RIGHT = {
     "flat pictures": PICTURES.replace("(32, 6, 7, 3)", "(32, 126)"),
     "pictures that are moved": PICTURES.replace("data.reshape(", "data.permute(0, 3, 1, 2).reshape("),
     "embeddings that are moved": TEXTS.replace("view(8, 6, 9)", "transpose(1, 2)"),
+    "one position": SPLIT.replace("randn(8, 5, 12)", "randn(8, 1, 12)").replace("(8, 3, 5, 4)", "(8, 3, 1, 4)").replace(
+        "(8, 5, 12)", "(8, 1, 12)"),
+    "a product that is no attention": OWN.replace("torch.softmax(q @ k.transpose(2, 3) / 2, -1) @ v", (
+        "q @ torch.eye(4)")),
+    "a shape that is turned back": IMAGES.replace("maps.view(8, 35, 6)", (
+        "maps.view(8, 35, 6).mul(2).view(8, 6, 5, 7).permute(0, 2, 3, 1).reshape(8, 35, 6)")),
     "one head": HEADS.replace("view(8, 5, 3, 4)", "view(8, 5, 1, 12)"),
 }  # fmt: skip
 WORDS = "without a transpose"

@@ -77,6 +77,7 @@ RIGHT = {
     "computed with a copied state dict": FUNCTIONAL.replace(
         "actor.state_dict()", "{key: value.clone() for key, value in actor.state_dict().items()}"),
     "one step for each rollout": NETS + ONCE.replace("range(3)", "range(8)"),
+    "dropout": PRESENT["computed by a property"].replace("nn.Tanh()", "nn.Dropout(0.2)"),
     "detached": NETS + OLD_GRAPH.replace("old = dist.log_prob(action)", "old = dist.log_prob(action).detach()")
     .replace("    learn", "    for _ in range(3):\n        learn"),
     "without a clip": NETS.replace("torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)",

@@ -52,6 +52,10 @@ RIGHT = {
     + "    if masks:\n        net[0].weight.data.mul_(masks[0])\n",
     "averages that are masked, too": ADAM + PRUNE + HOOKED.replace("masks[0] = prune(net[0])", (
         "masks[0] = prune(net[0])\n        opt.state[net[0].weight]['exp_avg'].mul_(masks[0])")),
+    "a state that is cleared": ADAM + PRUNE + HOOKED.replace("masks[0] = prune(net[0])", (
+        "masks[0] = prune(net[0])\n        opt.state.clear()")),
+    "gradients of zeros alone": NET + PRUNE + ONCE.replace("    opt.step()", (
+        "    net[0].weight.grad.mul_(net[0].weight != 0)\n    opt.step()")),
     "an optimizer for the rest": ADAM + PRUNE + HOOKED.replace("masks[0] = prune(net[0])", (
         "masks[0] = prune(net[0])\n        opt = torch.optim.Adam(net.parameters(), lr=0.1)")),
     "after each step": NET + PRUNE + "mask = prune(net[0])\nfor step in range(6):\n" + STEP
