@@ -55,20 +55,9 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
-OWN = """\
-qkv = nn.Linear(12, 36)
-out = nn.Linear(12, 1)
-opt = torch.optim.Adam([*qkv.parameters(), *out.parameters()], lr=0.01)
-for _ in range(3):
-    x = torch.randn(8, 5, 12)
-    q, k, v = (each.view(8, 5, 3, 4).transpose(1, 2) for each in qkv(x).chunk(3, -1))
-    mixed = torch.softmax(q @ k.transpose(2, 3) / 2, -1) @ v
-    joined = mixed.reshape(8, 5, 12)  #!
-    loss = out(joined).square().mean()
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-"""
+OWN = HEADS.replace(
+    "nn.functional.scaled_dot_product_attention(q, k, v)", "torch.softmax(q @ k.transpose(2, 3) / 2, -1) @ v"
+)
 SPLIT = """\
 proj = nn.Linear(12, 12)
 out = nn.Linear(12, 1)

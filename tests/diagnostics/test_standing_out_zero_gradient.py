@@ -50,6 +50,18 @@ def test_no_operation_is_named_for_zeros_that_a_line_sets(tmp_path: Path) -> Non
     assert report_of(tmp_path, ROUNDED).trace.inspection.zeroed != ()
 
 
-def test_a_gradient_that_a_line_clears_by_name_is_meant(tmp_path: Path) -> None:
-    body = SET_TO_ZERO.replace("for p in a.parameters():\n        p.grad.zero_()", "a.weight.grad.zero_()")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "a.weight.grad.zero_()",
+        "a.weight.grad.data.zero_()",
+        "a.weight.grad.fill_(0)",
+        "a.weight.grad[:] = 0",
+        "a.weight.grad = torch.zeros_like(a.weight)",
+        "both = nn.ModuleList((a, b))\n    both[0].weight.grad.zero_()",
+        "opt.param_groups[0]['params'][0].grad.mul_(0)",
+    ],
+)
+def test_a_gradient_that_a_line_clears_by_name_is_meant(tmp_path: Path, statement: str) -> None:
+    body = SET_TO_ZERO.replace("for p in a.parameters():\n        p.grad.zero_()", statement)
     assert [each.text for each in sentences(tmp_path, body) if "exactly zero" in each.text] == []

@@ -85,8 +85,11 @@ def _maximizes(facts: TraceIndex) -> bool:
     """Returns whether the program writes `maximize`, registers hooks, or gives `backward()` a gradient: then it may go
     up along gradients."""
     for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
-        name = node.arg if isinstance(node, ast.keyword) else node.value if isinstance(node, ast.Constant) else None
-        if name in ("maximize", "gradient") or (isinstance(node, ast.Attribute) and _HOOKS.match(node.attr)):
+        if isinstance(node, ast.keyword) and node.arg in ("maximize", "gradient"):
+            return True
+        if isinstance(node, ast.Constant) and node.value == "maximize":
+            return True
+        if isinstance(node, ast.Attribute) and _HOOKS.match(node.attr):
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "backward" and node.args:

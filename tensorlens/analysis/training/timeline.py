@@ -217,7 +217,7 @@ class Training:
     def _of_writes(self, call: Call) -> Iterator[tuple[int, Moment]]:
         written = [write.tensor for write in call.writes]
         for number in written:
-            leaf = self.gradient_of.get(number)
+            leaf = self._gradient_owner(number, call.index)
             if leaf is not None:
                 kind: Kind = "clear" if call.op.endswith("zero_") else "touch"
                 yield leaf, Moment(call.index, kind, call)
@@ -245,6 +245,20 @@ class Training:
             for storage in self.facts.storages_of(number):
                 leaves[storage] = number
         return leaves
+
+    def _gradient_owner(self, number: int, at: int) -> int | None:
+        """Returns the leaf whose gradient a tensor is or shares memory with, as `w.grad.data` does."""
+        leaf = self.gradient_of.get(number)
+        return self._gradient_memory.get(self.facts.storage_of(number, at)) if leaf is None else leaf
+
+    @cached_property
+    def _gradient_memory(self) -> dict[int | None, int]:
+        """The leaf of each storage that has held the gradients of that leaf alone."""
+        leaves: dict[int | None, set[int]] = defaultdict(set)
+        for number, leaf in self.gradient_of.items():
+            for storage in self.facts.storages_of(number):
+                leaves[storage].add(leaf)
+        return {storage: next(iter(found)) for storage, found in leaves.items() if len(found) == 1}
 
     @cached_property
     def gradient_of(self) -> dict[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.losses import term_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
@@ -21,10 +22,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     trained = {row.name for row in training.rows if (own := row.statistics) and own.filled > own.zero}
     for row in training.rows:
         if row.is_zero and row.requires_grad:
-            changed = None if _calls(training, row.tensor) else _changed(training, row)
+            calls, changed = _cause(training, row)
             if changed is not None and _is_meant(training, changed):
                 continue
-            calls = [] if changed is not None else _calls(training, row.tensor)
             if changed is None and not calls and _is_bias_of(row.name, trained):
                 continue  # its gradients cancel, as in a critic that compares the means of two batches
             sites = tuple(dict.fromkeys(call.site for call in (*calls, *([] if changed is None else [changed]))))
@@ -33,13 +33,32 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         yield _sentence(training, rows)
 
 
+def _cause(training: MeasuredTraining, row: ParameterRow) -> tuple[list[Call], Call | None]:
+    """Returns the calls that passed only zeros on to a parameter, or else the one that changed its gradient."""
+    calls = _calls(training, row.tensor)
+    return calls, None if calls else _changed(training, row)
+
+
 def _is_meant(training: MeasuredTraining, changed: Call) -> bool:
-    """Returns whether a statement clears the gradient of one attribute, as `model.head.bias.grad.zero_()` does."""
+    """Returns whether a statement changes the gradient of one attribute or item, as `model.head.bias.grad.zero_()`."""
     span = training.facts.span(changed.site)
-    node = None if span is None else training.facts.names.syntax.node(span)
-    gradient = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    is_cleared = isinstance(gradient, ast.Attribute) and gradient.attr == "grad" and changed.op.endswith(".zero_")
-    return is_cleared and isinstance(gradient, ast.Attribute) and isinstance(gradient.value, ast.Attribute)
+    statement = None if span is None else statement_around(training.facts, span)
+    if isinstance(statement, ast.Assign):
+        written: ast.AST = statement.targets[0]
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        written = statement.value.func
+    else:
+        return False
+    while isinstance(written, (ast.Attribute, ast.Subscript)) and not _is_gradient(written):
+        written = written.value
+    return _is_gradient(written)
+
+
+def _is_gradient(node: ast.AST) -> bool:
+    """Returns whether a node is the gradient of an attribute or an item."""
+    if not isinstance(node, ast.Attribute) or node.attr != "grad":
+        return False
+    return isinstance(node.value, (ast.Attribute, ast.Subscript))
 
 
 def _is_bias_of(name: str, trained: set[str]) -> bool:
@@ -92,11 +111,10 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
     facts = training.facts
     whose = "the gradient" if len(rows) == 1 else "each gradient"
     text = f"{whose} of {listed(rows)} is exactly zero {_when(rows[0])}"
-    changed = None if _calls(training, rows[0].tensor) else _changed(training, rows[0])
+    calls, changed = _cause(training, rows[0])
     if changed is not None:
         text += f": {as_written(facts, changed)} changes it before the step"
         return stands_out(text, facts.label("modified_here", changed.site, "changed here", changed.index))
-    calls = _calls(training, rows[0].tensor)
     cancelling = None if calls else cancelling_terms(training, rows[0].tensor)
     if cancelling is not None and _used_passes(training, rows[0].tensor) == {cancelling[0].site}:
         loss, terms = cancelling

@@ -220,11 +220,9 @@ def _report(facts: TraceIndex, chain: _Chain) -> Diagnostic:
     rounds = len(chain.calls)
     added = None if chain.added is None else named(facts, chain.added, chain.last.index)
     last = _pass_of_last(facts, chain)
-    sums = (
-        ()
-        if last is None
-        else (fix(f"call backward on {name}, if each round is to count", place=facts.span(last.site)),)
-    )
+    fixes = [_fix(facts, chain, name, added)]
+    if last is not None:
+        fixes.insert(0, fix(f"call backward on {name}, if each round is to count", place=facts.span(last.site)))
     onto = "" if added is None else f" and to each {added} that was added"
     return finding(
         CODE,
@@ -236,7 +234,7 @@ def _report(facts: TraceIndex, chain: _Chain) -> Diagnostic:
             _built(facts, chain, added),
             None if last is None else facts.label("needed_here", last.site, f"starts from the last {added} alone"),
         ],
-        fixes=(*sums, _fix(facts, chain, name, added)),
+        fixes=fixes,
         evidence={"rounds": rounds, "tensor": name},
     )
 
@@ -258,13 +256,14 @@ def _fix(facts: TraceIndex, chain: _Chain, name: str, added: str | None) -> Fix:
 
 
 def _serves_passes(facts: TraceIndex, chain: _Chain) -> bool:
-    """Returns whether a backward pass goes through other runs of the line of a chain."""
+    """Returns whether the last backward pass goes through other runs of the line of a chain."""
     line, rounds = place_of(facts.trace.sites[chain.last.site]), {call.index for call in chain.calls}
     others = [c for c in facts.calls if c.index not in rounds and place_of(facts.trace.sites[c.site]) == line]
-    for backward in facts.backwards[-1:]:
-        before = [call for call in others if call.index < backward.index][-FEWEST:]
-        return any(backward_reaches(facts, backward, call) for call in before)
-    return False
+    if not facts.backwards:
+        return False
+    last = facts.backwards[-1]
+    before = [call for call in others if call.index < last.index][-FEWEST:]
+    return any(backward_reaches(facts, last, call) for call in before)
 
 
 def _built(facts: TraceIndex, chain: _Chain, added: str | None) -> Label | None:

@@ -211,7 +211,7 @@ def path_end_reason(subject: Subject, end: PathEnd) -> Statement:
     elif end.kind == "unused":
         text = f"{loss} does not use what {written(facts, call)} ({where}) computed from it"
     elif end.kind == "unasked":
-        text = f"the gradients that are asked for at {subject.where(end.backward.site)} are others"
+        text = f"{subject.where(end.backward.site)} asks for gradients of other tensors, and not for its own"
     else:
         text = f"{written(facts, call)} ({where}) is on its path to {loss}, and gives it no gradient"
     return subject.say("reason", text, call.site, end.backward.site)
