@@ -54,11 +54,22 @@ AFTER_TRAINING = "PRE = 2\n" + TWICE.replace(".requires_grad_(False)", "").repla
         "opt = torch"
     ),
 )
+ONCE = TWICE.replace("if not mode:", "if not mode and self.training:").replace("elif not", "elif mode and not")
+LOADED = ONCE.replace("net = Adapted()", "import copy\nnet = Adapted().train()") + (
+    "    if _ == 1:\n        best = copy.deepcopy(net.state_dict())\n"
+    "net.train()\nnet.load_state_dict(best)\nnet.eval()\nwith torch.no_grad():\n    net(x)\n"
+)
 RIGHT = {
+    "loaded where the update is in": LOADED.replace("net.train()\nnet.load", "net.load"),
+    "kept without the update": LOADED.replace("  best =", "  net.train()\n        best =").replace(
+        "net.train()\nnet.load", "net.train()\nnet.load"),
+    "loaded, and taken out": LOADED.replace("net.train()\nnet.load", "net.load").replace(
+        "\nnet.eval()\nwith", "\nnet.train()\nwith"),
+    "loaded, and set": LOADED.replace("net.load_state_dict(best)\n", (
+        "net.load_state_dict(best)\nnet.base.weight.data.zero_()\n")),
     "folded, and begun again": BODY.replace("  #!", (
         "\n            nn.init.normal_(self.a)\n            nn.init.zeros_(self.b)")),
-    "twice, but once at a time": TWICE.replace("if not mode:", "if not mode and self.training:").replace(
-        "elif not", "elif mode and not"),
+    "twice, but once at a time": ONCE,
     "taken out again": BODY.replace(
         "        return super", "        elif not self.training:\n            "
         "self.base.weight.data -= self.b.data @ self.a.data\n        return super"),
@@ -84,9 +95,20 @@ def test_an_update_that_is_added_again_is_named(tmp_path: Path, text: str) -> No
     assert found.labels[0].span.line == marked(text)
 
 
+def test_values_that_are_loaded_with_the_update_are_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, LOADED) if "a second time" in each.text)
+    assert "adds a value of `net.a` and `net.b` to `net.base.weight` a second time" in found.text
+    assert "`net.load_state_dict(best)` has loaded values that were kept with one in them" in found.text
+    lines = LOADED.splitlines()
+    named = [lines[label.span.line - 4].strip() for label in found.labels]
+    assert named[0] == "net.load_state_dict(best)"
+    assert named[1] == "best = copy.deepcopy(net.state_dict())"
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_changes_are_left_alone(tmp_path: Path, name: str) -> None:
-    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+    found = [each.text for each in sentences(tmp_path, RIGHT[name])]
+    assert [text for text in found if WORDS in text or "a second time" in text] == []
 
 
 @pytest.mark.parametrize("body", [TWICE, AFTER_TRAINING])

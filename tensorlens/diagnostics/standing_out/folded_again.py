@@ -1,161 +1,29 @@
-"""Names parameters that no step trains, and to which a line adds what others give, again and again.
-
-So it is where `eval()` adds a low-rank update to the weights below it, and nothing takes it out again.
-"""
+"""Names parameters that no step trains, and to which a line adds what others give, again and again."""
 
 from __future__ import annotations
 
-import ast
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
-from math import prod
 
-from tensorlens.analysis.code_around import scope_around, statement_at
-from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.folded_updates import FoldedUpdate, folded_updates
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
-from tensorlens.analysis.training.run_summary import is_complete
-from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
-from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
-
-_ADDING = frozenset(("add", "iadd", "sub", "isub", "addmm"))
-_TAKING = frozenset(("sub", "isub"))
-_MAX_CALLS = 32
-_FEWEST_AGAIN = 2  # times that a line adds twice in a row, where another line takes out
-
-
-@dataclass(frozen=True, slots=True)
-class _Folded:
-    """A parameter, the calls of the line that adds to it and of the line that takes out again, and what they add."""
-
-    row: ParameterRow
-    adding: tuple[Call, ...]
-    taking: tuple[Call, ...]
-    again: int  # how often it adds with nothing taken out since it last did
-    added: frozenset[int]  # parameters
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    facts = training.facts
-    steps = [step.index for step in training.training.steps]
-    if not steps or training.training.is_hidden or facts.trace.inspection.switches or not is_complete(facts.trace):
-        return
-    last = {
-        number: step.index
-        for step in training.training.steps
-        for number, gradient in zip(step.parameters, step.gradients, strict=True)
-        if gradient is not None
-    }
-    trained = {storage: number for number in last for storage in facts.storages_of(number)}
-    found: dict[tuple[int, ...], list[_Folded]] = defaultdict(list)
-    for row in training.rows:
-        since = last.get(row.tensor, steps[0])
-        writes = [] if row.requires_grad else _without_ends(facts, training.writes(row.tensor, since=steps[0]))
-        folded = _folded(training, row, [call for call in writes if call.index > since], trained)
-        if folded is not None and _run_between(steps, folded):
-            found[folded.adding[0].site, *{call.site for call in folded.taking}].append(folded)
-    for each in found.values():
-        yield _sentence(training, each)
+    found: dict[tuple[int, ...], list[FoldedUpdate]] = defaultdict(list)
+    for each in folded_updates(training):
+        load = [] if each.loaded is None else [each.loaded.load.site]
+        found[each.adding[0].site, *{call.site for call in each.taking}, *load].append(each)
+    for updates in found.values():
+        yield _again(training, updates) if updates[0].loaded is None else _loaded(training, updates)
 
 
-def _folded(
-    training: MeasuredTraining, row: ParameterRow, writes: list[Call], trained: dict[int, int]
-) -> _Folded | None:
-    """Looks at the writes to a parameter: those of one line, or of two of which one takes out what the other adds."""
-    facts, sites = training.facts, list(dict.fromkeys(call.site for call in writes))
-    groups = [[call for call in writes if call.site == site] for site in sites]
-    if len(writes) < 2 or len(groups) > 2 or not all(_add(facts, group) for group in groups):
-        return None
-    adding = max(groups, key=len)
-    taking = [call for call in writes if call.site != adding[0].site]
-    again = sum(one.site == other.site == adding[0].site for one, other in pairwise(writes))
-    opposite = {op_name(call) in _TAKING for call in adding} ^ {op_name(call) in _TAKING for call in taking}
-    if taking and (again < _FEWEST_AGAIN or len(opposite) != 2):
-        return None
-    added = [_computed_from(facts, row.tensor, call, trained) for call in adding]
-    if not all(added) or not _is_read(training, row, writes) or _begin_again(training, adding, added[0]):
-        return None
-    return _Folded(row, tuple(adding), tuple(taking), again, frozenset(added[0]))
-
-
-def _begin_again(training: MeasuredTraining, adding: list[Call], added: set[int]) -> bool:
-    """Returns whether the script writes to what it adds between two additions, as a method that folds an update in and
-    begins with a new one."""
-    writes = (call for number in added for call in training.writes(number))
-    return any(adding[0].index < call.index < adding[-1].index for call in writes)
-
-
-def _run_between(steps: list[int], folded: _Folded) -> bool:
-    """Returns whether steps run between the changes of one line, or some steps between those of two."""
-    places = [bisect_left(steps, call.index) for call in folded.adding]
-    between = [one < other for one, other in pairwise(places)]
-    return any(between) if folded.taking else all(between)
-
-
-def _without_ends(facts: TraceIndex, writes: list[Call]) -> list[Call]:
-    """Leaves out the assignments that a `+=` on `.data` ends with: they are on the line of a change."""
-    changes = [call for call in writes if call.op != DATA_SET]
-    return [
-        call for call in writes if call.op != DATA_SET or not any(facts.same_line(call.site, c.site) for c in changes)
-    ]
-
-
-def _add(facts: TraceIndex, writes: list[Call]) -> bool:
-    """Returns whether a line adds in each of its runs: what it adds has no number of the function, such as a sign, that
-    could make it take the rest out again."""
-    if not all(op_name(call) in _ADDING and len(call.inputs) > 1 for call in writes):
-        return False
-    span = facts.span(writes[0].site)
-    statement = None if span is None else statement_at(facts, span.file, span.line)
-    if span is None or statement is None:
-        return False
-    scope = scope_around(facts, span.file, span.line)
-    own = {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
-    own |= {node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    read = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-    objects = {node.value for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
-    return not any(node.id in own for node in read if node not in objects)
-
-
-def _computed_from(facts: TraceIndex, number: int, call: Call, trained: dict[int, int]) -> set[int]:
-    """Returns the trained parameters that a summand was computed from; none if it depends on the parameter itself, as
-    in the update of an average, or on anything else, as on data. `trained` has them by their storages."""
-    own, found, seen = facts.storages_of(number), set[int](), 0
-    waiting = [(access.tensor, call.index) for access in call.inputs[1:]]
-    for each, before in waiting:
-        place = facts.storage_of(each, before)
-        if place in own:
-            return set()
-        if place in trained:
-            found.add(trained[place])
-            continue
-        made, seen = next(iter(facts.producers(each, before)), None), seen + 1
-        if seen > _MAX_CALLS or ((made is None or not made.inputs) and prod(facts.tensor(each).shape) > 1):
-            return set()
-        waiting += [] if made is None else [(access.tensor, made.index) for access in made.inputs]
-    return found
-
-
-def _is_read(training: MeasuredTraining, row: ParameterRow, writes: list[Call]) -> bool:
-    """Returns whether a call elsewhere reads the parameter after its second change."""
-    facts, own = training.facts, training.facts.storages_of(row.tensor)
-    sites = {call.site for call in writes}
-    return any(
-        call.site not in sites and any(facts.storage_of(access.tensor, call.index) in own for access in call.inputs)
-        for call in facts.calls_between(writes[1].index + 1)
-    )
-
-
-def _sentence(training: MeasuredTraining, found: list[_Folded]) -> StandingOut:
+def _again(training: MeasuredTraining, found: list[FoldedUpdate]) -> StandingOut:
     facts, first = training.facts, found[0]
-    rows = [each.row for each in found]
-    others = [row for row in training.rows if row.tensor in first.added]
+    rows, others = _rows(training, found)
     taking = first.taking[0] if first.taking else None
     ends = "and no line takes it out again"
     if taking is not None:
@@ -167,3 +35,24 @@ def _sentence(training: MeasuredTraining, found: list[_Folded]) -> StandingOut:
         facts.label("modified_here", first.adding[0].site, "added here", first.adding[0].index),
         None if taking is None else facts.label("modified_here", taking.site, "taken out here", taking.index),
     )
+
+
+def _loaded(training: MeasuredTraining, found: list[FoldedUpdate]) -> StandingOut:
+    facts, first, loaded = training.facts, found[0], found[0].loaded
+    assert loaded is not None
+    rows, others = _rows(training, found)
+    adding, taking = first.adding[0], first.taking[0]
+    return stands_out(
+        f"{as_written(facts, adding)} adds a value of {listed(others)} to {listed(rows)} a second time: "
+        f"{as_written(facts, loaded.load)} has loaded values that were kept with one in them, after "
+        f"{as_written(facts, taking)} took it out",
+        facts.label("modified_here", loaded.load.site, "loaded here", loaded.load.index),
+        facts.label("value_made_here", loaded.kept.site, "kept with the value in it", loaded.kept.index),
+        facts.label("modified_here", adding.site, "added here", adding.index),
+        facts.label("modified_here", taking.site, "taken out here", taking.index),
+    )
+
+
+def _rows(training: MeasuredTraining, found: list[FoldedUpdate]) -> tuple[list[ParameterRow], list[ParameterRow]]:
+    """Returns the rows of the parameters that a line adds to, and of those that it adds."""
+    return [each.row for each in found], [row for row in training.rows if row.tensor in found[0].added]

@@ -1,0 +1,205 @@
+"""Finds parameters that no step trains, and to which a line adds what other parameters give, again and again.
+
+So it is where `eval()` adds a low-rank update to the weights below it, and nothing takes it out again, or where loaded
+values have the update in them already.
+"""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from tensorlens.analysis.code_around import scope_around, statement_at
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.timeline import DATA_SET
+from tensorlens.records.model import Call
+
+_ADDING = frozenset(("add", "iadd", "sub", "isub", "addmm"))
+_TAKING = frozenset(("sub", "isub"))
+_COPYING = frozenset(("deepcopy", "clone", "detach", "requires_grad"))
+_MAX_CALLS = 32
+_MAX_COPIES = 4
+_FEWEST_AGAIN = 2  # times that a line adds twice in a row, where another line takes out
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A call that copies earlier values of a parameter back into it, and the call that kept these."""
+
+    load: Call
+    kept: Call
+    kept_at: int  # the index at which the parameter had these values
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedUpdate:
+    """A parameter, the calls of the line that adds to it and of the line that takes out again, and what they add."""
+
+    row: ParameterRow
+    adding: tuple[Call, ...]
+    taking: tuple[Call, ...]
+    again: int  # how often it adds with nothing taken out since it last did
+    loaded: Loaded | None  # the load of values that have in them what the next change adds
+    added: frozenset[int]  # parameters
+
+
+def folded_updates(training: MeasuredTraining) -> Iterator[FoldedUpdate]:
+    facts = training.facts
+    steps = [step.index for step in training.training.steps]
+    if not steps or training.training.is_hidden or facts.trace.inspection.switches or not is_complete(facts.trace):
+        return
+    last = {
+        number: step.index
+        for step in training.training.steps
+        for number, gradient in zip(step.parameters, step.gradients, strict=True)
+        if gradient is not None
+    }
+    trained = {storage: number for number in last for storage in facts.storages_of(number)}
+    for row in training.rows:
+        since = last.get(row.tensor, steps[0])
+        writes = [] if row.requires_grad else _without_ends(facts, training.writes(row.tensor, since=steps[0]))
+        folded = _folded(training, row, [call for call in writes if call.index > since], trained)
+        if folded is not None and _run_between(steps, folded):
+            yield folded
+
+
+def _folded(
+    training: MeasuredTraining, row: ParameterRow, writes: list[Call], trained: dict[int, int]
+) -> FoldedUpdate | None:
+    """Looks at the writes to a parameter: those of one line, or of two of which one takes out what the other adds.
+    What is written before the first addition, and loads of earlier values, are left out."""
+    facts = training.facts
+    first = next((place for place, call in enumerate(writes) if op_name(call) in _ADDING), len(writes))
+    loads = {each.load.index: each for each in _loads(facts, row, writes[first:])}
+    writes = [call for call in writes[first:] if call.index not in loads]
+    sites = list(dict.fromkeys(call.site for call in writes))
+    groups = [[call for call in writes if call.site == site] for site in sites]
+    if len(writes) < 2 or len(groups) > 2 or not all(_add(facts, group) for group in groups):
+        return None
+    adding = max(groups, key=len)
+    taking = [call for call in writes if call.site != adding[0].site]
+    again = sum(one.site == other.site == adding[0].site for one, other in pairwise(writes))
+    opposite = {op_name(call) in _TAKING for call in adding} ^ {op_name(call) in _TAKING for call in taking}
+    if taking and len(opposite) != 2:
+        return None
+    loaded = _loaded_in_vain(adding, taking, loads) if taking else None
+    if loaded is None and (loads or (taking and again < _FEWEST_AGAIN)):
+        return None
+    added = [_computed_from(facts, row.tensor, call, trained) for call in adding]
+    if not all(added) or not _is_read(training, row, writes) or _begin_again(training, adding, added[0]):
+        return None
+    return FoldedUpdate(row, tuple(adding), tuple(taking), again, loaded, frozenset(added[0]))
+
+
+def _loads(facts: TraceIndex, row: ParameterRow, writes: list[Call]) -> Iterator[Loaded]:
+    """Yields the writes that copy earlier values of the parameter itself back into it."""
+    own = facts.storages_of(row.tensor)
+    for load in (call for call in writes if op_name(call) == "copy"):
+        number, before, kept = load.inputs[-1].tensor, load.index, None
+        for _ in range(_MAX_COPIES):
+            made = next(iter(facts.producers(number, before)), None)
+            if made is None or op_name(made) not in _COPYING or not made.inputs:
+                break
+            kept = kept or made
+            number, before = made.inputs[0].tensor, made.index
+            if facts.storage_of(number, before) in own:
+                yield Loaded(load, kept, made.index)
+                break
+
+
+def _loaded_in_vain(adding: list[Call], taking: list[Call], loads: dict[int, Loaded]) -> Loaded | None:
+    """Returns the load after which a line adds what the loaded values have in them, if before it adds only what is not
+    in."""
+    added, taken = {call.index for call in adding}, {call.index for call in taking}
+    held, last = 0, None
+    had: list[tuple[int, int]] = [(0, 0)]  # from each index on, how many times the values have the update in them
+    for index in sorted({*added, *taken, *loads}):
+        if index in loads:
+            last = loads[index]
+            held = had[bisect_left(had, (last.kept_at, 0)) - 1][1]
+        else:
+            held += 1 if index in added else -1
+            if held not in (0, 1):
+                return last if held == 2 else None
+        had.append((index, held))
+    return None
+
+
+def _begin_again(training: MeasuredTraining, adding: list[Call], added: set[int]) -> bool:
+    """Returns whether the script writes to what it adds between two additions, as a method that folds an update in and
+    begins with a new one. A load of earlier values is no such beginning."""
+    facts, rows = training.facts, (training.row(number) for number in added)
+    for row in rows:
+        writes = [] if row is None else training.writes(row.tensor)
+        between = [call for call in writes if adding[0].index < call.index < adding[-1].index]
+        if row is not None and len(between) > len(list(_loads(facts, row, between))):
+            return True
+    return False
+
+
+def _run_between(steps: list[int], folded: FoldedUpdate) -> bool:
+    """Returns whether steps run between the changes of one line, or some steps between those of two."""
+    places = [bisect_left(steps, call.index) for call in folded.adding]
+    between = [one < other for one, other in pairwise(places)]
+    return any(between) if folded.taking else all(between)
+
+
+def _without_ends(facts: TraceIndex, writes: list[Call]) -> list[Call]:
+    """Leaves out the assignments that a `+=` on `.data` ends with: they are on the line of a change."""
+    changes = [call for call in writes if call.op != DATA_SET]
+    return [
+        call for call in writes if call.op != DATA_SET or not any(facts.same_line(call.site, c.site) for c in changes)
+    ]
+
+
+def _add(facts: TraceIndex, writes: list[Call]) -> bool:
+    """Returns whether a line adds in each of its runs: what it adds has no number of the function, such as a sign, that
+    could make it take the rest out again."""
+    if not all(op_name(call) in _ADDING and len(call.inputs) > 1 for call in writes):
+        return False
+    span = facts.span(writes[0].site)
+    statement = None if span is None else statement_at(facts, span.file, span.line)
+    if span is None or statement is None:
+        return False
+    scope = scope_around(facts, span.file, span.line)
+    own = {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
+    own |= {node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    read = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    objects = {node.value for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
+    return not any(node.id in own for node in read if node not in objects)
+
+
+def _computed_from(facts: TraceIndex, number: int, call: Call, trained: dict[int, int]) -> set[int]:
+    """Returns the trained parameters that a summand was computed from; none if it depends on the parameter itself, as
+    in the update of an average, or on anything else, as on data. `trained` has them by their storages."""
+    own, found, seen = facts.storages_of(number), set[int](), 0
+    waiting = [(access.tensor, call.index) for access in call.inputs[1:]]
+    for each, before in waiting:
+        place = facts.storage_of(each, before)
+        if place in own:
+            return set()
+        if place in trained:
+            found.add(trained[place])
+            continue
+        made, seen = next(iter(facts.producers(each, before)), None), seen + 1
+        if seen > _MAX_CALLS or ((made is None or not made.inputs) and prod(facts.tensor(each).shape) > 1):
+            return set()
+        waiting += [] if made is None else [(access.tensor, made.index) for access in made.inputs]
+    return found
+
+
+def _is_read(training: MeasuredTraining, row: ParameterRow, writes: list[Call]) -> bool:
+    """Returns whether a call elsewhere reads the parameter after its second change."""
+    facts, own = training.facts, training.facts.storages_of(row.tensor)
+    sites = {call.site for call in writes}
+    return any(
+        call.site not in sites and any(facts.storage_of(access.tensor, call.index) in own for access in call.inputs)
+        for call in facts.calls_between(writes[1].index + 1)
+    )
