@@ -76,3 +76,12 @@ def test_a_later_average_says_nothing_of_an_earlier_one(tmp_path: Path) -> None:
     text = AVERAGE.replace("UPDATE", "average.update_parameters(net)\nlater = AveragedModel(net)\n"
                            "later(torch.ones(1, 3))")  # fmt: skip
     assert [each.text for each in sentences(tmp_path, text) if "`update_parameters()`" in each.text] == []
+
+
+def test_a_count_that_batch_norm_adds_to_a_dict_itself_is_no_load(tmp_path: Path) -> None:
+    text = LOAD.replace("nn.Tanh()", "nn.BatchNorm1d(4)").replace(
+        "other.load_state_dict(first.state_dict())", "other.load_state_dict({'x.weight': torch.zeros(1)}, strict=False)"
+    )
+    words = [each.text for each in sentences(tmp_path, text)]
+    assert [each for each in words if "no call uses" in each or "onto itself" in each] == []
+    assert any("loads nothing" in each for each in words)

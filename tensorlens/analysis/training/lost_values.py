@@ -10,11 +10,11 @@ from itertools import takewhile
 
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.module_loads import module_loads
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.records.model import Call
 
-_LOADS = "Module.load_state_dict"
 _FULL = frozenset(("copy", "zero", "fill", "normal", "uniform", "random", "exponential"))
 _NEW = _FULL - {"copy"}  # the values are those of no other tensor
 _MIN_STEPS = 3
@@ -133,8 +133,9 @@ def lost_loads(training: MeasuredTraining) -> Iterator[LostLoad]:
     waiting: dict[int | None, Call] = {}  # by memory
     loads: dict[int, list[Call]] = defaultdict(list)
     lost: dict[tuple[int, int], list[tuple[Call, Call]]] = defaultdict(list)
+    loaded = {call.index for call in module_loads(facts)}
     for call in facts.calls:
-        if call.op == "Tensor.copy_" and facts.trace.sites[call.site].through == _LOADS and call.writes:
+        if call.index in loaded:
             waiting[facts.storage_of(call.writes[0].tensor, call.index)] = call
             loads[call.site].append(call)
             continue

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.module_loads import module_loads
 from tensorlens.analysis.training.one_memory import Operand, are_two_things, is_one, operands, sources
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.inplace_and_views import state_dict_aliases_parameters
@@ -23,7 +24,6 @@ _DIFFERENCES = frozenset(
     "Tensor.sub torch.sub Tensor.__sub__ Tensor.subtract torch.subtract Tensor.dist torch.dist nn.functional.mse_loss "
     "nn.functional.l1_loss nn.functional.smooth_l1_loss nn.functional.huber_loss".split()
 )
-_LOADS = "Module.load_state_dict"
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -33,10 +33,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     loads: dict[int, list[Call]] = defaultdict(list)
     updates: dict[tuple[int, str], list[Call]] = defaultdict(list)
     differences: dict[tuple[int, str], list[Call]] = defaultdict(list)
+    for call in module_loads(facts):
+        loads[call.site].append(call)
     for call in facts.calls:
-        if call.op == "Tensor.copy_" and facts.trace.sites[call.site].through == _LOADS:
-            loads[call.site].append(call)
-        elif facts.trace.sites[call.site].through:
+        if facts.trace.sites[call.site].through:
             continue
         elif call.op in _UPDATES and len(call.inputs) > 1 and call.writes:
             updates[call.site, call.op].append(call)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.module_loads import LOADS, module_loads
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import code_at
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
-_LOADS = "Module.load_state_dict"
 _MAKING_ONE = "AveragedModel.__init__"
 
 
@@ -48,14 +48,14 @@ def _reads(training: MeasuredTraining, storages: set[int | None], since: int = 0
 def _loads(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Yields the sentences about loads into parameters that no call reads, before or after."""
     facts, by_site = training.facts, dict[int, list[Call]]()
-    for call in _through(training, _LOADS):
+    for call in module_loads(facts):
         by_site.setdefault(call.site, []).append(call)
     for site, calls in by_site.items():
         storages = _storages(training, calls)
         if storages and next(_reads(training, storages), None) is None:
             count = len({write.tensor for call in calls for write in call.writes})
             yield stands_out(
-                f"{code_at(facts, site, _LOADS)} loads {count:,} tensor{'' if count == 1 else 's'} of a module that no "
+                f"{code_at(facts, site, LOADS)} loads {count:,} tensor{'' if count == 1 else 's'} of a module that no "
                 "call uses",
                 facts.label("modified_here", site, "loaded here"),
             )
