@@ -75,6 +75,7 @@ class GivenArray:
     given: NonNegative  # tensors that were made on a part again
     changed: NonNegative  # of these, the ones that found other values than the one before
     outdated: NonNegative = 0  # the most tensors alive at once that were made before a part got its last values
+    outdated_site: SiteId | None = None  # the line that made most of these
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Programs by authors who had not seen the lens: 248 with a silent mistake in their training, 248 correct ones.
+"""Programs by authors who had not seen the lens: 288 with a silent mistake in their training, 288 correct ones.
 
 The folders `training`, `training_second` and so on of `tests/programs` have them, the authors' marks, and a proof of
 each mistake.
@@ -33,6 +33,7 @@ SETS = (
     "training_eighth",
     "training_ninth",
     "training_tenth",
+    "training_eleventh",
 )
 DAILY = 8  # one in so many programs is run each time
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
@@ -19,6 +20,16 @@ _MOST_LIVE = 256  # tensors of one array
 Part = tuple[int, int]  # address, bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A tensor that a line made on a part of an array."""
+
+    tensor: weakref.ref[torch.Tensor]
+    part: Part
+    values: int  # a checksum
+    site: int | None
+
+
 @dataclass(slots=True)
 class _Array:
     ref: weakref.ref[Any]
@@ -27,14 +38,16 @@ class _Array:
     parts: dict[Part, int] = field(default_factory=dict)  # a checksum of the values at the last time
     given: int = 0
     changed: int = 0
-    live: list[tuple[weakref.ref[Any], Part, int]] = field(default_factory=list)  # tensors, with the values they had
+    live: list[_Made] = field(default_factory=list)
     outdated: int = 0
+    outdated_site: int | None = None
 
-    def count_outdated(self) -> int:
-        """Returns how many tensors are alive that were made on a part before it got its last values."""
-        self.live = [each for each in self.live if each[0]() is not None]
-        self.outdated = max(self.outdated, sum(values != self.parts[part] for _, part, values in self.live))
-        return self.outdated
+    def count_outdated(self) -> None:
+        """Counts the live tensors that were made on a part before it got its last values."""
+        self.live = [each for each in self.live if each.tensor() is not None]
+        sites = Counter(each.site for each in self.live if each.values != self.parts[each.part])
+        if sites.total() > self.outdated:
+            self.outdated, self.outdated_site = sites.total(), sites.most_common(1)[0][0]
 
 
 class GivenArrays:
@@ -67,14 +80,15 @@ class GivenArrays:
         if is_due and before != now:
             known.count_outdated()
         if len(known.live) < _MOST_LIVE:
-            known.live.append((weakref.ref(made[1]), part, now))
+            known.live.append(_Made(weakref.ref(made[1]), part, now, site))
 
     def write(self, number: int) -> None:
         """Writes what was found so far."""
         for each in self._arrays.values():
             if each.changed:
-                what = each.site, each.tensor, len(each.parts), each.given, each.changed, each.count_outdated()
-                self._recorder.rows.write_fact(GivenArray, number, *what)
+                each.count_outdated()
+                counts = len(each.parts), each.given, each.changed, each.outdated
+                self._recorder.rows.write_fact(GivenArray, number, each.site, each.tensor, *counts, each.outdated_site)
 
 
 def _is_power_of_two(number: int) -> bool:

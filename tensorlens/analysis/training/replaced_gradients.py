@@ -1,0 +1,77 @@
+"""Finds lines that set the gradient of parameters several times before a step, which uses only the last one."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET, Moment, Training
+from tensorlens.records.model import Call
+from tensorlens.records.observations import Step
+
+_LOOKED_AT = 16  # steps, of one parameter
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedGradient:
+    """A parameter, a call that sets its gradient, a step that uses it, and how many there were for the step."""
+
+    parameter: int
+    setting: Call
+    step: Step
+    count: int  # gradients that the line sets for one step
+
+
+def replaced_gradients(training: Training) -> Iterator[ReplacedGradient]:
+    """Yields these, each parameter once: nothing reads the gradients that another one replaces, at any step looked at
+    that uses a gradient of the line."""
+    reads = _reads(training)
+    for number in training.stepped:
+        steps = [pair for pair in _settings(training, number) if pair[0]][:_LOOKED_AT]
+        lost = [pair for pair in steps if _are_lost(training, number, pair[0], reads)]
+        if lost and len(lost) == len(steps):
+            settings, step = lost[0]
+            yield ReplacedGradient(
+                number, settings[-1], step, Counter(len(each) for each, _ in lost).most_common(1)[0][0]
+            )
+
+
+def _settings(training: Training, number: int) -> Iterator[tuple[list[Call], Step]]:
+    """Yields for each step that uses a gradient the calls that have set one since the step before, if only they did."""
+    since: list[Moment] = []
+    for moment in training.moments.get(number, ()):
+        if not isinstance(moment.event, Step):
+            since.append(moment)
+            continue
+        last = [each.event for each in _after_clearing(since) if isinstance(each.event, Call)]
+        is_one_line = len({call.site for call in last}) == 1 and all(call.op == GRAD_SET for call in last)
+        if is_one_line and len(last) == len(_after_clearing(since)):
+            yield last, moment.event
+        since = []
+
+
+def _after_clearing(moments: list[Moment]) -> list[Moment]:
+    place = max((place for place, moment in enumerate(moments) if moment.kind == "clear"), default=-1)
+    return moments[place + 1 :]
+
+
+def _are_lost(training: Training, number: int, settings: list[Call], reads: dict[int, list[int]]) -> bool:
+    """Returns whether nothing reads a gradient between the call that sets it and the one that sets the next."""
+    if len(settings) < 2 or any(settings[0].index < index < settings[-1].index for index in reads[number]):
+        return False
+    gradients = {access.tensor for call in settings[:-1] for access in call.inputs[1:]}
+    settled = {call.index for call in settings}
+    between = training.facts.calls_between(settings[0].index + 1, settings[-1].index)
+    return not any(
+        access.tensor in gradients for call in between if call.index not in settled for access in call.inputs
+    )
+
+
+def _reads(training: Training) -> dict[int, list[int]]:
+    """Maps each leaf to the indices of the calls that read its `.grad`."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for call in training.facts.calls:
+        if call.op == GRAD_READ and call.inputs:
+            found[call.inputs[0].tensor].append(call.index)
+    return found
