@@ -62,7 +62,29 @@ def fit(model):
 
 fit(net)
 """
+GIVEN = """\
+def nearness(model, others):
+    total = torch.zeros(())
+    for p, other in zip(model.parameters(), others):
+        total = total + (p - other).square().sum()
+    return total
+
+def fit(model, start):
+    others = start.parameters()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        opt.zero_grad()
+        loss = (model(x) - y).square().mean()
+        loss = loss + 0.1 * nearness(model, others)  #!
+        loss.backward()
+        opt.step()
+
+import copy
+for _ in range(3):
+    fit(copy.deepcopy(net), net)
+"""
 WRONG = {
+    "given to a function": NET + GIVEN,
     "a penalty": NET + WEIGHTS + TRAIN,
     "a loop": NET + WEIGHTS + LOOP,
     "named parameters": NET + "weights = net.named_parameters()\n" + LOOP.replace("for p in", "for _, p in"),
@@ -70,6 +92,12 @@ WRONG = {
     "in a function": NET + FUNCTION,
 }
 RIGHT = {
+    "a list that is given": NET + GIVEN.replace("= start.parameters()", "= list(start.parameters())"),
+    "given once in each run": NET + GIVEN.replace("range(4)", "range(1)"),
+    "given to a function that may not read it": NET + GIVEN.replace("    total = torch", (
+        "    if len(model) > 5:\n        return torch.zeros(())\n    total = torch")).replace(
+        "    for p, other in", "    if len(model) > 5:\n      for p, other in"),
+    "a variable of another function": NET + GIVEN.replace("nearness(model, others)  #!", "nearness(model, [])"),
     "a list": NET + WEIGHTS.replace("(p", "[p").replace("1)", "1]") + TRAIN,
     "made again in each round": NET + TRAIN.replace("    loss = loss", "    " + WEIGHTS + "    loss = loss"),
     "asked for in each round": NET + TRAIN.replace("in weights)", "in net.parameters())"),

@@ -42,6 +42,13 @@ WRONG = {
     "a list times a number": (
         DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 3)  #!\n" + TRAIN,
         "`[nn.Linear(4, 4)] * 3` repeats the result of one call: `nn.Linear()` makes `layer.weight` and `layer.bias`"),
+    "the keys of a dict": (
+        DATA + "model = nn.ModuleDict(dict.fromkeys('abc', nn.Linear(4, 4)))  #!\n"
+        + TRAIN.replace("in model:", "in model.values():"),
+        "`dict.fromkeys('abc', nn.Linear(4, 4))` repeats the result of one call: `nn.Linear()` makes "),
+    "a repeated item": (
+        DATA + "from itertools import repeat\nmodel = nn.Sequential(*repeat(nn.Linear(4, 4), 3))  #!\n" + TRAIN,
+        "`repeat(nn.Linear(4, 4), 3)` repeats the result of one call: `nn.Linear()` makes "),
     "a default value": (
         DATA + "class Block(nn.Module):\n    def __init__(self, layer=nn.Linear(4, 4)):  #!\n"
         "        super().__init__()\n        self.layer = layer\n    def forward(self, x):\n"
@@ -64,6 +71,10 @@ RIGHT = {
     "    def forward(self, x):\n        return self.layer(x)\nlayers = Block(), Block(nn.Linear(4, 4))\n"
     "model = nn.ModuleList(layers)\n"
     + TRAIN,
+    "keys with a layer each": DATA + "model = nn.ModuleDict({name: nn.Linear(4, 4) for name in 'abc'})\n"
+    + TRAIN.replace("in model:", "in model.values():"),
+    "keys with a shared layer": DATA + "layer = nn.Linear(4, 4)\nmodel = nn.ModuleDict(dict.fromkeys('abc', layer))\n"
+    + TRAIN.replace("in model:", "in model.values():"),
     "a shared layer": DATA + "layer = nn.Linear(4, 4)\nmodel = nn.ModuleList([layer] * 3)\n" + TRAIN,
     "layers without parameters": DATA + "model = nn.Sequential(nn.Linear(4, 4), *[nn.ReLU()] * 2)\n" + TRAIN,
     "once": DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 1)\n" + TRAIN,

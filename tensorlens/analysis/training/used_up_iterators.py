@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import is_inside
@@ -40,7 +40,7 @@ def used_up_iterators(facts: TraceIndex) -> Iterator[UsedUp]:
         for made in ast.walk(tree):
             if isinstance(made, ast.Assign) and _is_iterator(made.value, defined) and len(made.targets) == 1:
                 name = plain_name(made.targets[0])
-                if name and _stores(tree, name) == 1:
+                if name and _is_set_once(tree, parents, made, name):
                     found = _read_again(facts, file, parents, (made, name))
                     if found is not None:
                         read, runs = found
@@ -60,10 +60,19 @@ def _is_iterator(value: ast.expr, defined: set[str]) -> bool:
     return is_chain or (isinstance(function, ast.Attribute) and function.attr in _METHODS - defined)
 
 
-def _stores(tree: ast.Module, name: str) -> int:
-    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute))
-    stored = sum(not isinstance(node.ctx, ast.Load) and plain_name(node) == name for node in nodes)
-    return stored + sum(node.arg == name for node in ast.walk(tree) if isinstance(node, ast.arg))
+def _is_set_once(tree: ast.Module, parents: _Parents, made: ast.Assign, name: str) -> bool:
+    """Returns whether a name has one value: that of an attribute in the whole file, that of a variable in its scope."""
+    home, nodes = _scope(parents, made), list(ast.walk(tree))
+    named = (
+        node for node in nodes if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    )
+    stored = [node for node in named if plain_name(node) == name]
+    if name.startswith("self."):
+        return len(stored) == 1
+    if any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in nodes):
+        return False
+    given = [] if isinstance(home, ast.Module) else [arg for arg in ast.walk(home.args) if isinstance(arg, ast.arg)]
+    return sum(_scope(parents, node) is home for node in stored) == 1 and name not in [arg.arg for arg in given]
 
 
 def _read_again(
@@ -80,21 +89,28 @@ def _read_again(
         if name.startswith("self."):
             repeats = _is_method_of_one_object(tree, parents, home, scope)
         else:
-            repeats = scope is home and _runs_once(tree, parents, home) and any(made not in ast.walk(e) for e in loops)
+            repeats = scope is home and any(made not in ast.walk(each) for each in loops)
         runs = _runs(facts, file, parents, parents[statement], facts.span_of(read, file)) if repeats else 0
-        if runs >= _MIN_RUNS:
+        made_once = name.startswith("self.") or _runs_once(tree, parents, home)
+        counts = [] if made_once else _counts(facts, file, parents[made], facts.span_of(made, file))
+        times = 1 if made_once else max((number for each in counts for number in each), default=0)
+        if times and runs >= _MIN_RUNS * times:
             return read, runs
     return None
 
 
 def _reads(tree: ast.Module, parents: _Parents, name: str) -> Iterator[ast.expr]:
-    """Yields the expressions that read all items of an iterator: it is what a `for` runs over, or an argument."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
-            continue
-        if plain_name(node) != name:
-            continue
-        at: ast.expr = node
+    """Yields the expressions that read all items of an iterator, or give it to a function that does."""
+    loaded = (n for n in ast.walk(tree) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load))
+    nodes = [node for node in loaded if plain_name(node) == name]
+    yield from _direct_reads(parents, nodes)
+    yield from (node for node in nodes if _is_read_by_callee(tree, parents, node))
+
+
+def _direct_reads(parents: _Parents, nodes: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    """Yields the expressions that read all items: each is what a `for` runs over, or an argument."""
+    for node in nodes:
+        at = node
         while isinstance(call := parents[at], ast.Call) and at in call.args and _called(call) in _PASS_ON:
             at = call
         above, whole = parents[at], parents.get(parents[at])
@@ -103,6 +119,26 @@ def _reads(tree: ast.Module, parents: _Parents, name: str) -> Iterator[ast.expr]
         is_given = isinstance(above, ast.Call) and at in above.args[:1] and _called(above) in _READ_ALL
         if is_loop or is_first or is_given:
             yield node
+
+
+def _is_read_by_callee(tree: ast.Module, parents: _Parents, node: ast.expr) -> bool:
+    """Returns whether an expression is an argument of a function of the file that reads all of its items each time."""
+    call = parents[node]
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or node not in call.args:
+        return False
+    defined = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == call.func.id]
+    place = call.args.index(node)
+    if len(defined) != 1 or len(defined[0].args.args) <= place or any(isinstance(a, ast.Starred) for a in call.args):
+        return False
+    (function,) = defined
+    name = function.args.args[place].arg
+    own = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
+    if any(not isinstance(each.ctx, ast.Load) for each in own):
+        return False
+    return any(
+        _scope(parents, each) is function and _way_up(parents, each)[0] is not None and not _way_up(parents, each)[1]
+        for each in _direct_reads(parents, own)
+    )
 
 
 def _has_first(whole: ast.AST | None, part: ast.comprehension) -> bool:
@@ -177,22 +213,30 @@ def _is_method_of_one_object(tree: ast.Module, parents: _Parents, made_in: Scope
 
 
 def _runs(facts: TraceIndex, file: str, parents: _Parents, block: ast.AST, read: Span) -> int:
-    """Returns how often the statements around an expression have run, by the calls that the trace has of them.
+    """Returns how often the statements around an expression have run at least, by the calls that the trace has of them.
 
     A function without such a call has run as often as the statements around the only line that calls it.
     """
+    counts = _counts(facts, file, block, read)
+    if counts or not isinstance(block, ast.FunctionDef):
+        return max(map(min, counts), default=0)
+    calls = [node for node in parents if isinstance(node, ast.Call) and _called(node) == block.name]
+    statement = _way_up(parents, calls[0])[0] if len(calls) == 1 and _scope(parents, calls[0]) is not block else None
+    return 0 if statement is None else _runs(facts, file, parents, parents[statement], read)
+
+
+def _counts(facts: TraceIndex, file: str, block: ast.AST, read: Span) -> list[list[int]]:
+    """Returns how often the sites in each statement of a block have run: a module that is called may count twice."""
     statements = [each for each in ast.iter_child_nodes(block) if isinstance(each, ast.stmt)]
     simple = [each for each in statements if isinstance(each, ast.Expr | ast.Assign | ast.AugAssign | ast.Return)]
     spans = [facts.span_of(each, file) for each in simple]
     last = facts.events[-1].index if facts.events else 0
-    most = 0
+    counts: list[list[int]] = [[] for _ in spans]
     for site in {call.site for call in facts.calls} | {each.site for each in facts.backwards}:
         span = facts.span(site)
-        if span is not None and span.file == file and any(is_inside(span, each) for each in spans):
-            if not is_inside(span, read):
-                most = max(most, facts.times_run(site, last)[1])
-    if most or not isinstance(block, ast.FunctionDef):
-        return most
-    calls = [node for node in parents if isinstance(node, ast.Call) and _called(node) == block.name]
-    statement = _way_up(parents, calls[0])[0] if len(calls) == 1 and _scope(parents, calls[0]) is not block else None
-    return 0 if statement is None else _runs(facts, file, parents, parents[statement], read)
+        if span is None or span.file != file or is_inside(span, read):
+            continue
+        for each, numbers in zip(spans, counts, strict=True):
+            if is_inside(span, each):
+                numbers.append(facts.times_run(site, last)[1])
+    return [numbers for numbers in counts if numbers]

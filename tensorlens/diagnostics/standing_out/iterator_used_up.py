@@ -19,7 +19,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         source = text_of(facts.trace.sources[each.made.file], each.made)
         yield stands_out(
             f"`{each.name}` is an iterator, `{one_line(source, 40)}`, and yields its items once: what reads it here "
-            f"runs {each.runs:,} times or more, and finds nothing after the first time",
+            f"runs {each.runs:,} times or more, and finds items only the first time after it is made",
             Label("observed_here", each.read, "reads it again and again"),
             Label("value_made_here", each.made, "can be read once"),
         )

@@ -1,4 +1,5 @@
-"""Names lists that repeat one module, as `[make_layer()] * 4` does, and modules that are the default of an argument."""
+"""Names lists and dicts that repeat one module, as `[make_layer()] * 4` does, and modules that are the default of an
+argument."""
 
 from __future__ import annotations
 
@@ -62,7 +63,10 @@ def _is_plain(node: ast.Call, name: str) -> bool:
 
 
 def _repeated(node: ast.AST) -> ast.Call | None:
-    """Returns the call in the list of `[call()] * number`; None if the number is less than 2."""
+    """Returns the call in `[call()] * number`, in `dict.fromkeys(names, call())` and in `repeat(call())`; None if the
+    number is less than 2."""
+    if isinstance(node, ast.Call):
+        return _given_to_all(node)
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
         return None
     for items, times in ((node.left, node.right), (node.right, node.left)):
@@ -70,6 +74,19 @@ def _repeated(node: ast.AST) -> ast.Call | None:
             count = times.value if isinstance(times, ast.Constant) else 2
             return items.elts[0] if isinstance(count, int) and count > 1 else None
     return None
+
+
+def _given_to_all(node: ast.Call) -> ast.Call | None:
+    """Returns the call whose result `dict.fromkeys()` or `itertools.repeat()` gives to each key or item."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    place = {"fromkeys": 1, "repeat": 0}.get(name)
+    value = node.args[place] if place is not None and len(node.args) > place else None
+    return value if isinstance(value, ast.Call) and (name == "fromkeys" or _is_of_itertools(node)) else None
+
+
+def _is_of_itertools(node: ast.Call) -> bool:
+    """Returns whether a call of `repeat` is none of a tensor's or an array's method."""
+    return not isinstance(node.func, ast.Attribute) or ast.unparse(node.func.value) == "itertools"
 
 
 def _made_by(training: MeasuredTraining, span: Span) -> list[ParameterRow]:
