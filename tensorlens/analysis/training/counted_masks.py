@@ -11,17 +11,12 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.value_ranges import RESHAPING, SAME_VALUES, is_zero_or_one
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
 _SOFTMAX = frozenset(("softmax", "log_softmax"))
 _FILLS = frozenset(("masked_fill", "where", "setitem"))
-_SAME_VALUES = frozenset("view reshape float to type_as contiguous transpose permute squeeze unsqueeze".split())
-_RESHAPING = _SAME_VALUES | frozenset(
-    "getitem expand expand_as bool int long half double type clone detach repeat".split()
-)
-_COMPARISONS = frozenset("eq ne lt gt le ge isin logical_not logical_and logical_or invert and or".split())
-_TRIANGLES, _ONES = frozenset(("tril", "triu")), frozenset(("ones", "ones_like", "new_ones", "eye"))
 _CHOOSING = _FILLS | {"div", "truediv", "masked_select"}  # what reads weights to take masked ones out, or to normalise
 _PRODUCTS = frozenset(("mul", "imul"))
 _LOWEST = -10.0  # with others near 0, a score below has a weight of less than 5e-5
@@ -64,7 +59,7 @@ def _fill(facts: TraceIndex, softmax: Call) -> Call | None:
     number, before = softmax.inputs[0].tensor, softmax.index
     for _ in range(_MAX_DEPTH):
         call = next(iter(facts.producers(number, before)), None)
-        if call is None or op_name(call) not in _SAME_VALUES or not call.inputs:
+        if call is None or op_name(call) not in SAME_VALUES or not call.inputs:
             return call if call is not None and op_name(call) in _FILLS | _PRODUCTS else None
         number, before = call.inputs[0].tensor, call.index
     return None
@@ -105,7 +100,9 @@ def _masks(facts: TraceIndex, fill: Call, softmax: Call) -> bool:
     if scores is None or len(numbers) != 2 or len(masks) != 1:
         return False
     (mask,) = masks
-    is_mask = facts.tensor(mask).dtype == "bool" or (op_name(fill) in _PRODUCTS and _is_zero_or_one(facts, mask, fill))
+    is_mask = facts.tensor(mask).dtype == "bool" or (
+        op_name(fill) in _PRODUCTS and is_zero_or_one(facts, mask, fill.index)
+    )
     if not is_mask or not _is_along(facts, mask, softmax):
         return False
     before = next(iter(facts.producers(scores, fill.index)), None)
@@ -131,24 +128,6 @@ def _is_along(facts: TraceIndex, mask: int, softmax: Call) -> bool:
     return len(shape) >= -place and shape[place] == scores[place] > 1
 
 
-def _is_zero_or_one(facts: TraceIndex, number: int, before: Call) -> bool:
-    """Returns whether a tensor is a comparison, or a triangle of ones, as another dtype or in another shape."""
-    limit = before.index
-    for _ in range(_MAX_DEPTH):
-        call = next(iter(facts.producers(number, limit)), None)
-        if call is None or not call.inputs:
-            return False
-        if op_name(call) in _COMPARISONS:
-            return True
-        if op_name(call) in _TRIANGLES:
-            made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
-            return made is not None and op_name(made) in _ONES
-        if op_name(call) not in _RESHAPING and not (op_name(call) in ("rsub", "sub") and len(call.inputs) == 1):
-            return False
-        number, limit = call.inputs[0].tensor, call.index
-    return False
-
-
 def _is_chosen(facts: TraceIndex, softmax: Call, backward: Backward) -> bool:
     """Returns whether a later call takes masked weights out: a mask again, or a new sum."""
     weights = {access.tensor for access in softmax.outputs}
@@ -162,6 +141,6 @@ def _is_chosen(facts: TraceIndex, softmax: Call, backward: Backward) -> bool:
             return True
         if name == "getitem" and others:
             return True
-        if name in _RESHAPING or name == "dropout":
+        if name in RESHAPING or name == "dropout":
             weights |= {access.tensor for access in call.outputs}
     return False

@@ -16,17 +16,14 @@ from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.constant_terms import MAX_PASSES, op_name
-from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, is_error
+from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.written_numbers import written_number
+from tensorlens.analysis.training.value_ranges import ADDING, SHAPING, is_scaled, never_negative
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.training import OptimizerGroup
 
-_ADDING = frozenset("add radd iadd sum mean nansum nanmean stack cat".split())
-_SHAPING = frozenset("getitem view reshape squeeze unsqueeze flatten unbind select float double to clone".split())
 _PRODUCTS = frozenset("mul rmul imul".split())
 _OF_WEIGHT = frozenset("softplus exp sigmoid square abs pow neg".split())
-_NEVER_NEGATIVE = ERRORS | frozenset("square abs norm cross_entropy exp relu".split())
 _DESCENDING = frozenset("SGD Adam AdamW RMSprop Adagrad Adamax NAdam RAdam Adadelta".split())
 _HOOKS = re.compile("register_.*hook")
 _MAX_CALLS = 400
@@ -106,7 +103,7 @@ def _follow(facts: TraceIndex, root: int, before: int, uses: _Uses) -> None:
             continue
         name = "" if call is None or len(seen) > _MAX_CALLS else op_name(call)
         seen.add(-1 if call is None else call.index)
-        if call is not None and (name in _ADDING or name in _SHAPING or _is_scaled(facts, call)):
+        if call is not None and (name in ADDING or name in SHAPING or is_scaled(facts, call)):
             waiting += [(access.tensor, call.index) for access in call.inputs]
         elif call is not None and name in _PRODUCTS and len({access.tensor for access in call.inputs}) == 2:
             _note_product(facts, call, uses)
@@ -114,22 +111,12 @@ def _follow(facts: TraceIndex, root: int, before: int, uses: _Uses) -> None:
             uses.others |= graph_leaves(facts, number, limit)
 
 
-def _is_scaled(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a call multiplies or divides a tensor by a positive number, which the source shows."""
-    if op_name(call) not in ("mul", "rmul", "truediv", "div") or len(call.inputs) != 1:
-        return False
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
-    return any((written_number(facts, side) or 0) > 0 for side in sides)
-
-
 def _note_product(facts: TraceIndex, call: Call, uses: _Uses) -> None:
     one, other = dict.fromkeys(access.tensor for access in call.inputs)
     for weight, term in ((one, other), (other, one)):
         parameter = _parameter_of(facts, weight, call.index)
         leaves = graph_leaves(facts, term, call.index)
-        if parameter is not None and leaves and parameter not in leaves and _never_negative(facts, term, call.index):
+        if parameter is not None and leaves and parameter not in leaves and never_negative(facts, term, call.index):
             uses.weights.setdefault(parameter, FallingWeight(call, weight, term, parameter))
             uses.others |= leaves
             return
@@ -142,37 +129,7 @@ def _parameter_of(facts: TraceIndex, number: int, before: int) -> int | None:
         if facts.is_leaf_requiring_grad(number, before - 1):
             return number
         call = next(iter(facts.producers(number, before)), None)
-        if call is None or len(call.inputs) != 1 or op_name(call) not in _OF_WEIGHT | _SHAPING:
+        if call is None or len(call.inputs) != 1 or op_name(call) not in _OF_WEIGHT | SHAPING:
             return None
         number, before = call.inputs[0].tensor, call.index
     return None
-
-
-def _never_negative(facts: TraceIndex, number: int, before: int) -> bool:
-    """Returns whether the calls that made a tensor show that no element is below zero."""
-    waiting, seen = [(number, before)], set[int]()
-    for each, limit in waiting:
-        call = next(iter(facts.producers(each, limit)), None)
-        if call is None or len(seen) > _MAX_CALLS:
-            return False
-        seen.add(call.index)
-        if is_error(call) and op_name(call) != "pow":
-            continue
-        if op_name(call) == "pow" and _is_even(facts, call):
-            continue
-        if op_name(call) in _NEVER_NEGATIVE:
-            continue
-        if op_name(call) not in _ADDING | _SHAPING | {"sqrt"} and not _is_scaled(facts, call):
-            return False
-        waiting += [(access.tensor, call.index) for access in call.inputs]
-    return True
-
-
-def _is_even(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether the source shows an even exponent."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    exponent = node.args[-1] if isinstance(node, ast.Call) and node.args else None
-    exponent = node.right if isinstance(node, ast.BinOp) else exponent
-    number = written_number(facts, exponent)
-    return number is not None and number % 2 == 0

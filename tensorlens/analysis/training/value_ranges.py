@@ -1,0 +1,92 @@
+"""Finds out from the calls that made a tensor what its values can be: never below zero, or 0 and 1."""
+
+from __future__ import annotations
+
+import ast
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import ERRORS, is_error
+from tensorlens.analysis.written_numbers import written_number
+from tensorlens.records.model import Call
+
+ADDING = frozenset("add radd iadd sum mean nansum nanmean stack cat".split())
+SHAPING = frozenset("getitem view reshape squeeze unsqueeze flatten unbind select float double to clone".split())
+SAME_VALUES = frozenset("view reshape float to type_as contiguous transpose permute squeeze unsqueeze".split())
+RESHAPING = SAME_VALUES | frozenset(
+    "getitem expand expand_as bool int long half double type clone detach repeat flatten".split()
+)
+_NEVER_NEGATIVE = ERRORS | frozenset("square abs norm cross_entropy exp relu sqrt cdist dist".split())
+_CLAMPS = frozenset("clamp clip clamp_min".split())
+_COMPARISONS = frozenset("eq ne lt gt le ge isin logical_not logical_and logical_or invert and or".split())
+_TRIANGLES, _ONES = frozenset(("tril", "triu")), frozenset(("ones", "ones_like", "new_ones", "eye"))
+_MAX_CALLS, _MAX_DEPTH = 400, 8
+
+
+def never_negative(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether the calls that made a tensor show that no element is below zero."""
+    waiting, seen = [(number, before)], set[int]()
+    for each, limit in waiting:
+        call = next(iter(facts.producers(each, limit)), None)
+        if call is None or len(seen) > _MAX_CALLS:
+            return False
+        seen.add(call.index)
+        name = op_name(call)
+        if name in _NEVER_NEGATIVE or (is_error(call) and name != "pow"):
+            continue
+        if (name == "pow" and _is_even(facts, call)) or (name in _CLAMPS and _least(facts, call) >= 0):
+            continue
+        if name not in ADDING | SHAPING and not is_scaled(facts, call):
+            return False
+        waiting += [(access.tensor, call.index) for access in call.inputs]
+    return True
+
+
+def is_scaled(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call multiplies or divides a tensor by a positive number, which the source shows."""
+    if op_name(call) not in ("mul", "rmul", "truediv", "div") or len(call.inputs) != 1:
+        return False
+    node = _node(facts, call)
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return any((written_number(facts, side) or 0) > 0 for side in sides)
+
+
+def is_zero_or_one(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a tensor is a comparison, or a triangle of ones, as another dtype or in another shape."""
+    for _ in range(_MAX_DEPTH):
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or not call.inputs:
+            return False
+        if op_name(call) in _COMPARISONS:
+            return True
+        if op_name(call) in _TRIANGLES:
+            made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
+            return made is not None and op_name(made) in _ONES
+        if op_name(call) not in RESHAPING and not (op_name(call) in ("rsub", "sub") and len(call.inputs) == 1):
+            return False
+        number, before = call.inputs[0].tensor, call.index
+    return False
+
+
+def _is_even(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the source shows an even exponent."""
+    node = _node(facts, call)
+    exponent = node.args[-1] if isinstance(node, ast.Call) and node.args else None
+    exponent = node.right if isinstance(node, ast.BinOp) else exponent
+    number = written_number(facts, exponent)
+    return number is not None and number % 2 == 0
+
+
+def _least(facts: TraceIndex, call: Call) -> float:
+    """Returns the lower limit that the source gives to a `clamp`; -1 if it gives none, or more than one number."""
+    node = _node(facts, call)
+    if not isinstance(node, ast.Call):
+        return -1
+    written = [each.value for each in node.keywords if each.arg == "min"] or node.args[-1:]
+    numbers = [written_number(facts, each) for each in written] if len(node.args) < 2 else []
+    return numbers[0] if numbers and numbers[0] is not None else -1
+
+
+def _node(facts: TraceIndex, call: Call) -> ast.AST | None:
+    span = facts.span(call.site)
+    return None if span is None else facts.names.syntax.node(span)

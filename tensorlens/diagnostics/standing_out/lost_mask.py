@@ -1,0 +1,38 @@
+"""Names masks that come after the mean of a loss, and masks whose zeros are the least of what they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.lost_masks import LostMask, lost_masks
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written, named
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    if training.training.is_hidden:
+        return
+    for each in lost_masks(facts):
+        made = facts.label("needed_here", each.other.site, "one number" if each.late else "the least", each.other.index)
+        product = facts.label("value_made_here", each.product.site, "multiplied by the mask", each.product.index)
+        labels = (made, product) if each.late else (product, made)
+        one_line = facts.same_line(each.other.site, each.product.site)
+        yield stands_out(_text(training, each), *labels[: 1 if one_line else 2])
+
+
+def _text(training: MeasuredTraining, each: LostMask) -> str:
+    facts = training.facts
+    other, mask = as_written(facts, each.other), named(facts, each.mask, each.product.index)
+    if each.late:
+        shape = facts.tensor(each.mask).shape
+        return (
+            f"{other} returns one number, and not one for each element: {as_written(facts, each.product)} multiplies "
+            f"that number by {mask} of shape {shape}, which leaves no element out"
+        )
+    return (
+        f"{other} takes the least of products with {mask}, which has zeros and ones: where a zero is among them, the "
+        "least is 0, because the other factors are never negative"
+    )

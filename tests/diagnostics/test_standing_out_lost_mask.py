@@ -1,0 +1,62 @@
+"""Checks the sentences about masks that hide nothing from a loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+HEAD = "net = nn.Linear(3, 4)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor _ in range(3):\n    "
+END = "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+LATE = (
+    HEAD + "x, y, mask = torch.randn(8, 3), torch.randint(0, 4, (8,)), torch.tensor([1.0, 0] * 4)\n"
+    "    each = nn.functional.cross_entropy(net(x), y)  #!\n"
+    "    loss = (each * mask).sum() / mask.sum()\n" + END
+)
+LEAST = (
+    HEAD + "x, y = torch.randn(8, 3), torch.arange(8) % 4\n"
+    "    same = y[:, None] == y[None, :]\n"
+    "    distances = torch.cdist(net(x), net(x))\n"
+    "    negative = (distances * (~same).float()).min(dim=1).values  #!\n"
+    "    positive = (distances * same.float()).max(dim=1).values\n"
+    "    loss = nn.functional.relu(positive - negative + 0.2).mean()\n" + END
+)
+WRONG = {
+    "the mean of a loss": (LATE, "which leaves no element out"),
+    "the mean of an error": (
+        LATE.replace("nn.functional.cross_entropy(net(x), y)", "nn.functional.mse_loss(net(x)[:, 0], y.float())"),
+        "which leaves no element out"),
+    "the mean of a masked mean": (LATE.replace(".sum() / mask.sum()", ".mean()"), "which leaves no element out"),
+    "the least of distances": (LEAST, "takes the least of products with"),
+    "the least, with a number for the mask": (
+        LEAST.replace("(~same).float()", "(1 - same.float())"), "takes the least of products with"),
+    "the least of roots": (
+        LEAST.replace("torch.cdist(net(x), net(x))", "(2 - 2 * net(x) @ net(x).T).clamp(min=1e-6).sqrt()"),
+        "takes the least of products with"),
+    "the least by amin": (LEAST.replace("min(dim=1).values", "amin(1)"), "takes the least of products with"),
+}  # fmt: skip
+RIGHT = {
+    "one for each element": LATE.replace("(net(x), y)", "(net(x), y, reduction='none')"),
+    "a weight for a loss": LATE.replace("(each * mask).sum() / mask.sum()", "each * mask[0]"),
+    "a loss for each task": LATE.replace("loss = (each * mask).sum() / mask.sum()", (
+        "loss = (torch.stack([each, each.square()]) * mask[:2]).sum()")),
+    "masked by a large number": LEAST.replace("* (~same).float()", "+ 1e3 * same.float()"),
+    "filled": LEAST.replace("distances * (~same).float()", "distances.masked_fill(same, 1e3)"),
+    "similarities": LEAST.replace("torch.cdist(net(x), net(x))", "net(x) @ net(x).T"),
+}  # fmt: skip
+WORDS = ("which leaves no element out", "takes the least of products with")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mask_without_effect_is_named(tmp_path: Path, name: str) -> None:
+    source, text = WRONG[name]
+    (found,) = (each for each in sentences(tmp_path, source) if any(word in each.text for word in WORDS))
+    assert text in found.text
+    assert found.labels[0].span.line == marked(source)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_mask_that_hides_is_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, RIGHT[name])
+    assert [each.text for each in found if any(word in each.text for word in WORDS)] == []
