@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.records.model import Call
 
 _DIVISIONS = frozenset(("div", "truediv", "itruediv", "divide", "true_divide"))
@@ -67,19 +67,6 @@ def _sum_of_one(facts: TraceIndex, call: Call) -> Call | None:
 
 def _is_over_one(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a softmax is over a dimension of size 1, which the line names as a number."""
-    value, span = call.inputs[0].tensor, facts.span(call.site)
-    shape, node = facts.tensor(value).shape, None if span is None else facts.names.syntax.node(span)
-    if not isinstance(node, ast.Call) or not facts.requires_grad(value, call.index - 1):
-        return False
-    named = [keyword.value for keyword in node.keywords if keyword.arg == "dim"]
-    is_method = isinstance(node.func, ast.Attribute) and not _is_library(node.func.value)
-    given = named or node.args[0 if is_method else 1 :][:1]
-    try:
-        dimension = ast.literal_eval(given[0]) if given else None
-    except ValueError:
-        return False
-    return isinstance(dimension, int) and -len(shape) <= dimension < len(shape) and shape[dimension] == 1
-
-
-def _is_library(node: ast.expr) -> bool:
-    return ast.unparse(node) in ("torch", "F", "nn.functional", "torch.nn.functional", "functional", "torch.special")
+    value, dimension = call.inputs[0].tensor, written_dimension(facts, call)
+    has_graph = facts.requires_grad(value, call.index - 1)
+    return has_graph and dimension is not None and facts.tensor(value).shape[dimension] == 1
