@@ -13,6 +13,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
 from tensorlens.diagnostics.standing_out import (
     accumulated_passes,
+    added_mask,
     average_is_stepped,
     broadcast_in_loss,
     cached_constant,
@@ -147,6 +148,7 @@ FINDERS: tuple[Finder, ...] = (
     unused_part.find,
     probabilities_in_loss.find,
     counted_mask.find,
+    added_mask.find,
     lost_mask.find,
     drawn_as_constant.find,
     nearest_entry.find,

@@ -1,0 +1,47 @@
+"""Names masks of zeros and ones that attention adds to its scores, because they are no bools: nothing is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.value_ranges import is_zero_or_one
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written, named
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+_ATTENTION = frozenset(("scaled_dot_product_attention", "multi_head_attention_forward"))
+_FLOATS = frozenset(("float32", "float64", "float16", "bfloat16"))
+_INPUTS = 3  # query, key, value
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts, reported = training.facts, set[int]()
+    for backward in examined_passes(facts):
+        for call in recorded_above(facts, backward):
+            mask = _mask(facts, call) if op_name(call) in _ATTENTION and call.site not in reported else None
+            if mask is None:
+                continue
+            reported.add(call.site)
+            made = facts.creator(mask)
+            yield stands_out(
+                f"{as_written(facts, call)} adds the zeros and ones of {named(facts, mask, call.index)} to its scores, "
+                f"because it is a mask of {facts.tensor(mask).dtype}: each position still has a weight. One of bools "
+                "hides positions",
+                facts.label("needed_here", call.site, "the mask is added here", call.index),
+                None if made is None else facts.label("value_made_here", made.site, "made here", made.index),
+            )
+
+
+def _mask(facts: TraceIndex, call: Call) -> int | None:
+    """Returns an input after query, key and value that consists of zeros and ones and is no tensor of bools."""
+    given = {access.tensor for access in call.inputs[:_INPUTS]}
+    for number in (access.tensor for access in call.inputs[_INPUTS:] if access.tensor not in given):
+        is_data = facts.tensor(number).dtype in _FLOATS and not facts.requires_grad(number, call.index - 1)
+        if is_data and is_zero_or_one(facts, number, call.index):
+            return number
+    return None
