@@ -99,6 +99,12 @@ LAYER = "nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1, enable_ne
 ALONG = {
     "an encoder": ATTENTION,
     "the first position": ATTENTION.replace("states.mean(1)", "states[:, 0]"),
+    "a mean that keeps the dimension": ATTENTION.replace("states.mean(1)", "states.mean(1, keepdim=True)[:, 0]"),
+    "a distribution": ATTENTION.replace("states.mean(1))", "states.mean(1, keepdim=True).expand(-1, 7, -1))").replace(
+        "torch.randint(0, 2, (8,))", "torch.randn(8, 7, 2)").replace("nn.functional.cross_entropy(net(x), y)", (
+        "-torch.distributions.Normal(net(x), 0.5).log_prob(y).mean()")),
+    "an error that is written out": ATTENTION.replace("torch.randint(0, 2, (8,))", "torch.randn(8, 2)").replace(
+        "nn.functional.cross_entropy(net(x), y)", "(net(x) - y).square().mean()"),
     "attention alone": ATTENTION.replace(LAYER, "nn.MultiheadAttention(4, 2)").replace(
         "states = self.mix(self.inner(x))  #!", "h = self.inner(x)\n        states = h + self.mix(h, h, h)[0]  #!"),
 }  # fmt: skip

@@ -17,6 +17,7 @@ _LOSSES = frozenset(
     "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy"
     " binary_cross_entropy_with_logits".split()
 )
+_DIFFERENCES = frozenset(("sub", "rsub"))  # as in a loss that is written out, and in `log_prob()`
 _ATTENTION = "multi_head_attention_forward"
 _SAME_PLACES = frozenset("dropout layer_norm relu tanh contiguous gelu".split())
 _EACH_ROW_ALONE = _SAME_PLACES | {"add", "radd", "linear", _ATTENTION}
@@ -92,7 +93,7 @@ def _pools_each_row(facts: TraceIndex, call: Call, layer: Call) -> bool:
         return False
     rows = facts.tensor(layer.inputs[0].tensor).shape
     before, after = (facts.tensor(each[0].tensor).shape for each in (call.inputs, call.outputs))
-    if len(before) != 3 or before[:2] != rows[:2] or after != (before[0], before[2]):
+    if len(before) != 3 or before[:2] != rows[:2] or after not in ((before[0], before[2]), (before[0], 1, before[2])):
         return False
     waiting, seen = [(call.inputs[0].tensor, call.index)], set[int]()
     for number, limit in waiting:
@@ -122,12 +123,14 @@ def _loss(facts: TraceIndex, backward: Backward, layer: Call) -> Call | None:
     rows, columns, _ = facts.tensor(layer.inputs[0].tensor).shape
     found = None
     for call in loss_calls(facts, backward):
-        if op_name(call) not in _LOSSES or len(call.inputs) < 2:
+        if op_name(call) not in _LOSSES | _DIFFERENCES or len(call.inputs) < 2:
             continue
         shapes = [facts.tensor(access.tensor).shape for access in call.inputs[:2]]
         targets = [
             access.tensor for access in call.inputs[:2] if not facts.requires_grad(access.tensor, call.index - 1)
         ]
+        if op_name(call) in _DIFFERENCES and (len(targets) != 1 or shapes[0] != shapes[1] or not shapes[0]):
+            continue
         if len(targets) != 1 or not all(shape and shape[0] == rows and columns not in shape for shape in shapes):
             return None
         found = call
