@@ -1,0 +1,52 @@
+"""Checks the sentence about derivatives of several outputs that are added up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+MOTION = """\
+net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(3):
+    t = torch.rand(16, 1, requires_grad=True)
+    state = net(t)
+    rate = torch.autograd.grad(state, t, grad_outputs=torch.ones_like(state), create_graph=True)[0]  #!
+    wanted = torch.stack([state[:, 1], -state[:, 0]], 1)
+    loss = (rate - wanted).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+EACH = (
+    "rate = torch.cat([torch.autograd.grad(state[:, i : i + 1], t, torch.ones(16, 1), create_graph=True)[0] "
+    "for i in range(2)], 1)"
+)
+WRONG = {
+    "a difference": MOTION,
+    "a loss": MOTION.replace("(rate - wanted).square().mean()", "nn.functional.mse_loss(wanted, rate)"),
+    "ones of a shape": MOTION.replace("grad_outputs=torch.ones_like(state)", "torch.ones(16, 2)"),
+}
+RIGHT = {
+    "one by one": MOTION.replace(
+        "rate = torch.autograd.grad(state, t, grad_outputs=torch.ones_like(state), create_graph=True)[0]", EACH),
+    "one output": MOTION.replace("Linear(8, 2)", "Linear(8, 1)").replace(
+        "torch.stack([state[:, 1], -state[:, 0]], 1)", "-state"),
+    "a sum that is meant": MOTION.replace("(rate - wanted)", "(rate[:, 0] - wanted.sum(1))"),
+    "other weights": MOTION.replace("torch.ones_like(state)", "torch.randn_like(state)"),
+}  # fmt: skip
+WORDS = "gives one derivative for each element of"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_sum_of_derivatives_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "element of `t`, of shape (16, 1): the sum over the 2 columns of `state`" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_derivatives_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
