@@ -1,0 +1,78 @@
+"""Names lines that write fractions to a tensor of whole numbers, as a running mean of labels that are `int64`."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.code_around import statement_around
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.value_ranges import ADDING, SHAPING
+from tensorlens.analysis.written_numbers import written_number
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written, named
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+_WRITES = frozenset(("copy", "setitem", "index_copy", "index_put", "scatter", "masked_scatter"))
+_FRACTIONS = frozenset(
+    "softmax sigmoid mean div truediv true_divide tanh exp log sqrt rsqrt normalize rand randn rand_like".split()
+)
+_KEEPING = ADDING | SHAPING | frozenset("sub rsub mul rmul lerp detach cpu transpose permute t stack gather".split())
+_MAX_CALLS = 16
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    lines: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        if op_name(call) in _WRITES and call.writes and not call.within and _is_whole(facts, call.writes[0].tensor):
+            lines[call.site].append(call)
+    for site, calls in lines.items():
+        call = calls[-1]
+        source = _source(facts, call)
+        if source is not None and not facts.trace.sites[site].through:
+            target = call.writes[0].tensor
+            made = facts.creator(target)
+            yield stands_out(
+                f"{as_written(facts, call)} writes {source} to {named(facts, target, call.index)}, a tensor of "
+                f"{facts.tensor(target).dtype}: their fractions are cut off",
+                facts.label("modified_here", site, "written here", call.index),
+                None if made is None else facts.label("value_made_here", made.site, "made here", made.index),
+            )
+
+
+def _is_whole(facts: TraceIndex, number: int) -> bool:
+    return facts.tensor(number).dtype.startswith(("int", "uint"))
+
+
+def _source(facts: TraceIndex, call: Call) -> str | None:
+    """Returns what a call writes, in words, if it has fractions: a number of the source, or values that a call such as
+    a softmax or a division has made."""
+    span = facts.span(call.site)
+    statement = None if span is None else statement_around(facts, span)
+    written = written_number(facts, statement.value) if isinstance(statement, ast.Assign) else None
+    if written is not None:
+        return None if written % 1 == 0 else f"{written:g}"
+    for number in (access.tensor for access in call.inputs[1:]):
+        if facts.tensor(number).dtype.startswith(("float", "bfloat")) and _has_fractions(facts, number, call.index):
+            return f"values of {facts.tensor(number).dtype}"
+    return None
+
+
+def _has_fractions(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a call made fractions, and only sums, products and new shapes of them lead to a tensor."""
+    waiting, seen = [(number, before)], set[int]()
+    for each, limit in waiting:
+        call = next(iter(facts.producers(each, limit)), None)
+        if call is None or call.index in seen or len(seen) > _MAX_CALLS:
+            continue
+        if op_name(call) in _FRACTIONS:
+            return True
+        seen.add(call.index)
+        if op_name(call) in _KEEPING:
+            waiting += [(access.tensor, call.index) for access in call.inputs]
+    return False

@@ -1,0 +1,48 @@
+"""Checks the sentence about fractions that a line writes to a tensor of whole numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+MEAN = """\
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(8, 3), torch.arange(8) % 4
+targets = nn.functional.one_hot(y, 4)
+for _ in range(3):
+    loss = -(net(x).log_softmax(1) * targets).sum(1).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    with torch.no_grad():
+        targets.copy_(0.7 * targets + 0.3 * net(x).softmax(1))  #!
+"""
+COPY = "targets.copy_(0.7 * targets + 0.3 * net(x).softmax(1))"
+WRONG = {
+    "copy_": MEAN,
+    "an item": MEAN.replace(COPY, "targets[:4] = net(x[:4]).softmax(1)"),
+    "a number": MEAN.replace(COPY, "targets[y == 0] = 0.25"),
+}
+RIGHT = {
+    "a tensor of floats": MEAN.replace("one_hot(y, 4)", "one_hot(y, 4).float()"),
+    "classes": MEAN.replace(COPY, "targets.copy_(nn.functional.one_hot(net(x).argmax(1), 4).float())"),
+    "rounded": MEAN.replace(COPY, "targets.copy_(net(x).softmax(1).round())"),
+    "a whole number": MEAN.replace(COPY, "targets[y == 0] = 1.0"),
+    "counts": MEAN.replace(COPY, "targets.copy_((net(x) > 0).float() + 0.0)"),
+}
+WORDS = "their fractions are cut off"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_lost_fractions_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "to `targets`, a tensor of int64" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_whole_numbers_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
