@@ -94,3 +94,45 @@ def test_a_schedule_that_begins_anew_is_named(tmp_path: Path) -> None:
 )
 def test_other_schedules_are_left_alone(tmp_path: Path, text: str) -> None:
     assert [each.text for each in sentences(tmp_path, text) if "begins anew" in each.text] == []
+
+
+JOBS = """\
+import copy
+class Job:
+    def __init__(self, checkpoint=None):
+        self.net = nn.Linear(4, 1)
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.opt, 2)  #!
+        if checkpoint is not None:
+            self.net.load_state_dict(checkpoint["net"])
+            self.opt.load_state_dict(checkpoint["opt"])
+    def train(self):
+        for _ in range(4):
+            self.opt.zero_grad()
+            self.net(torch.randn(8, 4)).square().mean().backward()
+            self.opt.step()
+            self.schedule.step()
+        return copy.deepcopy({"net": self.net.state_dict(), "opt": self.opt.state_dict()})
+Job(Job().train()).train()
+"""
+NO_LINE = "no line keeps the `state_dict()` of a scheduler"
+
+
+def test_a_schedule_of_a_loaded_optimizer_that_begins_anew_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, JOBS) if NO_LINE in each.text)
+    assert "a `StepLR` begins anew for an optimizer whose state is loaded, after 4 steps" in found.text
+    assert found.labels[0].span.line == marked(JOBS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        JOBS.replace('"opt": self.opt', '"schedule": self.schedule.state_dict(), "opt": self.opt'),
+        JOBS.replace('            self.opt.load_state_dict(checkpoint["opt"])\n', ""),
+        JOBS.replace("StepLR(self.opt, 2)", "StepLR(self.opt, 2, last_epoch=-1)"),
+        JOBS.replace("Job(Job().train()).train()", "Job().train()"),
+    ],
+    ids=["kept", "a new optimizer", "an epoch", "one job"],
+)
+def test_other_jobs_are_left_alone(tmp_path: Path, text: str) -> None:
+    assert [each.text for each in sentences(tmp_path, text) if NO_LINE in each.text] == []

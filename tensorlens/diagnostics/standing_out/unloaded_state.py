@@ -28,6 +28,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     if loads and not training.training.is_hidden and not facts.trace.inspection.switches:
         yield from _optimizers(training, loads)
         yield from _schedules(training, loads)
+        yield from _unkept_schedules(training)
 
 
 def _optimizers(training: MeasuredTraining, loads: list[Call]) -> Iterator[StandingOut]:
@@ -88,6 +89,45 @@ def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[Standi
                 facts.label("replaced_here", load.site, "the parameters are loaded here"),
             )
             return
+
+
+def _unkept_schedules(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Yields a scheduler that one line makes again for an optimizer whose state is loaded, in a program that keeps no
+    state of a scheduler and does not say at which epoch one begins."""
+    facts, number = training.facts, training.measured.number
+    if not _keeps_states_of_optimizers_only(facts):
+        return
+    loaded = {each.optimizer: each for each in facts.trace.inspection.loaded_rates if each.number == number}
+    made = [each for each in facts.trace.inspection.schedules if each.number == number and each.steps]
+    for earlier, new in pairwise(made):
+        load = loaded.get(new.optimizer) if new.optimizer is not None else None
+        span = facts.span(new.site)
+        is_again = new.site == earlier.site and new.optimizer != earlier.optimizer and new.steps > 1
+        if load is not None and span is not None and is_again and not _begins_at(facts.names.syntax.node(span)):
+            yield stands_out(
+                f"no line keeps the `state_dict()` of a scheduler: a `{new.name}` begins anew for an optimizer whose "
+                f"state is loaded, after {earlier.steps:,} steps of an earlier one",
+                facts.label("observed_here", new.site, "begins anew"),
+                facts.label("replaced_here", load.site, "the optimizer is loaded here"),
+            )
+            return
+
+
+def _keeps_states_of_optimizers_only(facts: TraceIndex) -> bool:
+    """Returns whether each state that a line keeps or loads is one of a module or, by its name, of an optimizer."""
+    modules = {facts.span(each.id) for each in facts.trace.sites if each.through == "Module.state_dict"}
+    kept = [
+        node.func
+        for file, tree in facts.trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict"
+        if facts.span_of(node, file) not in modules
+    ]
+    return bool(kept) and all("opt" in _last_name(method) for method in [*kept, *other_loads(facts)])
+
+
+def _begins_at(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and any(each.arg == "last_epoch" for each in node.keywords)
 
 
 def _state_dicts(facts: TraceIndex, part: str) -> Iterator[Label]:

@@ -28,15 +28,12 @@ class MadeOptions:
         return cls(defaults, tuple(dict(_numbers(group)) for group in optimizer.param_groups))
 
     def replaced_rate(self, optimizer: torch.optim.Optimizer) -> tuple[float, float] | None:
-        """Returns the learning rate of the first group that has another one now, and that one.
-
-        None if a scheduler began with the rate that the optimizer was made with.
-        """
+        """Returns the learning rate of the first group that has another one now, and that one."""
         for then, now in zip(self.groups, optimizer.param_groups, strict=False):
             made, rate = then.get("lr"), now.get("lr")
             if made is None or rate is None or type(rate) not in _NUMBERS:
                 continue
-            if rate != made and now.get("initial_lr") != made:
+            if rate != made:
                 return made, float(rate)
         return None
 
