@@ -88,6 +88,7 @@ class LoadedRate:
     site: SiteId | None
     made: float  # the rate that the optimizer was made with
     loaded: float
+    is_scheduled: bool = False  # a scheduler has made the loaded rate of the one that the optimizer was made with
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds groups that were made with several learning rates and have one at each step, rates that a scheduler keeps
     far below the one that a group was made with, and groups with a rate of their own that hold no parameters."""
-    loaded = {each.optimizer for each in training.facts.trace.inspection.loaded_rates}
+    loaded = {each.optimizer for each in training.facts.trace.inspection.loaded_rates if not each.is_scheduled}
     scheduled = {each.optimizer for each in training.facts.trace.inspection.schedules}
     optimizers: dict[int, list[OptimizerGroup]] = defaultdict(list)
     for group in training.groups:

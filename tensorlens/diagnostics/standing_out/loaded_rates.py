@@ -14,7 +14,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds these loads, if all steps of all groups use the loaded rate."""
     inspection = training.facts.trace.inspection
     scheduled = {each.optimizer for each in inspection.schedules}
-    for each in inspection.loaded_rates:
+    for each in (rate for rate in inspection.loaded_rates if not rate.is_scheduled):
         groups = [group for group in training.groups if group.optimizer == each.optimizer]
         is_last = each.number == training.measured.number
         if not is_last or each.optimizer in scheduled or not groups or not groups[0].steps:

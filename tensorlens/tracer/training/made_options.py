@@ -27,14 +27,15 @@ class MadeOptions:
         defaults = {name: value for name, value in _numbers(optimizer.defaults) if name not in attributes}
         return cls(defaults, tuple(dict(_numbers(group)) for group in optimizer.param_groups))
 
-    def replaced_rate(self, optimizer: torch.optim.Optimizer) -> tuple[float, float] | None:
-        """Returns the learning rate of the first group that has another one now, and that one."""
+    def replaced_rate(self, optimizer: torch.optim.Optimizer) -> tuple[float, float, bool] | None:
+        """Returns the first learning rate that a group does not have any more, the one that it has, and whether a
+        scheduler began with the first."""
         for then, now in zip(self.groups, optimizer.param_groups, strict=False):
             made, rate = then.get("lr"), now.get("lr")
             if made is None or rate is None or type(rate) not in _NUMBERS:
                 continue
             if rate != made:
-                return made, float(rate)
+                return made, float(rate), now.get("initial_lr") == made
         return None
 
     def unread(self, optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, str, float, float]]:

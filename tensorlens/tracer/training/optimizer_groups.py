@@ -58,7 +58,7 @@ class SeenOptimizer:
     sizes: tuple[int, ...] = ()  # of the groups at the last step
     steady: SteadySteps | None = None
     made: MadeOptions | None = None
-    loaded: tuple[int | None, float, float] | None = None  # a line that loaded a learning rate: the old and the new one
+    loaded: tuple[int | None, float, float, bool] | None = None  # a line, the old and the new learning rate, scheduled
     unread: tuple[tuple[str, str, float, float], ...] = ()  # when it was last there: see `MadeOptions.unread`
 
 
