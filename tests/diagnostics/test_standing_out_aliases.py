@@ -174,6 +174,14 @@ UPDATED = {  # an update or a comparison of a tensor with itself
             target.load_state_dict(net.state_dict())  # here
         """,
     ),
+    "arrays of parameters": (
+        "`net.load_state_dict(...)` copies each of 2 tensors onto itself, and changes nothing",
+        """
+        best = {key: value.numpy() for key, value in net.state_dict().items()}
+        train(net, opt)
+        net.load_state_dict({key: torch.from_numpy(value) for key, value in best.items()})  # here
+        """,
+    ),
     "polyak": (
         "`tp.data.copy_(...)` updates a tensor from itself: `tp` and `p` share their memory",
         """

@@ -236,6 +236,20 @@ def test_what_the_mode_does_not_see_has_its_own_way_in() -> None:
     assert [gap.reason for gap in gaps] == [ops_.SHARED_WITH_NUMPY] * 2
 
 
+def test_a_tensor_on_the_array_of_a_tensor_has_its_storage() -> None:
+    def program() -> None:
+        whole = torch.ones(4)
+        array = whole.numpy()
+        torch.from_numpy(array[1:]).add_(1)
+        torch.from_numpy(array.copy()).add_(1)
+
+    trace = traced(program)
+    made = [call for call in calls(trace) if call.outputs and call.op in ("torch.ones", "torch.from_numpy")]
+    first, on_array, copied = (trace.tensors[call.outputs[0].tensor] for call in made)
+    assert first.storage == on_array.storage != copied.storage
+    assert len({each.counter for each in (first, on_array, copied)}) == 3
+
+
 def test_a_failed_backward_is_read_while_it_is_warm() -> None:
     def program() -> None:
         a = torch.ones(2, requires_grad=True)

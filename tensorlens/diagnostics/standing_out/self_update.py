@@ -20,6 +20,7 @@ _UPDATES = frozenset(
     f"Tensor.{name}"
     for name in "copy_ lerp_ add_ sub_ mul_ div_ addcmul_ __iadd__ __isub__ __imul__ __itruediv__".split()
 )
+_FROM_ARRAY = ("torch.from_numpy", "torch.as_tensor", "torch.asarray")
 _DIFFERENCES = frozenset(
     "Tensor.sub torch.sub Tensor.__sub__ Tensor.subtract torch.subtract Tensor.dist torch.dist nn.functional.mse_loss "
     "nn.functional.l1_loss nn.functional.smooth_l1_loss nn.functional.huber_loss".split()
@@ -129,13 +130,23 @@ def _load(facts: TraceIndex, calls: list[Call]) -> StandingOut:
     first = len({call.inputs[0].tensor for call in calls})
     each = "its tensor" if first == 1 else f"each of {first} tensors"
     text = f"{as_written(facts, calls[0])} copies {each} onto itself, and changes nothing"
-    made = facts.creator(calls[0].inputs[1].tensor)
+    made = _kept(facts, calls[0])
     is_other = made is not None and made.site != calls[0].site
     return stands_out(
         text,
         facts.label("modified_here", calls[0].site, "source and destination share their memory"),
         facts.label("shared_here", made.site, "kept here, without a copy") if made is not None and is_other else None,
     )
+
+
+def _kept(facts: TraceIndex, load: Call) -> Call | None:
+    """Returns the call that made what is loaded; of a tensor on the memory of an array, the one that made the array."""
+    made = facts.creator(load.inputs[1].tensor)
+    if made is None or made.op not in _FROM_ARRAY:
+        return made
+    storage = facts.storage_of(load.inputs[1].tensor, load.index)
+    arrays = (call for call in facts.calls if call.op == "Tensor.numpy" and call.index < made.index)
+    return next((c for c in reversed([*arrays]) if facts.storage_of(c.inputs[0].tensor, c.index) == storage), made)
 
 
 def _update(facts: TraceIndex, calls: list[Call], met: tuple[Operand, Operand]) -> StandingOut:

@@ -6,8 +6,8 @@ from types import FrameType
 
 import torch
 
-from tensorlens.journal.rows import AssignmentRow, optional
-from tensorlens.tracer.isolation.guard import Function
+from tensorlens.journal.rows import NONE, AssignmentRow, optional
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Observing, Patch, observe, observe_always
 from tensorlens.tracer.patches.record_call import PatchedCall, record_patched_call
 from tensorlens.tracer.recording import ops
@@ -20,7 +20,13 @@ def _on_memory_of(name: str) -> Observing[Recorder]:
     @observe
     def wrap(recorder: Recorder, original: Function) -> Function:
         def call(frame: FrameType, /, source: object, *args: object, **kwargs: object) -> object:
-            result = record_patched_call(recorder, PatchedCall(original, name, frame), (source, *args), kwargs)
+            def on_memory(*args: object, **kwargs: object) -> object:
+                result = original(*args, **kwargs)
+                with ErrorGuard(recorder, "shared memory", frame):
+                    _put_on_same_storage(recorder, result, source)
+                return result
+
+            result = record_patched_call(recorder, PatchedCall(on_memory, name, frame), (source, *args), kwargs)
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             if isinstance(result, torch.Tensor):
                 with torch._C.DisableTorchFunction():
@@ -33,6 +39,24 @@ def _on_memory_of(name: str) -> Observing[Recorder]:
         return call
 
     return wrap
+
+
+def _put_on_same_storage(recorder: Recorder, result: object, array: object) -> None:
+    """Gives a tensor that is made on the memory of a tensor's `.numpy()` the storage of that tensor."""
+    below = _tensor_below(array)
+    if below is not None and isinstance(result, torch.Tensor):
+        with torch._C.DisableTorchFunction():
+            storage = recorder.tensor_ids.entry(below)[3]
+            if storage != NONE:
+                recorder.tensor_ids.write_row(result, recorder.tensor_ids.add_alias(result, storage))
+
+
+def _tensor_below(array: object) -> torch.Tensor | None:
+    """Returns the tensor that owns the memory of an array."""
+    base = getattr(array, "base", None)
+    while type(base).__name__ == "ndarray":
+        base = getattr(base, "base", None)
+    return base if isinstance(base, torch.Tensor) else None
 
 
 @observe
