@@ -70,7 +70,23 @@ PRESENT = {
     + STORED.replace("action, old, gain", "action, Rollout(x, action), gain"),
     "computed with a state dict that is no copy": FUNCTIONAL,
 }
+AGAIN = """\
+for _ in range(3):
+    x, gain = torch.randn(32, 4), torch.randn(32)
+    with torch.no_grad():
+        action = Categorical(logits=actor(x)).sample()
+    for _ in range(3):
+        with torch.no_grad():
+            old = Categorical(logits=actor(x)).log_prob(action)
+        for part in torch.randperm(32).split(8):
+            learn(x[part], action[part], old[part], gain[part])
+"""
 RIGHT = {
+    "computed once for all epochs": NETS + AGAIN.replace("    for _ in range(3):\n        with", (
+        "    for _ in range(1):\n        with")),
+    "computed once for a buffer that is filled again": NETS + "x = torch.empty(32, 4)\n" + AGAIN.replace(
+        "x, gain = torch.randn(32, 4), torch.randn(32)", "gain = torch.randn(32); x.normal_()").replace(
+        "    for _ in range(3):\n        with", "    for _ in range(1):\n        with"),
     "stored": NETS + STORED,
     "another policy": NETS.replace("#!", "") + "import copy\nbehaviour = copy.deepcopy(actor)\n"
     + STORED.replace("logits=actor", "logits=behaviour"),
@@ -96,6 +112,12 @@ def test_old_probabilities_with_a_graph_are_named(tmp_path: Path, name: str) -> 
 def test_present_probabilities_are_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, PRESENT[name]) if "its clip never acts" in each.text)
     assert found.labels[0].span.line == marked(PRESENT[name])
+
+
+def test_probabilities_that_are_computed_again_are_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, NETS + AGAIN) if "computed again on the same values" in each.text)
+    assert "has been of 3 states of the parameters in turn" in found.text
+    assert found.labels[0].span.line == marked(NETS + AGAIN)
 
 
 def test_the_line_that_makes_no_copy_is_labelled(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from tensorlens.analysis.lineage import MAX_CALLS, ancestry, graph_leaves
@@ -15,14 +17,16 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.one_memory import origin
 from tensorlens.analysis.training.timeline import Training
+from tensorlens.analysis.training.value_ranges import SHAPING
 from tensorlens.analysis.written_numbers import written_number
-from tensorlens.records.model import Call
+from tensorlens.records.model import Access, Call
 
 _CLIPS = frozenset(("clamp", "clip", "clamp_min", "clamp_max"))
 _RANDOM = frozenset("dropout batch_norm feature_dropout alpha_dropout".split())
 _SCALING = frozenset("mul rmul div truediv pow".split())
 _MIN_PASSES = 4
-Kind = Literal["graph", "present"]
+_MAX_RATIOS = 64  # of one line that are looked at for old probabilities that are computed again
+Kind = Literal["graph", "present", "again"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,8 @@ class OddRatio:
     """A ratio `exp(new - old)` that a loss clips.
 
     "graph": the old log-probabilities lead to the parameters of the new ones. "present": in each pass they are computed
-    from the same parameters, at the same lines or by an alias of them, after the latest step.
+    from the same parameters, at the same lines or by an alias of them, after the latest step. "again": they are
+    computed of the same values as before, by parameters that steps have changed since then.
     """
 
     kind: Kind
@@ -67,6 +72,42 @@ def odd_ratios(training: Training) -> Iterator[OddRatio]:
         is_same = all(each.kind == last.kind for each in found_there)
         if last.kind == "graph" or (last.kind == "present" and is_same and len(found_there) >= _MIN_PASSES):
             yield OddRatio(last.kind, last.ratio, last.old, last.made, last.alias, len(found_there))
+        elif last.kind is None and (times := _times_again(training, last)) > 1:
+            yield OddRatio("again", last.ratio, last.old, _computed(facts, last), None, times)
+
+
+def _times_again(training: Training, found: _Found) -> int:
+    """Returns how often the old probabilities are computed of the same values, with steps in between."""
+    facts, steps = training.facts, [step.index for step in training.steps]
+    times: dict[tuple[Access, ...], dict[int, None]] = defaultdict(dict)
+    ratios = (call for call in facts.calls if call.site == found.ratio.site and call.op == found.ratio.op)
+    for ratio in islice(ratios, _MAX_RATIOS):
+        difference = next(iter(facts.producers(ratio.inputs[0].tensor, ratio.index)), None)
+        if difference is None or len(difference.inputs) != 2:
+            continue
+        new, old = (access.tensor for access in difference.inputs)
+        first = {origin(facts, leaf): leaf for leaf in graph_leaves(facts, new, difference.index)}
+        layers = _layers(facts, old, difference.index, first)
+        if layers and not graph_leaves(facts, old, difference.index):
+            made_after = bisect_left(steps, max(call.index for call in layers))
+            since = steps[made_after - 1] if made_after else 0
+            earliest = min((call for call in layers if call.index > since), key=lambda call: call.index)
+            given = tuple(access for access in earliest.inputs if origin(facts, access.tensor) not in first)
+            is_random = any(op_name(call) in _RANDOM for _, call in ancestry(facts, old, difference.index))
+            if given and not is_random:
+                times[given][made_after] = None
+    return max(map(len, times.values()), default=0)
+
+
+def _computed(facts: TraceIndex, found: _Found) -> Call:
+    """Returns the call that made the old probabilities, from which others may have taken a part."""
+    call = found.made
+    while op_name(call) in SHAPING and call.inputs:
+        made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
+        if made is None:
+            break
+        call = made
+    return call
 
 
 def _found(training: Training, ratio: Call) -> _Found | None:
