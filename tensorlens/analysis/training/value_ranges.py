@@ -53,19 +53,22 @@ def is_scaled(facts: TraceIndex, call: Call) -> bool:
 
 def is_zero_or_one(facts: TraceIndex, number: int, before: int) -> bool:
     """Returns whether a tensor is a comparison, or a triangle of ones, as another dtype or in another shape."""
+    return made_as_zero_or_one(facts, number, before) is not None
+
+
+def made_as_zero_or_one(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Returns the comparison, or the call that made a triangle of ones, that a tensor has the values of."""
     for _ in range(_MAX_DEPTH):
         call = next(iter(facts.producers(number, before)), None)
-        if call is None or not call.inputs:
-            return False
-        if op_name(call) in _COMPARISONS:
-            return True
+        if call is None or not call.inputs or op_name(call) in _COMPARISONS:
+            return call if call is not None and call.inputs else None
         if op_name(call) in _TRIANGLES:
             made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
-            return made is not None and op_name(made) in _ONES
+            return call if made is not None and op_name(made) in _ONES else None
         if op_name(call) not in RESHAPING and not (op_name(call) in ("rsub", "sub") and len(call.inputs) == 1):
-            return False
+            return None
         number, before = call.inputs[0].tensor, call.index
-    return False
+    return None
 
 
 def _is_even(facts: TraceIndex, call: Call) -> bool:

@@ -8,7 +8,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.value_ranges import is_zero_or_one
+from tensorlens.analysis.training.value_ranges import made_as_zero_or_one
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.model import Call
@@ -27,7 +27,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if mask is None:
                 continue
             reported.add(call.site)
-            made = facts.creator(mask)
+            made = made_as_zero_or_one(facts, mask, call.index)
             yield stands_out(
                 f"{as_written(facts, call)} adds the zeros and ones of {named(facts, mask, call.index)} to its scores, "
                 f"because it is a mask of {facts.tensor(mask).dtype}: each position still has a weight. One of bools "
@@ -42,6 +42,6 @@ def _mask(facts: TraceIndex, call: Call) -> int | None:
     given = {access.tensor for access in call.inputs[:_INPUTS]}
     for number in (access.tensor for access in call.inputs[_INPUTS:] if access.tensor not in given):
         is_data = facts.tensor(number).dtype in _FLOATS and not facts.requires_grad(number, call.index - 1)
-        if is_data and is_zero_or_one(facts, number, call.index):
+        if is_data and made_as_zero_or_one(facts, number, call.index) is not None:
             return number
     return None

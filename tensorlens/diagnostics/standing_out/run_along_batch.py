@@ -17,10 +17,13 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for each in runs_along_batch(facts):
         shape = facts.tensor(each.layer.inputs[0].tensor).shape
+        weights = (access.tensor for access in each.layer.inputs[1:] if facts.tensor(access.tensor).type == "Parameter")
+        made = next((made for number in weights if (made := facts.creator(number)) is not None), None)
         yield stands_out(
             f"{as_written(facts, each.layer)} runs along the {shape[0]:,} rows of its input, of shape {shape}, as "
             "along time, and the loss has a target for each row: the batch comes first only with `batch_first=True`",
             facts.label("observed_here", each.layer.site, "runs along the first dimension", each.layer.index),
+            None if made is None else facts.label("leaf_made_here", made.site, "the layer is made here"),
             facts.label("value_made_here", each.last.site, "one result for each row", each.last.index),
             facts.label("needed_here", each.loss.site, "the loss", each.loss.index),
         )
