@@ -109,6 +109,9 @@ RIGHT = {
     "Monte-Carlo dropout in batches": NET + "model = Plain()\nopt = torch.optim.SGD(model.parameters(), lr=0.01)\n"
     "for i in range(4):\n    model.train()\n    step(model, opt)\n    model.eval()\nmodel.drop.train()\n"
     "with torch.no_grad():\n    for i in range(3):\n        for part in x.split(16):\n            model(part)\n",
+    "data for another model": NET + "other = nn.Linear(1, 1)\nmore = torch.optim.SGD(other.parameters(), lr=0.01)\n"
+    "for i in range(4):\n    step(model, opt)\n    with torch.no_grad():\n        made = model(x)\n"
+    "    more.zero_grad()\n    (other(made) - y).square().mean().backward()\n    more.step()\n",
     "a teacher in eval mode": NET + "teacher = Plain().eval()\nfor i in range(4):\n    with torch.no_grad():\n"
     "        y = teacher(x)\n    step(model, opt)\nmodel.eval()\n",
     "evaluated": NET + "for _ in range(4):\n    step(model, opt)\nmodel.eval()\nwith torch.no_grad():\n    model(x)\n",

@@ -17,6 +17,7 @@ from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 
 _UNEQUAL = 1.25  # how often more an element of one pass counts than one of another
+_UNEQUAL_REST = 2.0  # the same where only the last pass before a step has fewer elements
 _LISTED = 6  # numbers of elements
 
 
@@ -32,7 +33,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if _is_undivided(training, group):
             yield _undivided(training, max(group, key=lambda each: len(each.passes)))
         unequal = max(group, key=_ratio)
-        if _ratio(unequal) >= _UNEQUAL:
+        if _ratio(unequal) >= (_UNEQUAL_REST if all(map(_is_rest, group)) else _UNEQUAL):
             yield _unequal(training, unequal)
     for discarded in discarded_passes(training.training) if is_complete(training.facts.trace) else ():
         yield _discarded(training, discarded)
@@ -51,6 +52,12 @@ def _ratio(found: Accumulation) -> float:
     if len({loss.factor for loss in found.losses}) > 1 or min(sizes) <= 0:
         return 1
     return max(sizes) / min(sizes)
+
+
+def _is_rest(found: Accumulation) -> bool:
+    """Returns whether only the last of several passes is over fewer elements, as the last batch of the data may be."""
+    *sizes, last = [loss.elements for loss in found.losses]
+    return len(sizes) > 1 and len(set(sizes)) == 1 and last <= sizes[0]
 
 
 def _undivided(training: MeasuredTraining, found: Accumulation) -> StandingOut:

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training_values import TrainingModeKept
 
 _MIN_RUNS = 3
+_MAX_CALLS = 64
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -19,7 +22,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     if not found or training.training.is_hidden or facts.trace.inspection.switches:
         return
     fixed = [each for each in found if not each.steps]
-    found = [each for each in found if each.steps]
+    feeding = _feeding_sites(training)
+    found = [each for each in found if each.steps and each.site not in feeding]
     if any(each.runs >= _MIN_RUNS for each in fixed) and not _has_averages(training):
         yield _of_fixed(training, fixed)
     if not found:
@@ -37,6 +41,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         facts.label("mode_entered_here", back, "switched to training mode here"),
         *[facts.label("observed_here", site, "runs in training mode") for site in sites][:3],
     )
+
+
+def _feeding_sites(training: MeasuredTraining) -> set[int]:
+    """Returns the lines that computed constants of a loss, as a generator that makes the data of another model does."""
+    facts, sites = training.facts, set[int]()
+    for backward in {each.site: each for each in examined_passes(facts)}.values():
+        for call in recorded_above(facts, backward):
+            constants = (a.tensor for a in call.inputs if not facts.requires_grad(a.tensor, call.index - 1))
+            sites |= {made.site for each in constants for _, made in ancestry(facts, each, call.index, _MAX_CALLS)}
+    return sites
 
 
 def _has_averages(training: MeasuredTraining) -> bool:
