@@ -1,0 +1,101 @@
+"""Finds losses that are subtracted although a layer before them turns the sign of their gradient, too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.code_around import method_of
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_from
+from tensorlens.analysis.written_numbers import written_number
+from tensorlens.records.model import Backward, Call
+
+_ADDING = frozenset("add radd iadd mean sum view reshape squeeze float stack cat div truediv".split())
+_LOSSES = frozenset("cross_entropy binary_cross_entropy binary_cross_entropy_with_logits kl_div".split())
+_MAX_CALLS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedSign:
+    """A loss that is subtracted, the call that subtracts it, and the custom Function that turns its gradient."""
+
+    loss: Call
+    subtracted: Call
+    reversal: Call
+
+
+def turned_signs(facts: TraceIndex) -> Iterator[TurnedSign]:
+    """Yields these losses, one for each line that subtracts."""
+    reversing = set(_reversing_functions(facts))
+    reported: set[int] = set()
+    for backward in examined_passes(facts) if reversing else ():
+        for loss, subtracted in _subtracted(facts, backward):
+            above = recorded_from(facts, [(access.tensor, loss.index) for access in loss.inputs])
+            reversal = next((call for call in above if call.op.removesuffix(".apply") in reversing), None)
+            if reversal is not None and subtracted.site not in reported:
+                reported.add(subtracted.site)
+                yield TurnedSign(loss, subtracted, reversal)
+
+
+def _reversing_functions(facts: TraceIndex) -> Iterator[str]:
+    """Yields the classes whose `backward` returns the gradient that it is given with the other sign."""
+    for _, tree in facts.trees():
+        for node in ast.walk(tree):
+            method = method_of(node, "backward") if isinstance(node, ast.ClassDef) else None
+            given = {argument.arg for argument in method.args.args[1:]} if method is not None else set()
+            returned = [each.value for each in ast.walk(method) if isinstance(each, ast.Return)] if method else []
+            if isinstance(node, ast.ClassDef) and any(_is_negative(each, given) for each in returned):
+                yield node.name
+
+
+def _is_negative(value: ast.expr | None, given: set[str]) -> bool:
+    """Returns whether an expression, or the first of several, is a negative number of times a gradient."""
+    value = value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("neg", "negative"):
+        return _names(value.func.value) & given != set()
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        signs = [_is_negative(side, given | _names(side)) for side in (value.left, value.right)]
+        return signs.count(True) == 1 and bool(_names(value) & given)
+    return isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) and bool(_names(value) & given)
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _subtracted(facts: TraceIndex, backward: Backward) -> Iterator[tuple[Call, Call]]:
+    """Yields the losses that the root of a pass goes down by, each with the call that turned the sign."""
+    waiting: list[tuple[int, int, Call | None]] = [(root.tensor, backward.index, None) for root in backward.roots]
+    seen = 0
+    for number, before, turned in waiting:
+        call, seen = next(iter(facts.producers(number, before)), None), seen + 1
+        if call is None or seen > _MAX_CALLS:
+            continue
+        name = op_name(call)
+        if turned is not None and (name in _LOSSES or name.endswith("_loss")):
+            yield call, turned
+        for place, access in enumerate(call.inputs):
+            sign = _sign(facts, call, place)
+            if sign is not None:
+                flipped = call if turned is None else None
+                waiting.append((access.tensor, call.index, flipped if sign < 0 else turned))
+
+
+def _sign(facts: TraceIndex, call: Call, place: int) -> int | None:
+    """Returns the sign that an input has in the result of a sum, difference or product with a number; None if the call
+    is another one."""
+    name = op_name(call)
+    if name in ("sub", "isub") and len(call.inputs) == 2:
+        return -1 if place else 1
+    if name == "neg" or (name == "rsub" and len(call.inputs) == 1):
+        return -1
+    if name in ("mul", "rmul", "imul") and len(call.inputs) == 1:
+        span = facts.span(call.site)
+        node = None if span is None else facts.names.syntax.node(span)
+        sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+        numbers = [number for side in sides if (number := written_number(facts, side)) is not None]
+        return -1 if numbers and numbers[0] < 0 else 1
+    return 1 if name in _ADDING else None

@@ -1,0 +1,58 @@
+"""Checks the sentence about losses whose sign is turned twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+DANN = """\
+class Turn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+    @staticmethod
+    def backward(ctx, gradient):
+        return -gradient
+
+body, head, domain = nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(4, 1)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters(), *domain.parameters()], lr=0.1)
+for _ in range(3):
+    z = body(torch.randn(8, 3)).tanh()
+    task = nn.functional.cross_entropy(head(z), torch.randint(0, 2, (8,)))
+    place = nn.functional.binary_cross_entropy_with_logits(domain(Turn.apply(z)), torch.rand(8, 1).round())
+    loss = task - 0.3 * place  #!
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "subtracted": DANN,
+    "times a negative number": DANN.replace("task - 0.3 * place", "task + place * -0.3"),
+    "a half of two": DANN.replace("0.3 * place", "0.5 * (place + place)"),
+    "a strength": DANN.replace("forward(ctx, x)", "forward(ctx, x, s)").replace("return -gradient", (
+        "return gradient.neg() * 0.5, None")).replace("Turn.apply(z)", "Turn.apply(z, 1.0)"),
+}  # fmt: skip
+RIGHT = {
+    "added": DANN.replace("task - 0.3", "task + 0.3"),
+    "subtracted without the layer": DANN.replace("Turn.apply(z)", "z"),
+    "a layer that scales": DANN.replace("return -gradient", "return 0.5 * gradient"),
+    "another loss is subtracted": DANN.replace("task - 0.3 * place", "place - 0.1 * task"),
+    "the negative of the negative": DANN.replace("task - 0.3 * place", "task - 0.3 * -place"),
+    "an entropy": DANN.replace("nn.functional.binary_cross_entropy_with_logits(domain(Turn.apply(z)), "
+                               "torch.rand(8, 1).round())", "-(domain(Turn.apply(z)).sigmoid().log()).mean()"),
+}  # fmt: skip
+WORDS = "turns its gradient once more"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_sign_that_is_turned_twice_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "and `Turn` turns its gradient once more" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_signs_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
