@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.swapped_averages import swapped_averages
+from tensorlens.analysis.training.moving_averages import moving_averages
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut
 
+_LEAST = 0.9  # of the present weights
+
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
-    for each in swapped_averages(training):
+    for each in moving_averages(training):
+        if each.share is None or not _LEAST <= each.share < 1:
+            continue
         share, rest = f"{each.share:.4%}".rstrip("0%").rstrip("."), f"{1 - each.share:.4%}".rstrip("0%").rstrip(".")
         code, target = as_written(facts, each.write), named(facts, each.target)
         yield stands_out(

@@ -1,4 +1,7 @@
-"""Finds moving averages that take nearly all of the present weights at each update, as if their decay were swapped."""
+"""Finds the moving averages of trained parameters, with the share of the present weights that an update takes.
+
+An update that takes nearly all of them has its decay swapped; one that takes few is lost in half precision.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +20,22 @@ from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.records.model import Call
 
 _MIN_WRITES = 4
-_LEAST = 0.9  # of the present weights
 _CLOSE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class SwappedAverage:
+class MovingAverage:
     """A line that updates an average of parameters, and the share that each update takes of the present ones."""
 
-    write: Call
-    share: float
+    write: Call  # the last
+    share: float | None  # None: the source does not say it as a number
     updates: int
     target: int
 
 
-def swapped_averages(training: MeasuredTraining) -> Iterator[SwappedAverage]:
-    """Yields these lines. Steps of an optimizer come between the updates, and nothing steps the average."""
+def moving_averages(training: MeasuredTraining) -> Iterator[MovingAverage]:
+    """Yields these lines, each with one of its averages. Steps of an optimizer come between the updates, and nothing
+    steps the average."""
     facts = training.facts
     trained = {row.tensor: row for row in training.rows if row.is_stepped}
     steps = [step.index for step in facts.trace.inspection.steps]
@@ -49,9 +52,7 @@ def swapped_averages(training: MeasuredTraining) -> Iterator[SwappedAverage]:
             if len(writes) < _MIN_WRITES or min(counts) < 1:
                 continue
             seen.add(site)
-            share = _share(facts, site)
-            if share is not None and _LEAST <= share < 1 - _CLOSE:
-                yield SwappedAverage(writes[-1], share, len(writes), row.tensor)
+            yield MovingAverage(writes[-1], _share(facts, site), len(writes), row.tensor)
 
 
 def _share(facts: TraceIndex, site: int) -> float | None:

@@ -1,0 +1,41 @@
+"""Names moving averages in half precision, whose numbers are too far apart for the small changes of an update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.moving_averages import MovingAverage, moving_averages
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written, named
+from tensorlens.records.report import StandingOut
+
+_APART = {"bfloat16": 2**-7, "float16": 2**-10}  # the most that neighbours differ, of the lower one
+_MIN_UPDATES = 20
+_MOST = 0.1  # of the present weights that an update takes
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    for each in moving_averages(training):
+        dtype = _dtype(facts, each)
+        if dtype not in _APART or each.updates < _MIN_UPDATES or (each.share is not None and each.share > _MOST):
+            continue
+        made = facts.creator(each.target)
+        low, high = (f"{100 * share:.2g}" for share in (_APART[dtype] / 2, _APART[dtype]))
+        yield stands_out(
+            f"{as_written(facts, each.write)} keeps an average in {dtype}, {named(facts, each.target)} for example: "
+            f"numbers next to each other differ by {low} to {high} %, and each of {each.updates:,} updates loses "
+            "changes of less than half of that",
+            facts.label("modified_here", each.write.site, "updated here", each.write.index),
+            None if made is None else facts.label("value_made_here", made.site, "made here", made.index),
+        )
+
+
+def _dtype(facts: TraceIndex, each: MovingAverage) -> str:
+    """Returns the dtype of an average, which `module.to(dtype)` may have changed since the trace has met it. `lerp_`
+    takes tensors of one dtype."""
+    is_of_one = op_name(each.write) == "lerp" and len(each.write.inputs) > 1
+    return facts.tensor(each.write.inputs[1].tensor if is_of_one else each.target).dtype
