@@ -174,6 +174,16 @@ UPDATED = {  # an update or a comparison of a tensor with itself
             target.load_state_dict(net.state_dict())  # here
         """,
     ),
+    "weights that are taken out of a dict": (
+        "`p.copy_(saved.pop(name))` copies a tensor onto itself: `p` and `saved.pop(name)` share their memory",
+        """
+        saved = {name: p.data for name, p in net.named_parameters()}
+        train(net, opt)
+        with torch.no_grad():
+            for name, p in net.named_parameters():
+                p.copy_(saved.pop(name))  # here
+        """,
+    ),
     "arrays of parameters": (
         "`net.load_state_dict(...)` copies each of 2 tensors onto itself, and changes nothing",
         """

@@ -23,11 +23,15 @@ LEAST = (
     "    loss = nn.functional.relu(positive - negative + 0.2).mean()\n" + END
 )
 WRONG = {
-    "the mean of a loss": (LATE, "which leaves no element out"),
+    "the mean of a loss": (LATE, "not the loss of each element"),
     "the mean of an error": (
         LATE.replace("nn.functional.cross_entropy(net(x), y)", "nn.functional.mse_loss(net(x)[:, 0], y.float())"),
-        "which leaves no element out"),
-    "the mean of a masked mean": (LATE.replace(".sum() / mask.sum()", ".mean()"), "which leaves no element out"),
+        "not the loss of each element"),
+    "the mean of a masked mean": (LATE.replace(".sum() / mask.sum()", ".mean()"), "not the loss of each element"),
+    "a focal loss": (
+        LATE.replace("cross_entropy(net(x), y)", "binary_cross_entropy_with_logits(net(x)[:, 0], mask)").replace(
+            "(each * mask).sum() / mask.sum()", "((1 + mask) * (1 - torch.exp(-each)) ** 2 * each).mean()"),
+        "multiplies a number that is computed from it by"),
     "the least of distances": (LEAST, "takes the least of products with"),
     "the least, with a number for the mask": (
         LEAST.replace("(~same).float()", "(1 - same.float())"), "takes the least of products with"),
@@ -39,13 +43,16 @@ WRONG = {
 RIGHT = {
     "one for each element": LATE.replace("(net(x), y)", "(net(x), y, reduction='none')"),
     "a weight for a loss": LATE.replace("(each * mask).sum() / mask.sum()", "each * mask[0]"),
+    "a focal loss for each element": LATE.replace(
+        "(net(x), y)", "(net(x), y, reduction='none')").replace(
+        "(each * mask).sum() / mask.sum()", "((1 + mask) * (1 - torch.exp(-each)) ** 2 * each).mean()"),
     "a loss for each task": LATE.replace("loss = (each * mask).sum() / mask.sum()", (
         "loss = (torch.stack([each, each.square()]) * mask[:2]).sum()")),
     "masked by a large number": LEAST.replace("* (~same).float()", "+ 1e3 * same.float()"),
     "filled": LEAST.replace("distances * (~same).float()", "distances.masked_fill(same, 1e3)"),
     "similarities": LEAST.replace("torch.cdist(net(x), net(x))", "net(x) @ net(x).T"),
 }  # fmt: skip
-WORDS = ("which leaves no element out", "takes the least of products with")
+WORDS = ("not the loss of each element", "takes the least of products with")
 
 
 @pytest.mark.parametrize("name", WRONG)

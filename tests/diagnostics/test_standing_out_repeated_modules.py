@@ -54,6 +54,12 @@ WRONG = {
         "        super().__init__()\n        self.layer = layer\n    def forward(self, x):\n"
         "        return self.layer(x)\nmodel = nn.ModuleList(Block() for _ in range(3))\n" + TRAIN,
         "the default value `nn.Linear(4, 4)` is made once, with the class: each `Block` that gets no other one has "),
+    "a default value beside another argument": (
+        DATA + "class Block(nn.Module):\n    def __init__(self, size, layer=nn.Linear(4, 4)):  #!\n"
+        "        super().__init__()\n        self.layer, self.own = layer, nn.Linear(size, size)\n"
+        "    def forward(self, x):\n        return self.own(self.layer(x))\n"
+        "model = nn.ModuleList(Block(4) for _ in range(3))\n" + TRAIN,
+        "the default value `nn.Linear(4, 4)` is made once, with the class: each `Block` that gets no other one has "),
     "a number of a variable": (
         DATA + "depth = 3\ndef block():\n    return nn.Sequential(nn.Linear(4, 4), nn.ReLU())\n"
         "model = nn.Sequential(*(depth * [block()]))  #!\n" + TRAIN,
@@ -75,6 +81,11 @@ RIGHT = {
     + TRAIN.replace("in model:", "in model.values():"),
     "keys with a shared layer": DATA + "layer = nn.Linear(4, 4)\nmodel = nn.ModuleDict(dict.fromkeys('abc', layer))\n"
     + TRAIN.replace("in model:", "in model.values():"),
+    "a default value that is given": DATA + "class Block(nn.Module):\n"
+    "    def __init__(self, size, layer=nn.Linear(4, 4)):\n        super().__init__()\n        self.layer = layer\n"
+    "    def forward(self, x):\n        return self.layer(x)\nlayers = Block(4), Block(4, nn.Linear(4, 4))\n"
+    "model = nn.ModuleList(layers)\n"
+    + TRAIN,
     "a shared layer": DATA + "layer = nn.Linear(4, 4)\nmodel = nn.ModuleList([layer] * 3)\n" + TRAIN,
     "layers without parameters": DATA + "model = nn.Sequential(nn.Linear(4, 4), *[nn.ReLU()] * 2)\n" + TRAIN,
     "once": DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 1)\n" + TRAIN,

@@ -19,6 +19,7 @@ from tensorlens.records.model import Call
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
 _LOSSES = frozenset("cross_entropy binary_cross_entropy binary_cross_entropy_with_logits kl_div".split())
 _SUMS = frozenset(("sum", "mean", "nansum", "nanmean"))
+_MAX_STEPS = 8  # calls between a loss and a number that is computed of it
 _LEAST = frozenset(("min", "amin"))
 
 
@@ -40,12 +41,21 @@ def lost_masks(facts: TraceIndex) -> Iterator[LostMask]:
     reported: set[int] = set()
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
-        summed = {access.tensor for call in above if op_name(call) in _SUMS for access in call.inputs}
+        summed = _summed(facts, above)
         for call in above:
             found = _least(facts, call) if op_name(call) in _LEAST else _late(facts, call, summed)
             if found is not None and found.product.site not in reported:
                 reported.add(found.product.site)
                 yield found
+
+
+def _summed(facts: TraceIndex, above: tuple[Call, ...]) -> set[int]:
+    """Returns the tensors that a sum or mean is taken of, also after products with single numbers."""
+    found = {access.tensor for call in above if op_name(call) in _SUMS for access in call.inputs}
+    for call in above:  # the last comes first
+        if op_name(call) in _PRODUCTS and found & {access.tensor for access in call.outputs}:
+            found |= {access.tensor for access in call.inputs if facts.tensor(access.tensor).shape}
+    return found
 
 
 def _late(facts: TraceIndex, call: Call, summed: set[int]) -> LostMask | None:
@@ -54,19 +64,27 @@ def _late(facts: TraceIndex, call: Call, summed: set[int]) -> LostMask | None:
     if op_name(call) not in _PRODUCTS or len(numbers) != 2 or not summed & {a.tensor for a in call.outputs}:
         return None
     for one, other in (numbers, reversed(numbers)):
-        made = next(iter(facts.producers(one, call.index)), None)
+        made = _mean_of_loss(facts, one, call.index)
         many = prod(facts.tensor(other).shape) > 1 and not facts.requires_grad(other, call.index - 1)
-        if made is not None and many and _is_mean_of_loss(facts, made):
+        if made is not None and many:
             return LostMask(call, other, made, late=True)
     return None
 
 
-def _is_mean_of_loss(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a call of a loss function has made one number of several elements."""
-    name = op_name(call)
-    if not (name in _LOSSES or name.endswith("_loss")) or facts.tensor(call.outputs[0].tensor).shape:
-        return False
-    return any(prod(facts.tensor(access.tensor).shape) > 1 for access in call.inputs)
+def _mean_of_loss(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Returns the call of a loss function that has made one number of several elements, of which another number may be
+    computed, as the weight of a focal loss is."""
+    for _ in range(_MAX_STEPS):
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or not call.inputs or facts.tensor(call.outputs[0].tensor).shape:
+            return None
+        if op_name(call) in _LOSSES or op_name(call).endswith("_loss"):
+            many = any(prod(facts.tensor(access.tensor).shape) > 1 for access in call.inputs)
+            return call if many else None
+        if len(call.inputs) > 1:
+            return None
+        number, before = call.inputs[0].tensor, call.index
+    return None
 
 
 def _least(facts: TraceIndex, call: Call) -> LostMask | None:

@@ -93,11 +93,15 @@ def operands(facts: TraceIndex, call: Call) -> list[Operand]:
 
 
 def _names(facts: TraceIndex, call: Call) -> list[str | None]:
-    """Returns the names by which a line reads the inputs of a call. An item is named as it is written: `ema[name]`."""
+    """Returns the names by which a line reads the inputs of a call. An item is named as it is written: `ema[name]`, and
+    `saved.pop(name)`."""
     known = list(facts.names.operands(call))
+    node = facts.names.syntax.node(facts.trace.sites[call.site].span)
+    for place, given in enumerate(node.args if isinstance(node, ast.Call) else (), 1):
+        if place < len(known) and not known[place] and _takes_item(given):
+            known[place] = ast.unparse(given)
     if known and known[0]:
         return known
-    node = facts.names.syntax.node(facts.trace.sites[call.site].span)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return known
     item = node.func.value
@@ -107,6 +111,11 @@ def _names(facts: TraceIndex, call: Call) -> list[str | None]:
     if not is_method or not isinstance(item, ast.Subscript) or any(isinstance(n, ast.Call) for n in ast.walk(item)):
         return known
     return [ast.unparse(item), *known[1:]]
+
+
+def _takes_item(node: ast.expr) -> bool:
+    """Returns whether an expression takes an item out of a collection by a method."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "get")
 
 
 def _operand(facts: TraceIndex, number: int, name: str | None, call: Call) -> Operand:

@@ -17,7 +17,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for each in lost_masks(facts):
         made = facts.label("needed_here", each.other.site, "one number" if each.late else "the least", each.other.index)
-        product = facts.label("value_made_here", each.product.site, "multiplied by the mask", each.product.index)
+        product = facts.label("value_made_here", each.product.site, "multiplied here", each.product.index)
         labels = (made, product) if each.late else (product, made)
         one_line = facts.same_line(each.other.site, each.product.site)
         yield stands_out(_text(training, each), *labels[: 1 if one_line else 2])
@@ -28,9 +28,12 @@ def _text(training: MeasuredTraining, each: LostMask) -> str:
     other, mask = as_written(facts, each.other), named(facts, each.mask, each.product.index)
     if each.late:
         shape = facts.tensor(each.mask).shape
+        made = {access.tensor for access in each.other.outputs}
+        is_itself = any(access.tensor in made for access in each.product.inputs)
+        number = "that number" if is_itself else "a number that is computed from it"
         return (
             f"{other} returns one number, and not one for each element: {as_written(facts, each.product)} multiplies "
-            f"that number by {mask} of shape {shape}, which leaves no element out"
+            f"{number} by {mask} of shape {shape}, not the loss of each element"
         )
     return (
         f"{other} takes the least of products with {mask}, which has zeros and ones: where a zero is among them, the "

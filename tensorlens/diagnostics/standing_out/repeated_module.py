@@ -38,11 +38,9 @@ def _defaults(training: MeasuredTraining, file: str, tree: ast.Module) -> Iterat
     """Finds a module in the place of a default value of `__init__`, of a class that is made more than once."""
     facts = training.facts
     for holder in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
-        init = method_of(holder, "__init__")
-        values = [] if init is None else [*init.args.defaults, *init.args.kw_defaults]
-        for value in values:
+        for name, place, value in _default_values(method_of(holder, "__init__")):
             rows = _made_by(training, facts.span_of(value, file)) if isinstance(value, ast.Call) else []
-            if rows and isinstance(value, ast.Call) and _is_made_often(tree, holder.name):
+            if rows and _is_made_often(tree, holder.name, name, place):
                 yield stands_out(
                     f"the default value `{facts.code_of(value, file)}` is made once, with the class: each "
                     f"`{holder.name}` that gets no other one has {listed(rows)}",
@@ -50,16 +48,33 @@ def _defaults(training: MeasuredTraining, file: str, tree: ast.Module) -> Iterat
                 )
 
 
-def _is_made_often(tree: ast.Module, name: str) -> bool:
+def _default_values(init: ast.FunctionDef | None) -> Iterator[tuple[str, int | None, ast.expr]]:
+    """Yields the name of each argument with a default value, its place after `self`, and the value."""
+    if init is None:
+        return
+    given = [*init.args.posonlyargs, *init.args.args]
+    first = len(given) - len(init.args.defaults)
+    for place, value in enumerate(init.args.defaults, first):
+        yield given[place].arg, place - 1, value
+    for argument, only in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True):
+        if only is not None:
+            yield argument.arg, None, only
+
+
+def _is_made_often(tree: ast.Module, name: str, argument: str, place: int | None) -> bool:
     """Returns whether a file makes objects of a class without an argument in several places, or in a loop."""
     loops = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
-    places = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_plain(node, name)]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name]
+    places = [node for node in calls if not _gives(node, argument, place)]
     inside = {id(each) for loop in ast.walk(tree) if isinstance(loop, loops) for each in ast.walk(loop)}
     return len(places) > 1 or any(id(node) in inside for node in places)
 
 
-def _is_plain(node: ast.Call, name: str) -> bool:
-    return isinstance(node.func, ast.Name) and node.func.id == name and not node.args and not node.keywords
+def _gives(call: ast.Call, argument: str, place: int | None) -> bool:
+    """Returns whether a call gives an argument, or may do so by `*` or `**`."""
+    if any(isinstance(each, ast.Starred) for each in call.args) or None in [each.arg for each in call.keywords]:
+        return True
+    return argument in [each.arg for each in call.keywords] or (place is not None and len(call.args) > place)
 
 
 def _repeated(node: ast.AST) -> ast.Call | None:
