@@ -23,7 +23,10 @@ def _number(node: ast.expr | None) -> float | None:
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
         return float(text) if text.strip("+-").lower() in ("inf", "infinity", "nan") else _number(node)
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return float(node.value)  # type: ignore[arg-type]
+        try:
+            return float(node.value)  # type: ignore[arg-type]
+        except OverflowError:
+            return None
     return None
 
 

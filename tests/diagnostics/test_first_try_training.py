@@ -35,6 +35,7 @@ SETS = (
     "training_tenth",
     "training_eleventh",
 )
+SECOND_RUN = ("beat_filters",)  # found by comparing a custom Function's backward in a second run
 DAILY = 8  # one in so many programs is run each time
 
 
@@ -57,12 +58,24 @@ def report_of(warm: Warm, program: Path) -> Report:
     return report_on(WarmRuns(warm, program, training=True).first().trace())
 
 
-@pytest.mark.parametrize(("folder", "name"), programs("wrong"))
-def test_a_mistake_that_was_named_is_named(warm: Warm, folder: str, name: str) -> None:
-    report = report_of(warm, PROGRAMS / folder / "wrong" / f"{name}.py")
+def lines_of(report: Report, name: str) -> set[int]:
     labels = [label for each in report.standing_out or () for label in each.labels]
     labels += [label for each in report.diagnostics for label in each.labels]
-    lines = {label.span.line for label in labels if Path(label.span.file).stem == name}
+    return {label.span.line for label in labels if Path(label.span.file).stem == name}
+
+
+def lines_of_command(program: Path) -> set[int]:
+    """Returns the lines that the findings of `explain --training` name, which may make a second run."""
+    command = [sys.executable, "-m", "tensorlens", "explain", "--training", "--format", "json", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    report = json.loads(done.stdout[done.stdout.index("{\n") :])
+    return {label["line"] for each in report["diagnostics"] for label in each["labels"]}
+
+
+@pytest.mark.parametrize(("folder", "name"), programs("wrong"))
+def test_a_mistake_that_was_named_is_named(warm: Warm, folder: str, name: str) -> None:
+    program = PROGRAMS / folder / "wrong" / f"{name}.py"
+    lines = lines_of_command(program) if name in SECOND_RUN else lines_of(report_of(warm, program), name)
     assert not lines.isdisjoint(MARKS[folder]["wrong"][name]["lines"]) or name not in NAMED[folder]
 
 

@@ -92,6 +92,15 @@ WRONG = {
     "in a function": NET + FUNCTION,
 }
 RIGHT = {
+    "zipped with a list": NET + "weights = (p for p in net.parameters())\nfew = [1, 2]\n"
+    + LOOP.replace("for p in weights:  #!", "for p, _ in zip(weights, few):"),
+    "the first of some": NET + "weights = (p for p in net.parameters())\n"
+    + LOOP.replace("for p in weights:  #!\n        p.grad", (
+        "if _ < 3:\n        next(p for p in weights if p.dim()).grad")),
+    "without an end": NET + "import itertools\nweights = ((net[0].weight, i) for i in itertools.count())\n"
+    + LOOP.replace("for p in weights:  #!\n        p.", "for (p, _), _ in zip(weights, range(2)):\n        p."),
+    "a round that may go on before": NET + WEIGHTS
+    + LOOP.replace("    for p in weights:  #!", "    if _ < 3:\n        continue\n    for p in weights:"),
     "a list that is given": NET + GIVEN.replace("= start.parameters()", "= list(start.parameters())"),
     "given once in each run": NET + GIVEN.replace("range(4)", "range(1)"),
     "given to a function that may not read it": NET + GIVEN.replace("    total = torch", (
@@ -114,6 +123,31 @@ RIGHT = {
     "a function that runs twice": NET + FUNCTION.replace("for _ in range(4)", "for _ in range(1)") + "fit(net)\n",
 }  # fmt: skip
 WORDS = "yields its items once"
+CALLING_EACH_OTHER = (
+    NET
+    + """\
+def train(rounds):
+    weights = net.parameters()
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        opt.zero_grad()
+        (net(x) - y).square().mean().backward()
+        print(sum(p.numel() for p in weights), end="")
+        opt.step()
+    if rounds:
+        again(rounds)
+
+def again(rounds):
+    train(rounds - 1)
+
+start = train
+start(3)
+"""
+)
+
+
+def test_functions_that_call_each_other_are_followed_once(tmp_path: Path) -> None:
+    sentences(tmp_path, CALLING_EACH_OTHER)
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -33,6 +33,11 @@ RIGHT = {
     "a whole number": MEAN.replace(COPY, "targets[y == 0] = 1.0"),
     "counts": MEAN.replace(COPY, "targets.copy_((net(x) > 0).float() + 0.0)"),
 }
+RIGHT |= {
+    "levels": MEAN.replace(COPY, "targets.copy_(net(x).sigmoid() * 15 + 0.5)"),
+    "another target of the line": MEAN.replace(COPY, "targets[int(targets.copy_(targets + 0).max())] = 1"),
+    "a number that no float can have": MEAN.replace(COPY, f"targets[0] = 1{'0' * 400} % 7"),
+}
 WORDS = "their fractions are cut off"
 
 

@@ -46,9 +46,6 @@ WRONG = {
         DATA + "model = nn.ModuleDict(dict.fromkeys('abc', nn.Linear(4, 4)))  #!\n"
         + TRAIN.replace("in model:", "in model.values():"),
         "`dict.fromkeys('abc', nn.Linear(4, 4))` repeats the result of one call: `nn.Linear()` makes "),
-    "a repeated item": (
-        DATA + "from itertools import repeat\nmodel = nn.Sequential(*repeat(nn.Linear(4, 4), 3))  #!\n" + TRAIN,
-        "`repeat(nn.Linear(4, 4), 3)` repeats the result of one call: `nn.Linear()` makes "),
     "a default value": (
         DATA + "class Block(nn.Module):\n    def __init__(self, layer=nn.Linear(4, 4)):  #!\n"
         "        super().__init__()\n        self.layer = layer\n    def forward(self, x):\n"

@@ -21,6 +21,13 @@ for _ in range(4):
 """
 SET = "p.grad = g / 5  #!"
 RIGHT = {
+    "a running sum": TASKS.replace("    for _ in range(5)", "    total = [0, 0]\n    for _ in range(5)").replace(
+        "        for p, g in zip(net.parameters(), grads)", "        total = [t + g for t, g in zip(total, grads)]\n"
+        "        for p, g in zip(net.parameters(), total)"),
+    "one memory": TASKS.replace("    for _ in range(5)", "    total = [torch.zeros_like(p) for p in net.parameters()]\n"
+        "    for _ in range(5)").replace("        for p, g in zip(net.parameters(), grads)", (
+        "        for t, g in zip(total, grads):\n            t += g\n"
+        "        for p, g in zip(net.parameters(), total)")).replace(SET, "p.grad = g.view_as(p)"),
     "added": TASKS.replace(SET, "p.grad = g / 5 if p.grad is None else p.grad + g / 5"),
     "one for a step": TASKS.replace("    opt.step()", "        opt.step()"),
     "read before the next": TASKS.replace("        for p, g", (

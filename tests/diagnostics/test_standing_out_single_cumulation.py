@@ -20,10 +20,10 @@ for _ in range(3):
 """
 WRONG = {
     "a keyword": COX,
-    "a method": COX.replace("torch.logcumsumexp(risk, dim=-1)", "risk.cumsum(1)"),
-    "a product": COX.replace("torch.logcumsumexp(risk, dim=-1)", "torch.cumprod(risk, -1)"),
+    "a method": COX.replace("torch.logcumsumexp(risk, dim=-1)", "risk.logcumsumexp(1)"),
 }
 RIGHT = {
+    "a number of gaps that is one": COX.replace("torch.logcumsumexp(risk, dim=-1)", "risk.exp().cumsum(1)"),
     "along the batch": COX.replace("dim=-1", "dim=0"),
     "a row": COX.replace("(risk, dim=-1)", "(risk[:, 0], dim=-1)[:, None]"),
     "one element at times": COX.replace("(16, 3)), torch.randint(0, 2, (16, 1))", (

@@ -102,7 +102,7 @@ class Job:
     def __init__(self, checkpoint=None):
         self.net = nn.Linear(4, 1)
         self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
-        self.schedule = torch.optim.lr_scheduler.StepLR(self.opt, 2)  #!
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.opt, lambda n: 1 / (1 + n))  #!
         if checkpoint is not None:
             self.net.load_state_dict(checkpoint["net"])
             self.opt.load_state_dict(checkpoint["opt"])
@@ -120,7 +120,7 @@ NO_LINE = "no line keeps the `state_dict()` of a scheduler"
 
 def test_a_schedule_of_a_loaded_optimizer_that_begins_anew_is_named(tmp_path: Path) -> None:
     (found,) = (each for each in sentences(tmp_path, JOBS) if NO_LINE in each.text)
-    assert "a `StepLR` begins anew for an optimizer whose state is loaded, after 4 steps" in found.text
+    assert "a `LambdaLR` begins anew for an optimizer whose state is loaded, after 4 steps" in found.text
     assert found.labels[0].span.line == marked(JOBS)
 
 
@@ -129,10 +129,12 @@ def test_a_schedule_of_a_loaded_optimizer_that_begins_anew_is_named(tmp_path: Pa
     [
         JOBS.replace('"opt": self.opt', '"schedule": self.schedule.state_dict(), "opt": self.opt'),
         JOBS.replace('            self.opt.load_state_dict(checkpoint["opt"])\n', ""),
-        JOBS.replace("StepLR(self.opt, 2)", "StepLR(self.opt, 2, last_epoch=-1)"),
+        JOBS.replace("1 / (1 + n))", "1 / (1 + n), last_epoch=-1)"),
         JOBS.replace("Job(Job().train()).train()", "Job().train()"),
+        JOBS.replace("LambdaLR(self.opt, lambda n: 1 / (1 + n))", "ExponentialLR(self.opt, 0.9)"),
+        JOBS.replace("1 / (1 + n))", "1 / (1 + n + 4 * (checkpoint is not None)))"),
     ],
-    ids=["kept", "a new optimizer", "an epoch", "one job"],
+    ids=["kept", "a new optimizer", "an epoch", "one job", "a rate that goes on", "a function that goes on"],
 )
 def test_other_jobs_are_left_alone(tmp_path: Path, text: str) -> None:
     assert [each.text for each in sentences(tmp_path, text) if NO_LINE in each.text] == []

@@ -93,7 +93,9 @@ def _folded(
     if loaded is None and (loads or (taking and again < _FEWEST_AGAIN)):
         return None
     added = [_computed_from(facts, row.tensor, call, trained) for call in adding]
-    if not all(added) or not _is_read(training, row, writes) or _begin_again(training, adding, added[0]):
+    if loaded is not None and any(each != added[0] for each in added):
+        return None
+    if not all(added) or not _is_read(training, row, writes) or _begin_again(training, adding, added[0], loaded):
         return None
     return FoldedUpdate(row, tuple(adding), tuple(taking), again, loaded, frozenset(added[0]))
 
@@ -132,14 +134,15 @@ def _loaded_in_vain(adding: list[Call], taking: list[Call], loads: dict[int, Loa
     return None
 
 
-def _begin_again(training: MeasuredTraining, adding: list[Call], added: set[int]) -> bool:
+def _begin_again(training: MeasuredTraining, adding: list[Call], added: set[int], loaded: Loaded | None) -> bool:
     """Returns whether the script writes to what it adds between two additions, as a method that folds an update in and
-    begins with a new one. A load of earlier values is no such beginning."""
+    begins with a new one. A load of values that were kept together with those of the weights is no such beginning."""
     facts, rows = training.facts, (training.row(number) for number in added)
     for row in rows:
         writes = [] if row is None else training.writes(row.tensor)
         between = [call for call in writes if adding[0].index < call.index < adding[-1].index]
-        if row is not None and len(between) > len(list(_loads(facts, row, between))):
+        loads = [] if row is None or loaded is None else list(_loads(facts, row, between))
+        if len(between) > sum(each.kept.site == loaded.kept.site for each in loads if loaded is not None):
             return True
     return False
 

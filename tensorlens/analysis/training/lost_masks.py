@@ -14,6 +14,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.value_ranges import is_zero_or_one, never_negative
+from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.records.model import Call
 
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
@@ -65,26 +66,31 @@ def _late(facts: TraceIndex, call: Call, summed: set[int]) -> LostMask | None:
         return None
     for one, other in (numbers, reversed(numbers)):
         made = _mean_of_loss(facts, one, call.index)
-        many = prod(facts.tensor(other).shape) > 1 and not facts.requires_grad(other, call.index - 1)
-        if made is not None and many:
+        if made is None or facts.requires_grad(other, call.index - 1):
+            continue
+        if prod(facts.tensor(other).shape) in _elements(facts, made) - {1}:
             return LostMask(call, other, made, late=True)
     return None
 
 
 def _mean_of_loss(facts: TraceIndex, number: int, before: int) -> Call | None:
-    """Returns the call of a loss function that has made one number of several elements, of which another number may be
-    computed, as the weight of a focal loss is."""
+    """Returns the call of a loss function that has made one number, of which another number may be computed, as the
+    weight of a focal loss is."""
     for _ in range(_MAX_STEPS):
         call = next(iter(facts.producers(number, before)), None)
-        if call is None or not call.inputs or facts.tensor(call.outputs[0].tensor).shape:
+        if call is None or not call.inputs or any(facts.tensor(access.tensor).shape for access in call.outputs):
             return None
         if op_name(call) in _LOSSES or op_name(call).endswith("_loss"):
-            many = any(prod(facts.tensor(access.tensor).shape) > 1 for access in call.inputs)
-            return call if many else None
+            return call
         if len(call.inputs) > 1:
             return None
         number, before = call.inputs[0].tensor, call.index
     return None
+
+
+def _elements(facts: TraceIndex, loss: Call) -> set[int]:
+    """Returns the number of elements of the target of a loss."""
+    return {prod(facts.tensor(access.tensor).shape) for access in loss.inputs[1:2]}
 
 
 def _least(facts: TraceIndex, call: Call) -> LostMask | None:
@@ -97,6 +103,16 @@ def _least(facts: TraceIndex, call: Call) -> LostMask | None:
     numbers = [access.tensor for access in product.inputs]
     for value, mask in (numbers, reversed(numbers)):
         is_mask = not facts.requires_grad(mask, product.index - 1) and is_zero_or_one(facts, mask, product.index)
-        if is_mask and facts.tensor(mask).shape and never_negative(facts, value, product.index):
+        if is_mask and _is_along(facts, mask, call) and never_negative(facts, value, product.index):
             return LostMask(product, mask, call, late=False)
     return None
+
+
+def _is_along(facts: TraceIndex, mask: int, call: Call) -> bool:
+    """Returns whether a mask has several elements along the dimension of which a call takes the least one."""
+    shape, whole = facts.tensor(mask).shape, facts.tensor(call.inputs[0].tensor).shape
+    dimension = written_dimension(facts, call)
+    if dimension is None:
+        return shape == whole
+    place = dimension - len(whole)
+    return len(shape) >= -place and shape[place] == whole[place] > 1

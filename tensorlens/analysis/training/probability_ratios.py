@@ -23,6 +23,8 @@ from tensorlens.records.model import Access, Call
 
 _CLIPS = frozenset(("clamp", "clip", "clamp_min", "clamp_max"))
 _RANDOM = frozenset("dropout batch_norm feature_dropout alpha_dropout".split())
+_DRAWING = frozenset("multinomial bernoulli normal randn rand randint rand_like randn_like rsample sample".split())
+_ARRAYS = ("Tensor.numpy", "torch.from_numpy", "torch.as_tensor", "torch.asarray")
 _SCALING = frozenset("mul rmul div truediv pow".split())
 _MIN_PASSES = 4
 _MAX_RATIOS = 64  # of one line that are looked at for old probabilities that are computed again
@@ -79,7 +81,8 @@ def odd_ratios(training: Training) -> Iterator[OddRatio]:
 def _times_again(training: Training, found: _Found) -> int:
     """Returns how often the old probabilities are computed of the same values, with steps in between."""
     facts, steps = training.facts, [step.index for step in training.steps]
-    times: dict[tuple[Access, ...], dict[int, None]] = defaultdict(dict)
+    times: dict[frozenset[Access], dict[int, None]] = defaultdict(dict)
+    on_arrays = {a.tensor for call in facts.calls if call.op in _ARRAYS for a in (*call.inputs, *call.outputs)}
     ratios = (call for call in facts.calls if call.site == found.ratio.site and call.op == found.ratio.op)
     for ratio in islice(ratios, _MAX_RATIOS):
         difference = next(iter(facts.producers(ratio.inputs[0].tensor, ratio.index)), None)
@@ -91,12 +94,20 @@ def _times_again(training: Training, found: _Found) -> int:
         if layers and not graph_leaves(facts, old, difference.index):
             made_after = bisect_left(steps, max(call.index for call in layers))
             since = steps[made_after - 1] if made_after else 0
-            earliest = min((call for call in layers if call.index > since), key=lambda call: call.index)
-            given = tuple(access for access in earliest.inputs if origin(facts, access.tensor) not in first)
-            is_random = any(op_name(call) in _RANDOM for _, call in ancestry(facts, old, difference.index))
-            if given and not is_random:
+            above = (call for _, call in ancestry(facts, old, difference.index) if call.index > since)
+            calls = [call for call in above if not call.writes and not call.within]
+            given = _given(facts, calls, since, first)
+            is_drawn = any(op_name(call) in _RANDOM | _DRAWING for call in calls)
+            if given and not is_drawn and not any(access.tensor in on_arrays for access in given):
                 times[given][made_after] = None
     return max(map(len, times.values()), default=0)
+
+
+def _given(facts: TraceIndex, calls: list[Call], since: int, first: dict[int, int]) -> frozenset[Access]:
+    """Returns what some calls were given that was made before: neither parameters nor what the calls have made."""
+    made = {access.tensor for call in calls for access in call.outputs}
+    inputs = {access for call in calls for access in call.inputs if access.tensor not in made}
+    return frozenset(access for access in inputs if origin(facts, access.tensor) not in first)
 
 
 def _computed(facts: TraceIndex, found: _Found) -> Call:

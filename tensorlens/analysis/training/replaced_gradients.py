@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET, Moment, Training
 from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
@@ -62,9 +63,22 @@ def _are_lost(training: Training, number: int, settings: list[Call], reads: dict
     gradients = {access.tensor for call in settings[:-1] for access in call.inputs[1:]}
     settled = {call.index for call in settings}
     between = training.facts.calls_between(settings[0].index + 1, settings[-1].index)
+    if not _is_of_last_round(training, settings):
+        return False
     return not any(
         access.tensor in gradients for call in between if call.index not in settled for access in call.inputs
     )
+
+
+def _is_of_last_round(training: Training, settings: list[Call]) -> bool:
+    """Returns whether the last gradient is computed from nothing that was computed before the one before it was set, as
+    a sum over the rounds would be."""
+    facts, last = training.facts, settings[-1]
+    since = max((step.index for step in training.steps if step.index < settings[0].index), default=-1)
+    above = [call for access in last.inputs[1:] for _, call in ancestry(facts, access.tensor, last.index)]
+    above = [call for call in above if not call.writes]  # as those of a step
+    is_known = any(call.op == "autograd.grad" or call.op == GRAD_READ for call in above)
+    return is_known and not any(since < call.index < settings[-2].index for call in above)
 
 
 def _reads(training: Training) -> dict[int, list[int]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.constant_terms import history_lost_at, op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls, recorded_above
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
@@ -131,6 +131,8 @@ def _loss(facts: TraceIndex, backward: Backward, layer: Call) -> Call | None:
         ]
         if op_name(call) in _DIFFERENCES and (len(targets) != 1 or shapes[0] != shapes[1] or not shapes[0]):
             continue
+        if op_name(call) in _DIFFERENCES and history_lost_at(facts, targets[0], call.index):
+            continue  # no target, but what the model has computed
         if len(targets) != 1 or not all(shape and shape[0] == rows and columns not in shape for shape in shapes):
             return None
         found = call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ _METHODS = frozenset(
 _FUNCTIONS = frozenset(("filter", "map", "zip", "iter", "reversed", "chain"))
 _PASS_ON = ("zip", "enumerate", "map", "filter")  # an argument of these is read as far as their result is
 _READ_ALL = ("sum", "list", "tuple", "dict", "max", "min", "sorted", "set", "clip_grad_norm_", "clip_grad_value_")
+_ENDLESS = re.compile(r"\b(count|cycle|repeat)\(")
+_LEAVING = ast.Break | ast.Continue | ast.Return | ast.Raise | ast.Yield
 _MIN_RUNS = 2
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 _Parents = dict[ast.AST, ast.AST]
@@ -35,6 +38,8 @@ class UsedUp:
 def used_up_iterators(facts: TraceIndex) -> Iterator[UsedUp]:
     """Yields these iterators, each with the first expression that reads it in vain."""
     for file, tree in facts.trees():
+        if any(getattr(node, "name", getattr(node, "attr", "")) in ("__next__", "seek") for node in ast.walk(tree)):
+            continue  # an iterator of the program, or one over a file, may begin again
         parents: _Parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         for made in ast.walk(tree):
@@ -49,6 +54,8 @@ def used_up_iterators(facts: TraceIndex) -> Iterator[UsedUp]:
 
 def _is_iterator(value: ast.expr, defined: set[str]) -> bool:
     """Returns whether a value can be read once. The program may have methods of its own with such names."""
+    if _ENDLESS.search(ast.unparse(value)):
+        return False
     if isinstance(value, ast.GeneratorExp):
         return True
     if not isinstance(value, ast.Call):
@@ -90,6 +97,7 @@ def _read_again(
             repeats = _is_method_of_one_object(tree, parents, home, scope)
         else:
             repeats = scope is home and any(made not in ast.walk(each) for each in loops)
+            repeats = repeats and not any(isinstance(node, _LEAVING) for each in loops for node in ast.walk(each))
         runs = _runs(facts, file, parents, parents[statement], facts.span_of(read, file)) if repeats else 0
         made_once = name.startswith("self.") or _runs_once(tree, parents, home)
         counts = [] if made_once else _counts(facts, file, parents[made], facts.span_of(made, file))
@@ -107,15 +115,23 @@ def _reads(tree: ast.Module, parents: _Parents, name: str) -> Iterator[ast.expr]
     yield from (node for node in nodes if _is_read_by_callee(tree, parents, node))
 
 
+def _leaves_early(function: ast.FunctionDef, reads: list[ast.Name]) -> bool:
+    """Returns whether a function may end before it reads an argument."""
+    last = max((node.lineno for node in reads), default=0)
+    return any(isinstance(node, _LEAVING) and node.lineno < last for node in ast.walk(function))
+
+
 def _direct_reads(parents: _Parents, nodes: Iterable[ast.expr]) -> Iterator[ast.expr]:
     """Yields the expressions that read all items: each is what a `for` runs over, or an argument."""
     for node in nodes:
         at = node
         while isinstance(call := parents[at], ast.Call) and at in call.args and _called(call) in _PASS_ON:
+            if _called(call) == "zip" and len(call.args) > 1 and not _are_as_long(call.args, at):
+                break
             at = call
         above, whole = parents[at], parents.get(parents[at])
         is_loop = isinstance(above, ast.For) and above.iter is at and not _may_stop(above)
-        is_first = isinstance(above, ast.comprehension) and above.iter is at and _has_first(whole, above)
+        is_first = isinstance(above, ast.comprehension) and above.iter is at and _has_first(parents, whole, above)
         is_given = isinstance(above, ast.Call) and at in above.args[:1] and _called(above) in _READ_ALL
         if is_loop or is_first or is_given:
             yield node
@@ -133,7 +149,7 @@ def _is_read_by_callee(tree: ast.Module, parents: _Parents, node: ast.expr) -> b
     (function,) = defined
     name = function.args.args[place].arg
     own = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
-    if any(not isinstance(each.ctx, ast.Load) for each in own):
+    if any(not isinstance(each.ctx, ast.Load) for each in own) or _leaves_early(function, own):
         return False
     return any(
         _scope(parents, each) is function and _way_up(parents, each)[0] is not None and not _way_up(parents, each)[1]
@@ -141,10 +157,21 @@ def _is_read_by_callee(tree: ast.Module, parents: _Parents, node: ast.expr) -> b
     )
 
 
-def _has_first(whole: ast.AST | None, part: ast.comprehension) -> bool:
-    return (
-        isinstance(whole, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) and whole.generators[0] is part
+def _are_as_long(arguments: list[ast.expr], iterator: ast.expr) -> bool:
+    """Returns whether each other argument of `zip` is of a module or an attribute, as what an average keeps for each
+    parameter: other collections may have fewer items than the iterator."""
+    others = [each for each in arguments if each is not iterator]
+    return all(
+        isinstance(each, ast.Attribute) or (isinstance(each, ast.Call) and _called(each) in _METHODS) for each in others
     )
+
+
+def _has_first(parents: _Parents, whole: ast.AST | None, part: ast.comprehension) -> bool:
+    """Returns whether a comprehension reads all items of what it runs over first, as `next(...)` of one does not."""
+    if isinstance(whole, ast.GeneratorExp):
+        call = parents[whole]
+        return isinstance(call, ast.Call) and _called(call) in _READ_ALL and whole.generators[0] is part
+    return isinstance(whole, ast.ListComp | ast.SetComp | ast.DictComp) and whole.generators[0] is part
 
 
 def _called(call: ast.Call) -> str:
@@ -179,10 +206,12 @@ def _scope(parents: _Parents, node: ast.AST) -> Scope:
     return at
 
 
-def _runs_once(tree: ast.Module, parents: _Parents, scope: Scope) -> bool:
+def _runs_once(tree: ast.Module, parents: _Parents, scope: Scope, seen: tuple[Scope, ...] = ()) -> bool:
     """Returns whether a function is called at one place only, which is in no loop and in the main part of the file."""
     if isinstance(scope, ast.Module):
         return True
+    if scope in seen:
+        return False  # two functions that call each other
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == scope.name]
     if len(calls) != 1 or not isinstance(parents.get(scope), ast.Module):
         return False
@@ -191,7 +220,7 @@ def _runs_once(tree: ast.Module, parents: _Parents, scope: Scope) -> bool:
         at = parents[at]
         if isinstance(at, ast.For | ast.While | ast.comprehension | ast.Lambda):
             return False
-    return at is not scope and _runs_once(tree, parents, at)
+    return at is not scope and _runs_once(tree, parents, at, (*seen, scope))
 
 
 def _is_method_of_one_object(tree: ast.Module, parents: _Parents, made_in: Scope, read_in: Scope) -> bool:
@@ -212,17 +241,19 @@ def _is_method_of_one_object(tree: ast.Module, parents: _Parents, made_in: Scope
     return _runs_once(tree, parents, at)
 
 
-def _runs(facts: TraceIndex, file: str, parents: _Parents, block: ast.AST, read: Span) -> int:
+def _runs(
+    facts: TraceIndex, file: str, parents: _Parents, block: ast.AST, read: Span, seen: tuple[ast.AST, ...] = ()
+) -> int:
     """Returns how often the statements around an expression have run at least, by the calls that the trace has of them.
 
     A function without such a call has run as often as the statements around the only line that calls it.
     """
     counts = _counts(facts, file, block, read)
-    if counts or not isinstance(block, ast.FunctionDef):
+    if counts or block in seen or not isinstance(block, ast.FunctionDef):
         return max(map(min, counts), default=0)
     calls = [node for node in parents if isinstance(node, ast.Call) and _called(node) == block.name]
     statement = _way_up(parents, calls[0])[0] if len(calls) == 1 and _scope(parents, calls[0]) is not block else None
-    return 0 if statement is None else _runs(facts, file, parents, parents[statement], read)
+    return 0 if statement is None else _runs(facts, file, parents, parents[statement], read, (*seen, block))
 
 
 def _counts(facts: TraceIndex, file: str, block: ast.AST, read: Span) -> list[list[int]]:

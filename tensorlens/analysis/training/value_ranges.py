@@ -36,10 +36,19 @@ def never_negative(facts: TraceIndex, number: int, before: int) -> bool:
             continue
         if (name == "pow" and _is_even(facts, call)) or (name in _CLAMPS and _least(facts, call) >= 0):
             continue
-        if name not in ADDING | SHAPING and not is_scaled(facts, call):
+        if (name not in ADDING | SHAPING and not is_scaled(facts, call)) or _adds_negative(facts, call):
             return False
         waiting += [(access.tensor, call.index) for access in call.inputs]
     return True
+
+
+def _adds_negative(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call adds a number that the source does not show to be positive."""
+    if op_name(call) not in ("add", "radd", "iadd") or len(call.inputs) != 1:
+        return False
+    node = _node(facts, call)
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return not any((written_number(facts, side) or -1) >= 0 for side in sides)
 
 
 def is_scaled(facts: TraceIndex, call: Call) -> bool:
@@ -58,17 +67,49 @@ def is_zero_or_one(facts: TraceIndex, number: int, before: int) -> bool:
 
 def made_as_zero_or_one(facts: TraceIndex, number: int, before: int) -> Call | None:
     """Returns the comparison, or the call that made a triangle of ones, that a tensor has the values of."""
+    hops: list[tuple[int, Call, int]] = []
     for _ in range(_MAX_DEPTH):
         call = next(iter(facts.producers(number, before)), None)
-        if call is None or not call.inputs or op_name(call) in _COMPARISONS:
-            return call if call is not None and call.inputs else None
-        if op_name(call) in _TRIANGLES:
-            made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
-            return call if made is not None and op_name(made) in _ONES else None
-        if op_name(call) not in RESHAPING and not (op_name(call) in ("rsub", "sub") and len(call.inputs) == 1):
+        if call is None or not call.inputs:
+            return None
+        hops.append((number, call, before))
+        if _makes_zero_or_one(facts, call):
+            return None if any(is_written_between(facts, *hop) for hop in hops) else call
+        if op_name(call) not in RESHAPING and not _is_one_minus(facts, call):
             return None
         number, before = call.inputs[0].tensor, call.index
     return None
+
+
+def _makes_zero_or_one(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call is a comparison, or takes a triangle of ones."""
+    if op_name(call) in _TRIANGLES:
+        made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
+        return made is not None and op_name(made) in _ONES
+    made = [facts.tensor(access.tensor).dtype for access in call.outputs]
+    return op_name(call) in _COMPARISONS and made == ["bool"]
+
+
+def _is_one_minus(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call computes `1 - x`, as the source shows."""
+    node = _node(facts, call)
+    is_difference = op_name(call) in ("rsub", "sub") and len(call.inputs) == 1
+    is_difference = is_difference and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+    return is_difference and written_number(facts, node.left) == 1  # type: ignore[union-attr]
+
+
+def is_written_between(facts: TraceIndex, number: int, made: Call, before: int) -> bool:
+    """Returns whether a call writes to the memory of a tensor after it was made, or gives it to NumPy."""
+    storage = facts.storage_of(number, before)
+    if storage is None:
+        return False
+    for call in facts.calls_between(made.index + 1, before):
+        numbers = [write.tensor for write in call.writes]
+        if call.op in ("Tensor.numpy", "Tensor.__array__"):
+            numbers += [access.tensor for access in call.inputs]
+        if any(facts.storage_of(each, call.index) == storage for each in numbers):
+            return True
+    return False
 
 
 def _is_even(facts: TraceIndex, call: Call) -> bool:

@@ -16,6 +16,7 @@ from tensorlens.records.report import StandingOut
 
 _ATTENTION = frozenset(("scaled_dot_product_attention", "multi_head_attention_forward"))
 _FLOATS = frozenset(("float32", "float64", "float16", "bfloat16"))
+_TRIANGLES = frozenset(("tril", "triu"))
 _INPUTS = 3  # query, key, value
 
 
@@ -42,6 +43,13 @@ def _mask(facts: TraceIndex, call: Call) -> int | None:
     given = {access.tensor for access in call.inputs[:_INPUTS]}
     for number in (access.tensor for access in call.inputs[_INPUTS:] if access.tensor not in given):
         is_data = facts.tensor(number).dtype in _FLOATS and not facts.requires_grad(number, call.index - 1)
-        if is_data and made_as_zero_or_one(facts, number, call.index) is not None:
+        made = made_as_zero_or_one(facts, number, call.index) if is_data else None
+        if made is not None and (op_name(made) in _TRIANGLES or _is_of_padding(facts, number, call)):
             return number
     return None
+
+
+def _is_of_padding(facts: TraceIndex, number: int, call: Call) -> bool:
+    """Returns whether a mask has the shape of the padding of a batch of sequences, which comes second in a layer."""
+    key = facts.tensor(call.inputs[1].tensor).shape
+    return op_name(call) == "multi_head_attention_forward" and facts.tensor(number).shape == (key[1:2] + key[:1])

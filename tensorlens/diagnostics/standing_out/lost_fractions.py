@@ -18,10 +18,9 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _WRITES = frozenset(("copy", "setitem", "index_copy", "index_put", "scatter", "masked_scatter"))
-_FRACTIONS = frozenset(
-    "softmax sigmoid mean div truediv true_divide tanh exp log sqrt rsqrt normalize rand randn rand_like".split()
-)
+_FRACTIONS = frozenset(("softmax", "sigmoid"))
 _KEEPING = ADDING | SHAPING | frozenset("sub rsub mul rmul lerp detach cpu transpose permute t stack gather".split())
+_SUMS = frozenset("add radd iadd sub rsub".split())
 _MAX_CALLS = 16
 
 
@@ -46,7 +45,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _is_whole(facts: TraceIndex, number: int) -> bool:
-    return facts.tensor(number).dtype.startswith(("int", "uint"))
+    return facts.tensor(number).dtype.startswith("int")  # `uint8` has pictures, of numbers up to 255
 
 
 def _source(facts: TraceIndex, call: Call) -> str | None:
@@ -54,25 +53,32 @@ def _source(facts: TraceIndex, call: Call) -> str | None:
     a softmax or a division has made."""
     span = facts.span(call.site)
     statement = None if span is None else statement_around(facts, span)
-    written = written_number(facts, statement.value) if isinstance(statement, ast.Assign) else None
+    is_set = op_name(call) == "setitem" and isinstance(statement, ast.Assign)
+    written = written_number(facts, statement.value) if is_set else None  # type: ignore[union-attr]
     if written is not None:
         return None if written % 1 == 0 else f"{written:g}"
     for number in (access.tensor for access in call.inputs[1:]):
-        if facts.tensor(number).dtype.startswith(("float", "bfloat")) and _has_fractions(facts, number, call.index):
-            return f"values of {facts.tensor(number).dtype}"
+        dtype = facts.tensor(number).dtype
+        if "float" in dtype and _has_fractions(facts, number, call.index, call.writes[0].tensor):
+            return f"values of {dtype}"
     return None
 
 
-def _has_fractions(facts: TraceIndex, number: int, before: int) -> bool:
-    """Returns whether a call made fractions, and only sums, products and new shapes of them lead to a tensor."""
+def _has_fractions(facts: TraceIndex, number: int, before: int, target: int) -> bool:
+    """Returns whether a tensor is probabilities, or a mean of some and of the target itself."""
     waiting, seen = [(number, before)], set[int]()
+    found = scaled = mixed = False
     for each, limit in waiting:
+        mixed |= each == target
         call = next(iter(facts.producers(each, limit)), None)
-        if call is None or call.index in seen or len(seen) > _MAX_CALLS:
+        if call is None or call.index in seen or len(seen) > _MAX_CALLS or each == target:
             continue
-        if op_name(call) in _FRACTIONS:
-            return True
         seen.add(call.index)
+        found |= op_name(call) in _FRACTIONS
         if op_name(call) in _KEEPING:
+            is_sum = op_name(call) in _SUMS
+            if is_sum and len(call.inputs) == 1:
+                return False  # a number is added, as a half to round
+            scaled |= op_name(call) in ("mul", "rmul")
             waiting += [(access.tensor, call.index) for access in call.inputs]
-    return False
+    return found and (mixed or not scaled)

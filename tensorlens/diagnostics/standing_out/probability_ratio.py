@@ -22,8 +22,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             text += "and its gradient has the opposite sign"
         elif each.kind == "again":
             text = f"{code} divides by probabilities that are computed again on the same values after steps: {old} has "
-            text += f"been of {each.passes:,} states of the parameters in turn. The ratio begins at 1 each time, and "
-            text += "its clip limits only the steps since then"
+            text += (
+                f"been of {each.passes:,} or more states of the parameters in turn. The ratio begins at 1 each time, "
+            )
+            text += "and its clip limits only the steps since then"
         else:
             passes = f"each of the {each.passes:,} passes looked at"
             text = (

@@ -7,7 +7,9 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import method_of
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
@@ -22,10 +24,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for file, tree in facts.trees():
         yield from _defaults(training, file, tree)
         for node in ast.walk(tree):
-            found = _repeated(node)
+            found = _repeated(facts, node)
             if found is None:
                 continue
             rows = _made_by(training, facts.span_of(found, file))
+            if isinstance(node, ast.Call):  # the result may be something else than the module
+                rows = [row for row in rows if _is_used_outside(training, row, facts.span_of(found, file))]
             if rows:
                 yield stands_out(
                     f"`{facts.code_of(node, file)}` repeats the result of one call: "
@@ -77,31 +81,30 @@ def _gives(call: ast.Call, argument: str, place: int | None) -> bool:
     return argument in [each.arg for each in call.keywords] or (place is not None and len(call.args) > place)
 
 
-def _repeated(node: ast.AST) -> ast.Call | None:
-    """Returns the call in `[call()] * number`, in `dict.fromkeys(names, call())` and in `repeat(call())`; None if the
-    number is less than 2."""
+def _repeated(facts: TraceIndex, node: ast.AST) -> ast.Call | None:
+    """Returns the call in `[call()] * number` and in `dict.fromkeys(names, call())`; None if the number is below 2."""
     if isinstance(node, ast.Call):
         return _given_to_all(node)
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
         return None
     for items, times in ((node.left, node.right), (node.right, node.left)):
         if isinstance(items, ast.List) and len(items.elts) == 1 and isinstance(items.elts[0], ast.Call):
-            count = times.value if isinstance(times, ast.Constant) else 2
-            return items.elts[0] if isinstance(count, int) and count > 1 else None
+            return items.elts[0] if _is_several(facts, times) else None
     return None
 
 
+def _is_several(facts: TraceIndex, times: ast.expr) -> bool:
+    """Returns whether a number of times is more than 1, or not known."""
+    number = written_number(facts, times)
+    return number is None or number > 1
+
+
 def _given_to_all(node: ast.Call) -> ast.Call | None:
-    """Returns the call whose result `dict.fromkeys()` or `itertools.repeat()` gives to each key or item."""
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    place = {"fromkeys": 1, "repeat": 0}.get(name)
-    value = node.args[place] if place is not None and len(node.args) > place else None
-    return value if isinstance(value, ast.Call) and (name == "fromkeys" or _is_of_itertools(node)) else None
-
-
-def _is_of_itertools(node: ast.Call) -> bool:
-    """Returns whether a call of `repeat` is none of a tensor's or an array's method."""
-    return not isinstance(node.func, ast.Attribute) or ast.unparse(node.func.value) == "itertools"
+    """Returns the call whose result `dict.fromkeys()` gives to each key."""
+    is_fromkeys = isinstance(node.func, ast.Attribute) and node.func.attr == "fromkeys" and len(node.args) == 2
+    keys, value = node.args if is_fromkeys else (None, None)
+    is_one = isinstance(keys, ast.List | ast.Tuple | ast.Set) and len(keys.elts) == 1
+    return value if isinstance(value, ast.Call) and not is_one else None
 
 
 def _made_by(training: MeasuredTraining, span: Span) -> list[ParameterRow]:
@@ -115,6 +118,15 @@ def _made_by(training: MeasuredTraining, span: Span) -> list[ParameterRow]:
         if any(_is_in(each, span) for each in spans):
             rows.append(row)
     return rows
+
+
+def _is_used_outside(training: MeasuredTraining, row: ParameterRow, span: Span) -> bool:
+    """Returns whether a call that is not part of an expression of the source uses a parameter."""
+    facts = training.facts
+    used = (call.site for call in facts.calls if any(access.tensor == row.tensor for access in call.inputs))
+    return any(
+        not any(_is_in(facts.trace.sites[each].span, span) for each in facts.call_chain(site)) for site in set(used)
+    )
 
 
 def _is_in(one: Span, other: Span) -> bool:

@@ -1,4 +1,4 @@
-"""Names cumulative operations along a dimension of one element, which change nothing: the sum of a column, say."""
+"""Names `logcumsumexp` along a dimension of one element, as of a column of risks: it changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
-_CUMULATIVE = frozenset("cumsum cumprod logcumsumexp cummax cummin".split())
+_CUMULATIVE = frozenset(("logcumsumexp",))  # a `cumsum` may be of as many elements as a setting says, once of one
 _MIN_RUNS = 2
 
 

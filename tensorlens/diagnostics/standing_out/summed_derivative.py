@@ -8,6 +8,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.value_ranges import is_written_between
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.model import Call
@@ -15,7 +16,7 @@ from tensorlens.records.report import StandingOut
 
 _GRAD = "autograd.grad"
 _ONES = frozenset(("ones_like", "ones", "new_ones"))
-_MEETING = frozenset("add radd sub rsub mul rmul mse_loss l1_loss smooth_l1_loss huber_loss".split())
+_MEETING = frozenset("add radd sub rsub mse_loss l1_loss smooth_l1_loss huber_loss".split())
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -54,6 +55,8 @@ def _adds_columns(facts: TraceIndex, gradient: Call) -> bool:
     if len(numbers) != 3 or len(gradient.outputs) != 1:
         return False
     outputs, inputs = (facts.tensor(number).shape for number in numbers[:2])
-    made = facts.creator(numbers[2])
+    made = next(iter(facts.producers(numbers[2], gradient.index)), None)
     is_sum = made is not None and op_name(made) in _ONES and facts.tensor(numbers[2]).shape == outputs
+    if made is None or is_written_between(facts, numbers[2], made, gradient.index):
+        return False
     return is_sum and len(outputs) == len(inputs) > 1 and outputs[:-1] == inputs[:-1] and outputs[-1] > inputs[-1] == 1

@@ -14,7 +14,7 @@ from tensorlens.analysis.training.other_loads import other_loads
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
-from tensorlens.records.training import OptimizerGroup
+from tensorlens.records.training import LearningRateSchedule, OptimizerGroup
 
 _LOADS = "Module.load_state_dict"
 _PARTS = ("opt", "sch")  # of the names of optimizers and schedulers
@@ -95,14 +95,15 @@ def _unkept_schedules(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Yields a scheduler that one line makes again for an optimizer whose state is loaded, in a program that keeps no
     state of a scheduler and does not say at which epoch one begins."""
     facts, number = training.facts, training.measured.number
-    if not _keeps_states_of_optimizers_only(facts):
+    if not _keeps_states_of_optimizers_only(facts) or _sets_rates(facts):
         return
     loaded = {each.optimizer: each for each in facts.trace.inspection.loaded_rates if each.number == number}
+    groups: dict[int | None, OptimizerGroup] = {group.optimizer: group for group in training.groups[::-1]}
     made = [each for each in facts.trace.inspection.schedules if each.number == number and each.steps]
     for earlier, new in pairwise(made):
         load = loaded.get(new.optimizer) if new.optimizer is not None else None
         span = facts.span(new.site)
-        is_again = new.site == earlier.site and new.optimizer != earlier.optimizer and new.steps > 1
+        is_again = new.site == earlier.site and new.optimizer != earlier.optimizer and _are_same(groups, earlier, new)
         if load is not None and span is not None and is_again and not _begins_at(facts.names.syntax.node(span)):
             yield stands_out(
                 f"no line keeps the `state_dict()` of a scheduler: a `{new.name}` begins anew for an optimizer whose "
@@ -124,6 +125,24 @@ def _keeps_states_of_optimizers_only(facts: TraceIndex) -> bool:
         if facts.span_of(node, file) not in modules
     ]
     return bool(kept) and all("opt" in _last_name(method) for method in [*kept, *other_loads(facts)])
+
+
+def _are_same(
+    groups: dict[int | None, OptimizerGroup], earlier: LearningRateSchedule, new: LearningRateSchedule
+) -> bool:
+    """Returns whether the first rate that each of two schedulers sets is the same, and another one than before."""
+    courses = [groups[each.optimizer].course if each.optimizer in groups else () for each in (earlier, new)]
+    firsts = [list(dict.fromkeys(course))[1:2] for course in courses]
+    return bool(firsts[0]) and firsts[0] == firsts[1]
+
+
+def _sets_rates(facts: TraceIndex) -> bool:
+    """Returns whether a line assigns a learning rate to a group of an optimizer itself."""
+    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.Subscript))
+    return any(
+        isinstance(node.ctx, ast.Store) and isinstance(node.slice, ast.Constant) and node.slice.value == "lr"
+        for node in nodes
+    )
 
 
 def _begins_at(node: ast.AST | None) -> bool:

@@ -45,8 +45,11 @@ def _is_meant(training: MeasuredTraining, changed: Call) -> bool:
     statement = None if span is None else statement_around(training.facts, span)
     if isinstance(statement, ast.Assign):
         written: ast.AST = statement.targets[0]
+    elif isinstance(statement, ast.AugAssign):
+        written = statement.target
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        written = statement.value.func
+        given = statement.value.args[:1] if changed.op.startswith("nn.init.") else []
+        written = given[0] if given else statement.value.func
     else:
         return False
     while isinstance(written, (ast.Attribute, ast.Subscript)) and not _is_gradient(written):
