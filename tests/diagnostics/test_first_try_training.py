@@ -1,4 +1,4 @@
-"""Programs by authors who had not seen the lens: 288 with a silent mistake in their training, 288 correct ones.
+"""Programs by authors who had not seen the lens: 298 with a silent mistake in their training, 298 correct ones.
 
 The folders `training`, `training_second` and so on of `tests/programs` have them, the authors' marks, and a proof of
 each mistake.
@@ -34,6 +34,7 @@ SETS = (
     "training_ninth",
     "training_tenth",
     "training_eleventh",
+    "training_twelfth",
 )
 SECOND_RUN = ("beat_filters",)  # found by comparing a custom Function's backward in a second run
 DAILY = 8  # one in so many programs is run each time

@@ -86,8 +86,8 @@ def _makes_zero_or_one(facts: TraceIndex, call: Call) -> bool:
     if op_name(call) in _TRIANGLES:
         made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
         return made is not None and op_name(made) in _ONES
-    made = [facts.tensor(access.tensor).dtype for access in call.outputs]
-    return op_name(call) in _COMPARISONS and made == ["bool"]
+    dtypes = [facts.tensor(access.tensor).dtype for access in call.outputs]
+    return op_name(call) in _COMPARISONS and dtypes == ["bool"]
 
 
 def _is_one_minus(facts: TraceIndex, call: Call) -> bool:
