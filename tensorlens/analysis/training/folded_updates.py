@@ -77,7 +77,7 @@ def _folded(
     What is written before the first addition, and loads of earlier values, are left out."""
     facts = training.facts
     first = next((place for place, call in enumerate(writes) if op_name(call) in _ADDING), len(writes))
-    loads = {each.load.index: each for each in _loads(facts, row, writes[first:])}
+    loads = {each.load.index: each for each in _loads(facts, row.tensor, writes[first:])}
     writes = [call for call in writes[first:] if call.index not in loads]
     sites = list(dict.fromkeys(call.site for call in writes))
     groups = [[call for call in writes if call.site == site] for site in sites]
@@ -100,18 +100,18 @@ def _folded(
     return FoldedUpdate(row, tuple(adding), tuple(taking), again, loaded, frozenset(added[0]))
 
 
-def _loads(facts: TraceIndex, row: ParameterRow, writes: list[Call]) -> Iterator[Loaded]:
+def _loads(facts: TraceIndex, number: int, writes: list[Call]) -> Iterator[Loaded]:
     """Yields the writes that copy earlier values of the parameter itself back into it."""
-    own = facts.storages_of(row.tensor)
+    own = facts.storages_of(number)
     for load in (call for call in writes if op_name(call) == "copy"):
-        number, before, kept = load.inputs[-1].tensor, load.index, None
+        source, before, kept = load.inputs[-1].tensor, load.index, None
         for _ in range(_MAX_COPIES):
-            made = next(iter(facts.producers(number, before)), None)
+            made = next(iter(facts.producers(source, before)), None)
             if made is None or op_name(made) not in _COPYING or not made.inputs:
                 break
             kept = kept or made
-            number, before = made.inputs[0].tensor, made.index
-            if facts.storage_of(number, before) in own:
+            source, before = made.inputs[0].tensor, made.index
+            if facts.storage_of(source, before) in own:
                 yield Loaded(load, kept, made.index)
                 break
 
@@ -137,12 +137,10 @@ def _loaded_in_vain(adding: list[Call], taking: list[Call], loads: dict[int, Loa
 def _begin_again(training: MeasuredTraining, adding: list[Call], added: set[int], loaded: Loaded | None) -> bool:
     """Returns whether the script writes to what it adds between two additions, as a method that folds an update in and
     begins with a new one. A load of values that were kept together with those of the weights is no such beginning."""
-    facts, rows = training.facts, (training.row(number) for number in added)
-    for row in rows:
-        writes = [] if row is None else training.writes(row.tensor)
-        between = [call for call in writes if adding[0].index < call.index < adding[-1].index]
-        loads = [] if row is None or loaded is None else list(_loads(facts, row, between))
-        if len(between) > sum(each.kept.site == loaded.kept.site for each in loads if loaded is not None):
+    for number in added:
+        between = [call for call in training.writes(number) if adding[0].index < call.index < adding[-1].index]
+        loads = [] if loaded is None else [each.kept.site for each in _loads(training.facts, number, between)]
+        if between and (loaded is None or loads != [loaded.kept.site] * len(between)):
             return True
     return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from types import FrameType
 
 import torch
@@ -20,13 +21,9 @@ def _on_memory_of(name: str) -> Observing[Recorder]:
     @observe
     def wrap(recorder: Recorder, original: Function) -> Function:
         def call(frame: FrameType, /, source: object, *args: object, **kwargs: object) -> object:
-            def on_memory(*args: object, **kwargs: object) -> object:
-                result = original(*args, **kwargs)
-                with ErrorGuard(recorder, "shared memory", frame):
-                    _put_on_same_storage(recorder, result, source)
-                return result
-
-            result = record_patched_call(recorder, PatchedCall(on_memory, name, frame), (source, *args), kwargs)
+            below = _tensor_below(source)
+            function = original if below is None else _on_storage_of(recorder, original, below, frame)
+            result = record_patched_call(recorder, PatchedCall(function, name, frame), (source, *args), kwargs)
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             if isinstance(result, torch.Tensor):
                 with torch._C.DisableTorchFunction():
@@ -41,14 +38,19 @@ def _on_memory_of(name: str) -> Observing[Recorder]:
     return wrap
 
 
-def _put_on_same_storage(recorder: Recorder, result: object, array: object) -> None:
-    """Gives a tensor that is made on the memory of a tensor's `.numpy()` the storage of that tensor."""
-    below = _tensor_below(array)
-    if below is not None and isinstance(result, torch.Tensor):
-        with torch._C.DisableTorchFunction():
+def _on_storage_of(recorder: Recorder, original: Function, below: torch.Tensor, frame: FrameType) -> Function:
+    """Returns a function that makes a tensor on the memory of another one's `.numpy()`, with the same storage id."""
+
+    @wraps(original)
+    def made(*args: object, **kwargs: object) -> object:
+        result = original(*args, **kwargs)
+        with ErrorGuard(recorder, "shared memory", frame), torch._C.DisableTorchFunction():
             storage = recorder.tensor_ids.entry(below)[3]
-            if storage != NONE:
+            if storage != NONE and isinstance(result, torch.Tensor):
                 recorder.tensor_ids.write_row(result, recorder.tensor_ids.add_alias(result, storage))
+        return result
+
+    return made
 
 
 def _tensor_below(array: object) -> torch.Tensor | None:
