@@ -40,6 +40,8 @@ RIGHT = {
     "a layer that scales": DANN.replace("return -gradient", "return 0.5 * gradient"),
     "another loss is subtracted": DANN.replace("task - 0.3 * place", "place - 0.1 * task"),
     "the negative of the negative": DANN.replace("task - 0.3 * place", "task - 0.3 * -place"),
+    "added with a larger weight": DANN.replace("task - 0.3 * place", "task + place - 0.3 * place"),
+    "a head that maximizes": DANN.replace("lr=0.1)", "lr=0.1, maximize=True)"),
     "an entropy": DANN.replace("nn.functional.binary_cross_entropy_with_logits(domain(Turn.apply(z)), "
                                "torch.rand(8, 1).round())", "-(domain(Turn.apply(z)).sigmoid().log()).mean()"),
 }  # fmt: skip

@@ -51,7 +51,7 @@ def falling_weights(training: MeasuredTraining) -> Iterator[FallingWeight]:
     """Yields one for each such parameter, of which no loss makes another use and no line changes the gradient."""
     facts = training.facts
     held = {row.tensor for row in training.rows if row.group is not None and _descends(row.group)}
-    if not held or training.training.is_hidden or _maximizes(facts):
+    if not held or training.training.is_hidden or may_maximize(facts):
         return
     uses = _Uses()
     for backward in {each.index: each for each in (*examined_passes(facts), *_last_passes(facts))}.values():
@@ -78,7 +78,7 @@ def _last_passes(facts: TraceIndex) -> Iterator[Backward]:
             yield backward
 
 
-def _maximizes(facts: TraceIndex) -> bool:
+def may_maximize(facts: TraceIndex) -> bool:
     """Returns whether the program writes `maximize`, registers hooks, or gives `backward()` a gradient: then it may go
     up along gradients."""
     for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.code_around import method_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.falling_weights import may_maximize
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_from
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
@@ -31,8 +32,12 @@ def turned_signs(facts: TraceIndex) -> Iterator[TurnedSign]:
     """Yields these losses, one for each line that subtracts."""
     reversing = set(_reversing_functions(facts))
     reported: set[int] = set()
-    for backward in examined_passes(facts) if reversing else ():
-        for loss, subtracted in _subtracted(facts, backward):
+    for backward in examined_passes(facts) if reversing and not may_maximize(facts) else ():
+        found = list(_losses(facts, backward))
+        added = {loss.index for loss, turned in found if turned is None}
+        for loss, subtracted in found:
+            if subtracted is None or loss.index in added:
+                continue
             above = recorded_from(facts, [(access.tensor, loss.index) for access in loss.inputs])
             reversal = next((call for call in above if call.op.removesuffix(".apply") in reversing), None)
             if reversal is not None and subtracted.site not in reported:
@@ -66,8 +71,8 @@ def _names(node: ast.expr) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
-def _subtracted(facts: TraceIndex, backward: Backward) -> Iterator[tuple[Call, Call]]:
-    """Yields the losses that the root of a pass goes down by, each with the call that turned the sign."""
+def _losses(facts: TraceIndex, backward: Backward) -> Iterator[tuple[Call, Call | None]]:
+    """Yields the losses that the root of a pass is a sum of, each with the call that subtracts it, if one does."""
     waiting: list[tuple[int, int, Call | None]] = [(root.tensor, backward.index, None) for root in backward.roots]
     seen = 0
     for number, before, turned in waiting:
@@ -75,7 +80,7 @@ def _subtracted(facts: TraceIndex, backward: Backward) -> Iterator[tuple[Call, C
         if call is None or seen > _MAX_CALLS:
             continue
         name = op_name(call)
-        if turned is not None and (name in _LOSSES or name.endswith("_loss")):
+        if name in _LOSSES or name.endswith("_loss"):
             yield call, turned
         for place, access in enumerate(call.inputs):
             sign = _sign(facts, call, place)
