@@ -38,6 +38,11 @@ WRONG = {
         "h = torch", "pad = (torch.rand(2, 5) > 0.7).float()\n    h = torch"),
 }  # fmt: skip
 RIGHT = {
+    "filled through NumPy": OWN.replace("mask = torch.tril(torch.ones(6, 6))", (
+        "mask = torch.tril(torch.ones(6, 6))\narray = mask.numpy()\narray[array == 0] = float('-inf')")),
+    "filled through a view": OWN.replace("mask = torch.tril(torch.ones(6, 6))", (
+        "mask = torch.tril(torch.ones(6, 6))\nmask.data[mask == 0] = float('-inf')")),
+    "a bias for equal places": OWN.replace("mask[:5, :5]", "(torch.arange(5)[:, None] == torch.arange(5)).float()"),
     "bools": OWN.replace("torch.ones(6, 6)", "torch.ones(6, 6, dtype=torch.bool)"),
     "made bools": OWN.replace("mask[:5, :5]", "mask[:5, :5].bool()"),
     "large numbers": OWN.replace("mask[:5, :5]", "(1 - mask[:5, :5]) * -1e9"),

@@ -38,7 +38,7 @@ RIGHT |= {
     "another target of the line": MEAN.replace(COPY, "targets[int(targets.copy_(targets + 0).max())] = 1"),
     "a number that no float can have": MEAN.replace(COPY, f"targets[0] = 1{'0' * 400} % 7"),
 }
-WORDS = "their fractions are cut off"
+WORDS = "it keeps no fractions"
 
 
 @pytest.mark.parametrize("name", WRONG)

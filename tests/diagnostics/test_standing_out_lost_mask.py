@@ -41,6 +41,10 @@ WRONG = {
     "the least by amin": (LEAST.replace("min(dim=1).values", "amin(1)"), "takes the least of products with"),
 }  # fmt: skip
 RIGHT = {
+    "rows that do not count": LEAST.replace("(~same).float()", "(y > 1).float()[:, None]"),
+    "other factors that may be negative": LEAST.replace(
+        "torch.cdist(net(x), net(x))", "torch.cdist(net(x), net(x)) + -2"),
+    "signs": LEAST.replace("(~same).float()", "(0.5 - same.float())"),
     "one for each element": LATE.replace("(net(x), y)", "(net(x), y, reduction='none')"),
     "a weight for a loss": LATE.replace("(each * mask).sum() / mask.sum()", "each * mask[0]"),
     "a focal loss for each element": LATE.replace(

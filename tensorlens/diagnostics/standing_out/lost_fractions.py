@@ -38,7 +38,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             made = facts.creator(target)
             yield stands_out(
                 f"{as_written(facts, call)} writes {source} to {named(facts, target, call.index)}, a tensor of "
-                f"{facts.tensor(target).dtype}: their fractions are cut off",
+                f"{facts.tensor(target).dtype}: it keeps no fractions",
                 facts.label("modified_here", site, "written here", call.index),
                 None if made is None else facts.label("value_made_here", made.site, "made here", made.index),
             )
