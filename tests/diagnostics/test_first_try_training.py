@@ -37,7 +37,6 @@ SETS = (
     "training_twelfth",
 )
 SECOND_RUN = ("beat_filters",)  # found by comparing a custom Function's backward in a second run
-SENTENCES = ("clinic_rounds", "loan_screen")  # correct programs that still get one
 DAILY = 8  # one in so many programs is run each time
 
 
@@ -84,7 +83,7 @@ def test_a_mistake_that_was_named_is_named(warm: Warm, folder: str, name: str) -
 @pytest.mark.parametrize(("folder", "name"), programs("right"))
 def test_a_correct_program_gets_no_warning(warm: Warm, folder: str, name: str) -> None:
     report = report_of(warm, PROGRAMS / folder / "right" / f"{name}.py")
-    assert report.standing_out == () or name in SENTENCES
+    assert report.standing_out == ()
     assert [(each.code, each.severity) for each in report.diagnostics if each.severity != "note"] == []
 
 

@@ -37,12 +37,15 @@ def _never_stepped(training: MeasuredTraining, groups: list[OptimizerGroup]) -> 
     facts, first = training.facts, groups[0]
     numbers = {number for group in groups for number in group.parameters}
     others = [set(group.parameters) for group in training.groups if group.steps]
+    is_optional = any(group.steps and group.site == first.site for group in training.groups)
     is_ended = facts.trace.script.outcome in ("ok", "exit")
     unseen = any(call.op == "GradScaler.step" for call in facts.calls)
     unseen |= any(isinstance(event, Gap) for event in facts.events)
     moved = any(training.writes(number) for number in numbers)
     if not training.measured.passes or not is_ended or unseen or moved or numbers & set().union(*others):
         return
+    if is_optional:
+        return  # the same line has made one that steps: a function was run with another option
     held = "1 parameter" if len(numbers) == 1 else f"{len(numbers)} parameters"
     label = facts.label("optimizer_made_here", first.site, "made here")
     yield stands_out(f"`{first.name}` makes no step, and holds {held}", label)

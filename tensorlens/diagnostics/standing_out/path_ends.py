@@ -15,7 +15,7 @@ from tensorlens.diagnostics.shared.optimizers import born
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.report import Label, StandingOut
 
-_DETACHING = ("Tensor.detach", "torch.detach", "Tensor.data.")
+_DETACHING = ("Tensor.detach", "torch.detach", "Tensor.data.", "Tensor.__deepcopy__")
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
