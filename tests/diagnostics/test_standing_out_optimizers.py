@@ -196,11 +196,6 @@ RIGHT = {
     "        loss = net(torch.randn(8, 4)).square().mean()\n"
     "        (loss + other.square().sum() if dual else loss).backward()\n        opt.step()\n"
     "        if dual:\n            second.step()\nrun(False)\nrun(True)\n",
-    "a module that is only copied": "import copy\nstart = nn.Linear(4, 1)\n"
-    "nets = [copy.deepcopy(start) for _ in range(2)]\n"
-    "opt = torch.optim.SGD([p for net in nets for p in net.parameters()], lr=0.1)\n"
-    "for _ in range(3):\n    opt.zero_grad()\n"
-    "    sum(net(torch.randn(8, 4)).square().mean() for net in nets).backward()\n    opt.step()\n",
     "a wrapper": MODEL + WRAPPER + LOOP,
     "a wrapper with groups of its own": MODEL + "class Outer(torch.optim.Optimizer):\n"
     "    def __init__(self, params, inner):\n        super().__init__(params, {})\n        self.inner = inner\n"
