@@ -1,0 +1,54 @@
+"""Checks the sentence about batch norm whose momentum is the weight of what it had."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = """\
+net = nn.Sequential(
+    nn.Linear(3, 8),
+    nn.BatchNorm1d(8, momentum=0.99),  #!
+    nn.ReLU(),
+    nn.Linear(8, 1),
+)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    loss = net(torch.randn(8, 3)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+net.eval()
+with torch.no_grad():
+    net(torch.randn(8, 3))
+"""
+WRONG = {
+    "in a layer": NET,
+    "a name": NET.replace("momentum=0.99", "momentum=KEPT").replace("net =", "KEPT = 0.99\nnet =", 1),
+    "a partial function": NET.replace("nn.BatchNorm1d(8, momentum=0.99)", "norm(8)").replace("  #!", "").replace(
+        "net =", "from functools import partial\nnorm = partial(nn.BatchNorm1d, momentum=0.99)  #!\nnet =", 1),
+}  # fmt: skip
+RIGHT = {
+    "as PyTorch counts it": NET.replace("0.99", "0.01"),
+    "the last batch": NET.replace("0.99", "1.0"),
+    "never in eval mode": NET.replace("net.eval()\n", ""),
+    "never updated": NET.replace("for _ in range(4):", "net.eval()\nfor _ in range(4):"),
+    "another value of the name": NET.replace("momentum=0.99", "momentum=m").replace(
+        "net =", "m = 0.99\nm = 0.1\nnet =", 1),
+    "an optimizer": NET.replace(", momentum=0.99", "").replace("lr=0.1", "lr=0.1, momentum=0.99"),
+}  # fmt: skip
+WORDS = "running statistics"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_momentum_of_the_new_batch_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "0.99 times those of the last batch, plus 0.01 times what they were" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_momenta_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

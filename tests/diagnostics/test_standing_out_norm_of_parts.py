@@ -1,0 +1,49 @@
+"""Checks the sentence about penalties that take the norms of parts of a gradient."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+IMAGES = """\
+net = nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 1))
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(3):
+    x = torch.rand(8, 2, 6, 6, requires_grad=True)
+    score = net(x)
+    (grad,) = torch.autograd.grad(score, x, grad_outputs=torch.ones_like(score), create_graph=True)
+    norm = grad.norm(2, dim=1)  #!
+    loss = score.mean() + 10 * (norm - 1).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "images": IMAGES,
+    "a sum": IMAGES.replace("grad(score, x, grad_outputs=torch.ones_like(score),", "grad(score.sum(), x,"),
+    "a function": IMAGES.replace("grad.norm(2, dim=1)", "torch.linalg.vector_norm(grad, dim=1)"),
+    "a column": IMAGES.replace("norm - 1", "1 - norm"),
+}
+RIGHT = {
+    "flat": IMAGES.replace("grad.norm(2, dim=1)", "grad.flatten(1).norm(2, dim=1)"),
+    "all dimensions": IMAGES.replace("grad.norm(2, dim=1)", "grad.norm(2, dim=(1, 2, 3))"),
+    "one norm": IMAGES.replace("grad.norm(2, dim=1)", "grad.norm(2)"),
+    "a score for each point": IMAGES.replace("score = net(x)", "score = x.sum(1) * net(x).unsqueeze(2)"),
+    "only small": IMAGES.replace("(norm - 1)", "norm"),
+}
+WORDS = "norms for each of the"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_norms_of_parts_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "takes 36 norms for each of the 8 samples, of 2 elements each" in found.text
+    assert "in `grad`, has 72 elements" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_norms_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
