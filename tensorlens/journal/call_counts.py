@@ -6,9 +6,9 @@ from array import array
 from collections import Counter
 
 from tensorlens.journal import compact_calls
+from tensorlens.journal.call_runs import CallRun
 from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.compact_calls import INT, TAIL
-from tensorlens.journal.retention import CallRun
 from tensorlens.journal.rows import CallTemplateRow
 from tensorlens.records.model import Total
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from tensorlens.journal import census, compact_calls, facts, rows, sample_rows
 from tensorlens.journal.call_counts import CallCounts
+from tensorlens.journal.call_runs import CallRun
 from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.hook_targets import with_numbers
-from tensorlens.journal.retention import WINDOW, CallRun, Retention
+from tensorlens.journal.retention import WINDOW, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.source_sites import SourceSites
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, gradients_of, state_of

@@ -2,90 +2,30 @@
 
 Calls are kept as they are in the journal, which is small; `TraceBuilder` makes them into records. A call that leaves
 the window is dropped, unless it made a tensor that is still alive or was one of the last to change it. So the line that
-made a parameter is known even after a million steps.
+made a parameter is known even after a million steps. With `--training`, the tensors of the first calls count as alive.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from tensorlens.journal import compact_calls
+from tensorlens.journal.call_runs import Call, CallRun, Item, results_of, tensors_of
 from tensorlens.journal.changed_tensors import ChangedTensors
-from tensorlens.journal.compact_calls import INT, base_of, numbers_of
+from tensorlens.journal.compact_calls import base_of, numbers_of
 from tensorlens.journal.rows import NONE, CallRow, State, TensorRow, of_alias
 from tensorlens.records import model
 
-CompactCall = tuple[int, ...]  # see `CallTemplateRow`
-Call = CompactCall | CallRow
-Item = tuple[int, Any, str]  # index, a call or another event, the optimizer step that was running
-
 WINDOW = 20_000  # calls
 TRAINING_WINDOW = 100_000  # with `--training`: most of its sentences need the whole course of a run
+BEGINNING = 3_000  # calls that make the model and run its first steps: with `--training` they stay
 _OTHERS = 5_000  # events of other kinds that outlive the window
 OLDER = 20_000  # calls in a trace from before the window
 _LATEST = 3  # calls that changed a tensor last
 _PATIENCE = 3  # windows: without a census, the older calls leave when there are so many calls
-_TAIL = compact_calls.TAIL
-
-
-@dataclass(slots=True)
-class CallRun:
-    """Compact calls in a row, from number `start` of the run on."""
-
-    index: int  # of the call with number 0
-    calls: bytes
-    ends: bytes  # where each call ends: see `compact_calls`
-    within: str
-    start: int = 0
-
-    @property
-    def stop(self) -> int:
-        return len(self.ends) // 4
-
-    @property
-    def size(self) -> int:
-        """The bytes of the whole calls."""
-        ends = memoryview(self.ends).cast("I")
-        return INT * ends[-1] if ends else 0
-
-    def templates(self) -> list[int]:
-        """Returns the template of each call."""
-        numbers = memoryview(self.calls[: self.size]).cast("q")
-        return [numbers[first] for first in compact_calls.starts(self.ends, self.start, self.stop)]
-
-    def explaining(self, needed: set[int] | None) -> Iterator[tuple[int, Item]]:
-        """Yields the calls that explain tensors in `needed`, or any tensor if that is None, each with the tensor."""
-        found = compact_calls.by_result(self.calls, self.ends, self.start, self.stop, needed)
-        ends = memoryview(self.ends).cast("I")
-        for tensor, numbers in found.items():
-            for number in numbers:
-                call = self.calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
-                yield tensor, (self.index + number, call, self.within)
-
-    def items(self) -> Iterator[Item]:
-        numbers = memoryview(self.calls[: self.size]).cast("q").tolist()
-        ends = memoryview(self.ends).cast("I").tolist()
-        first = ends[self.start - 1] if self.start else 0
-        for index, end in enumerate(ends[self.start :], self.index + self.start):
-            yield index, tuple(numbers[first:end]), self.within
-            first = end
-
-
-def tensors_of(call: Call) -> tuple[int, ...]:
-    """Returns every tensor that a call names; NONE may be among them."""
-    if isinstance(call, CallRow):
-        return (*call.inputs[::2], *_results_of(call))
-    return (*call[1 : 1 - _TAIL : 2], call[1 - _TAIL])
-
-
-def _results_of(call: CallRow) -> tuple[int, ...]:
-    """Returns the tensors that a call made, returned or changed."""
-    _, _, _, outputs, writes, states, *_ = call
-    return (*outputs[::2], *writes[::3], *[state[0] for state in states])
 
 
 class StatesOfCall:
@@ -121,6 +61,8 @@ class Retention:
 
     def __init__(self, size: int, tensors: dict[int, TensorRow]) -> None:
         self._size = size
+        self._beginning = BEGINNING if size == TRAINING_WINDOW else 0
+        self._early: set[int] = set()  # the tensors of the calls that always stay
         self._tensors = tensors
         self._recent: deque[Item | CallRun] = deque()
         self._count = 0  # of the calls and other events in `_recent`
@@ -161,12 +103,22 @@ class Retention:
                 self._recent.appendleft(CallRun(item.index, item.calls, item.ends, item.within, cut))
                 item = CallRun(item.index, item.calls, ends, item.within, item.start)
                 count = surplus
+            self._note_early(item)
             leaving.append(item)
             self._count -= count
             surplus -= count
         runs = [item for item in leaving if isinstance(item, CallRun)]
         self._changed.add(runs, [item[1] for item in leaving if type(item) is tuple and type(item[1]) is CallRow])
         return leaving
+
+    def _note_early(self, item: Item | CallRun) -> None:
+        """Remembers the tensors of a call from the beginning of the run: they count as alive."""
+        if isinstance(item, CallRun):
+            stop = min(item.stop, self._beginning - item.index)
+            if stop > item.start:
+                compact_calls.add_tensors(item.calls, item.ends, item.start, stop, self._early)
+        elif type(item[1]) is CallRow and item[0] < self._beginning:
+            self._early.update(item[1].inputs[::2], results_of(item[1]))
 
     def _retire(self, leaving: list[Item | CallRun], needed: set[int] | None = None) -> None:
         """Keeps those of the leaving calls that explain a tensor in `needed`, or any tensor if that is None."""
@@ -175,7 +127,7 @@ class Retention:
                 for tensor, call in item.explaining(needed):
                     self._keep(tensor, call)
             elif type(item[1]) is CallRow:
-                results = _results_of(item[1])
+                results = results_of(item[1])
                 for tensor in results if needed is None else filter(needed.__contains__, results):
                     self._keep(tensor, item)
             elif not isinstance(item[1], model.Backward):
@@ -207,13 +159,13 @@ class Retention:
 
     def forget_all_but(self, alive: Iterable[int]) -> None:
         """Drops the calls that explain only dead tensors. `alive` are the ids of all others."""
-        leaving, needed = self._leaving(), set(alive)
+        leaving, needed = self._leaving(), {*alive, *self._early}
         needed |= self._changed.latest(needed)
         for item in self._recent:
             if isinstance(item, CallRun):
                 compact_calls.add_tensors(item.calls, item.ends, item.start, item.stop, needed)
             elif type(item[1]) is CallRow:
-                needed.update(item[1].inputs[::2], _results_of(item[1]))
+                needed.update(item[1].inputs[::2], results_of(item[1]))
         self._of_aliases = [of_alias(base) for base in needed if base < NONE]
         self._retire(leaving, needed)
         for table in tuple[dict[int, Any], ...]((self._explaining, self._tensors, self._dropped)):

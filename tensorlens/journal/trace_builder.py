@@ -13,8 +13,9 @@ from operator import is_not
 from typing import Any
 
 from tensorlens.journal import rows
+from tensorlens.journal.call_runs import CompactCall, tensors_of
 from tensorlens.journal.call_templates import CallTemplates
-from tensorlens.journal.retention import CompactCall, Retention, StatesOfCall, tensors_of
+from tensorlens.journal.retention import Retention, StatesOfCall
 from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorRow, optional
 from tensorlens.records import model
 from tensorlens.records.fields import holders_of, references_of

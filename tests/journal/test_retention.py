@@ -13,8 +13,9 @@ import torch
 import tensorlens
 from tensorlens import session
 from tensorlens.journal import retention
+from tensorlens.journal.call_runs import CallRun
 from tensorlens.journal.changed_tensors import MOST_RELATED, ChangedTensors
-from tensorlens.journal.retention import CallRun, Retention
+from tensorlens.journal.retention import Retention
 from tensorlens.journal.rows import LEFT_OUT, NONE, CallRow, State, of_alias
 from tensorlens.render import render
 from tensorlens.render.report.json import MAX_EVENTS, MAX_TENSORS
@@ -76,6 +77,19 @@ def test_older_calls_that_lead_to_a_named_tensor_are_kept_before_those_that_lead
         kept.add(number, CallRow("op", 0, inputs, (number, 0), (), (), 0, 0, 0), "")
     assert [index for index, *_ in kept.items({14})] == [4, 8, 14, 18, 19]
     assert kept.left_out == 15
+
+
+def test_calls_of_the_beginning_stay_in_a_training_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "TRAINING_WINDOW", 2)
+    monkeypatch.setattr(retention, "BEGINNING", 3)
+    for window, expected in ((2, [0, 1, 2, 8, 9]), (3, [7, 8, 9])):
+        kept = Retention(window, {})
+        for number in range(10):
+            kept.add(number, CallRow("op", 0, (), (number, 0), (), (), 0, 0, 0), "")
+            if number % 4 == 3:
+                kept.forget_all_but([])
+        kept.forget_all_but([])
+        assert [index for index, *_ in kept.items(set())] == expected
 
 
 def test_a_report_says_how_many_calls_that_made_live_tensors_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:

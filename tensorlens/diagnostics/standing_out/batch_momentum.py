@@ -22,7 +22,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     A momentum of 1 takes over the last statistics: nobody writes it for an average.
     """
     facts = training.facts
-    layers = [(node, file) for file, tree in facts.trees() for node in ast.walk(tree) if _is_layer(node)]
+    nodes = ((node, file) for file, tree in facts.trees() for node in ast.walk(tree))
+    layers = [(node, file) for node, file in nodes if isinstance(node, ast.Call) and _is_layer(node)]
     if not layers or training.training.is_hidden:
         return
     updates, uses = _batch_norms(facts)
@@ -39,9 +40,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         )
 
 
-def _is_layer(node: ast.AST) -> bool:
-    """Returns whether a part of a source makes batch norm, or a function that does, with a momentum."""
-    if not isinstance(node, ast.Call) or not any(keyword.arg == "momentum" for keyword in node.keywords):
+def _is_layer(node: ast.Call) -> bool:
+    """Returns whether a call makes batch norm, or a function that does, with a momentum."""
+    if not any(keyword.arg == "momentum" for keyword in node.keywords):
         return False
     return any("BatchNorm" in name for name in map(_named, (node.func, *node.args[:1])))
 

@@ -28,16 +28,15 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             gradient = None if norm is None else _gradient(facts, norm)
             if norm is None or gradient is None or norm.site in reported:
                 continue
-            shape = facts.tensor(norm.inputs[0].tensor).shape
+            shape, of = facts.tensor(norm.inputs[0].tensor).shape, named(facts, norm.inputs[0].tensor, norm.index)
             samples, norms = shape[0], prod(facts.tensor(norm.outputs[0].tensor).shape)
             if not _has_one_score(facts, gradient, samples) or len(shape) < 3 or not samples < norms < prod(shape):
                 continue
             reported.add(norm.site)
             yield stands_out(
                 f"{as_written(facts, norm)} takes {norms // samples:,} norms for each of the {samples:,} samples, of "
-                f"{prod(shape) // norms:,} elements each, and {as_written(facts, compared)} compares each of them with "
-                f"a number: the gradient of the one score of a sample, in {named(facts, norm.inputs[0].tensor, norm.index)}"
-                f", has {prod(shape) // samples:,} elements",
+                f"{prod(shape) // norms:,} elements each, and {as_written(facts, compared)} compares each with "
+                f"a number: the gradient of a sample's one score, in {of}, has {prod(shape) // samples:,} elements",
                 facts.label("value_made_here", norm.site, "norms of parts", norm.index),
                 facts.label("observed_here", gradient.site, "one gradient for each sample", gradient.index),
                 facts.label("needed_here", compared.site, "compared with a number", compared.index),

@@ -1,0 +1,122 @@
+"""Finds values of a trained parameter that a line computes once, before training, and that losses use after its steps.
+
+`self.alpha = self.log_alpha.exp().detach()` in a constructor keeps the first value, whatever the steps do to
+`log_alpha`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.records.model import Call
+
+_CURVED = frozenset("exp softplus sigmoid logsigmoid log_softmax softmax tanh".split())
+_NUMBERS = frozenset(("Tensor.item", "Tensor.__float__"))
+_MAX_CALLS = 8
+_MIN_PASSES = _MIN_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StaleFactor:
+    """A value of a parameter that is older than its steps."""
+
+    parameter: int
+    made: Call  # the last of the calls that computed the value, all before the first step of the parameter
+    used: Call  # in a loss, with nothing else that is computed from the parameter
+    steps: int  # of the parameter before the last such use that was looked at
+    passes: int
+
+
+def stale_factors(training: Training) -> Iterator[StaleFactor]:
+    """Yields these values, one for each line that computes them.
+
+    A value that meets what is computed from the parameter now is an anchor, as that of a penalty for moving away.
+    """
+    facts, found = training.facts, dict[int, list[tuple[int, Call, Call]]]()
+    numbers = _kept_numbers(facts)
+    for backward in examined_passes(facts):
+        seen = set[int]()
+        for call in recorded_above(facts, backward):
+            for parameter, made in (*_tensors(training, call), *_numbers(training, numbers, call)):
+                if made.site not in seen and not _meets(facts, call, parameter):
+                    seen.add(made.site)
+                    found.setdefault(made.site, []).append((parameter, made, call))
+    times = Counter(call.site for call in facts.calls if call.site in found)
+    for site, uses in found.items():
+        parameter, made, used = uses[-1]
+        steps = [step.index for step in training.steps if parameter in step.parameters]
+        earlier = sum(made.index < index < used.index for index in steps)
+        is_once = len({each.index for _, each, _ in uses}) == 1 and times[site] <= _MAX_CALLS
+        if is_once and steps and made.index < steps[0] and len(uses) >= _MIN_PASSES and earlier >= _MIN_STEPS:
+            yield StaleFactor(parameter, made, used, earlier, len(uses))
+
+
+def _meets(facts: TraceIndex, call: Call, parameter: int) -> bool:
+    """Returns whether another input of a call leads to a parameter."""
+    return any(parameter in graph_leaves(facts, access.tensor, call.index) for access in call.inputs)
+
+
+def _tensors(training: Training, call: Call) -> Iterator[tuple[int, Call]]:
+    """Yields the constants that a call of a loss uses and that are computed from one parameter alone."""
+    facts = training.facts
+    if len(call.inputs) < 2:
+        return
+    for access in call.inputs:
+        if not facts.requires_grad(access.tensor, call.index - 1):
+            made = next(iter(facts.producers(access.tensor, call.index)), None)
+            parameter = None if made is None else _parameter_below(training, made)
+            if made is not None and parameter is not None:
+                yield parameter, made
+
+
+def _parameter_below(training: Training, call: Call) -> int | None:
+    """Returns the trained parameter that a call and those before it compute a value from, by a function of it alone."""
+    facts, is_curved = training.facts, False
+    for _ in range(_MAX_CALLS):
+        if len(call.inputs) != 1 or call.writes or call.within:
+            return None
+        is_curved |= op_name(call) in _CURVED
+        number = call.inputs[0].tensor
+        if number in training.stepped:
+            return number if is_curved else None
+        made = next(iter(facts.producers(number, call.index)), None)
+        if made is None:
+            return None
+        call = made
+    return None
+
+
+def _numbers(training: Training, kept: dict[str, Call], call: Call) -> Iterator[tuple[int, Call]]:
+    """Yields the numbers that the line of a call of a loss reads by name, and that a line computed from a parameter."""
+    span = training.facts.span(call.site) if kept else None
+    node = None if span is None else training.facts.names.syntax.node(span)
+    parts = ast.walk(node) if node is not None else ()
+    for name in {ast.unparse(each) for each in parts if isinstance(each, ast.Name | ast.Attribute)} & kept.keys():
+        made = kept[name]
+        parameter = _parameter_below(training, made)
+        if parameter is not None and made.index < call.index:
+            yield parameter, made
+
+
+def _kept_numbers(facts: TraceIndex) -> dict[str, Call]:
+    """Maps each variable that one line of the program sets, to a number of a tensor, to the call that made it."""
+    kept = dict[str, Call]()
+    for call in facts.calls:
+        targets = facts.trace.sites[call.site].targets if call.op in _NUMBERS else ()
+        if len(targets) == 1:
+            kept.setdefault(targets[0], call)
+    bound: Counter[str] = Counter()
+    for node in (node for _, tree in facts.trees() if kept for node in ast.walk(tree)):
+        if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            bound[ast.unparse(node)] += 1
+        elif isinstance(node, ast.arg):
+            bound[node.arg] += 1
+    return {name: call for name, call in kept.items() if bound[name] == 1}

@@ -1,0 +1,58 @@
+"""Checks the sentence about values of a trained parameter that are computed once and used after its steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+ENTROPY = """\
+net = nn.Linear(2, 3)
+log_alpha = torch.zeros(1, requires_grad=True)
+alpha = log_alpha.exp().detach()  #!
+opt = torch.optim.Adam([*net.parameters()], lr=0.01)
+tune = torch.optim.Adam([log_alpha], lr=0.1)
+for _ in range(6):
+    log_p = net(torch.randn(4, 2)).log_softmax(1)
+    loss = (alpha * log_p).sum(1).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    tuned = -(log_alpha * (log_p + 1).detach()).mean()
+    tune.zero_grad()
+    tuned.backward()
+    tune.step()
+"""
+WRONG = {
+    "a tensor": ENTROPY,
+    "without gradients": ENTROPY.replace("alpha = log_alpha.exp().detach()", "alpha = torch.exp(log_alpha.detach())"),
+    "a number": ENTROPY.replace("log_alpha.exp().detach()", "log_alpha.exp().item()"),
+    "an attribute": ENTROPY.replace("alpha = log_alpha.exp().detach()", "net.alpha = log_alpha.exp().item()").replace(
+        "(alpha *", "(net.alpha *"),
+}  # fmt: skip
+RIGHT = {
+    "again for each loss": ENTROPY.replace("    log_p =", "    alpha = log_alpha.exp().detach()\n    log_p ="),
+    "a number again": ENTROPY.replace(".exp().detach()", ".exp().item()").replace(
+        "    tune.step()\n", "    tune.step()\n    alpha = log_alpha.exp().item()\n"),
+    "with a graph": ENTROPY.replace("(alpha *", "(log_alpha.exp().detach() *"),
+    "an anchor": ENTROPY.replace("(alpha * log_p)", "(log_p + (alpha - log_alpha.exp()) ** 2)"),
+    "a copy": ENTROPY.replace("log_alpha.exp().detach()", "log_alpha.detach().clone()"),
+    "not trained": ENTROPY.replace("    tune.step()\n", ""),
+    "of another name": ENTROPY.replace("log_alpha.exp().detach()", "log_alpha.exp().item()").replace(
+        "(alpha *", "(0.2 *"),
+}  # fmt: skip
+WORDS = "once, before its first step"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_value_from_before_the_steps_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "computes a value of `log_alpha` once" in found.text
+    assert "uses this value after 5 steps of it" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_values_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
