@@ -377,6 +377,14 @@ def test_a_module_that_reads_its_mode_is_named(tmp_path: Path) -> None:
     assert "# here" in line_at((tmp_path / "script.py").read_text(), found[0].labels[0].span.line)
 
 
+def test_a_function_that_switches_the_mode_before_it_stops_recording_evaluates(tmp_path: Path) -> None:
+    inner = READER.replace("@torch.no_grad()\n", "").replace(
+        "    return net(x).mean()", "    with torch.no_grad():\n        return net(x).mean()"
+    )
+    found, _ = said(tmp_path, START + inner + "preview(net)\nepoch(net, opt)\n", READS)
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize(
     "end",
     [

@@ -17,7 +17,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for each in stale_factors(training.training):
         row = training.row(each.parameter)
-        if row is None or not row.has_moved:
+        if row is None or not row.is_stepped:
             continue
         yield stands_out(
             f"{as_written(facts, each.made)} computes a value of {listed([row])} once, before its first step, and "

@@ -15,6 +15,7 @@ from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.layer_modes import LAYERS
 
 _FILES = torch.nn.modules.batchnorm, torch.nn.modules.dropout
+_SWITCHES = frozenset(("no_grad", "inference_mode"))
 _MAX_FRAMES = 8  # between a call of `train` and an override of it
 _FORWARDS: dict[Any, Function] = {
     each: vars(each)["forward"]
@@ -44,7 +45,8 @@ def _train(recorder: Recorder, original: Function) -> Function:
         if recorder.statistics is None:
             return original(self, mode)
         site = optional(recorder.sites.site_of(frame))
-        with recorder.statistics.layers.switching(self, bool(mode), site, _is_in_override(frame, self)):
+        how = _is_in_override(frame, self), _stops_recording(frame)
+        with recorder.statistics.layers.switching(self, bool(mode), site, *how):
             return original(self, mode)
 
     return train
@@ -61,6 +63,16 @@ def _is_in_override(frame: FrameType | None, module: torch.nn.Module) -> bool:
                 return True
         frame = frame.f_back
     return False
+
+
+def _stops_recording(frame: FrameType | None) -> bool:
+    """Returns whether gradients are off, or the function that switches the mode also uses `no_grad`: it evaluates."""
+    while frame is not None and frame.f_code.co_filename == torch.nn.modules.module.__file__:
+        frame = frame.f_back
+    if not torch.is_grad_enabled():
+        return True
+    is_function = frame is not None and frame.f_code.co_name != "<module>"  # a script has decorators, and other uses
+    return frame is not None and is_function and not _SWITCHES.isdisjoint(frame.f_code.co_names)
 
 
 @observe

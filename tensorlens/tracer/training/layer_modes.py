@@ -87,11 +87,12 @@ class LayerModes:
     # --- what happens -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def switching(self, module: torch.nn.Module, training: bool, site: int | None, is_inner: bool) -> Iterator[None]:
+    def switching(
+        self, module: torch.nn.Module, training: bool, site: int | None, is_inner: bool, without_graph: bool
+    ) -> Iterator[None]:
         """Notes a call of `Module.train`; one that only passes its mode on to a part is none."""
         if not self._running or self._running[-1] != training:
             switch = weakref.ref(module), training, site, is_inner
-            is_evaluated = not training and not torch.is_grad_enabled()
             for part in module.modules():
                 is_reader = reads_mode(type(part))
                 layer = self._layer(part) if is_reader or isinstance(part, LAYERS) else None
@@ -99,7 +100,7 @@ class LayerModes:
                     _end_waiting(layer)
                     layer.is_between |= not training
                     layer.was_switched |= not training
-                    layer.switch = _Switch(*switch, evaluated=is_reader and is_evaluated)
+                    layer.switch = _Switch(*switch, evaluated=is_reader and without_graph and not training)
                     if is_reader and self._readers.get(id(part)) is not layer:
                         layer.is_reader = True
                         self._readers[id(part)] = layer
