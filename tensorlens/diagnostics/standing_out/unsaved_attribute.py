@@ -1,0 +1,29 @@
+"""Names statistics that a module keeps as plain attributes, so that a loaded module has none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.unsaved_attributes import UnsavedAttribute, unsaved_attributes
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts, groups = training.facts, dict[int, list[UnsavedAttribute]]()
+    for each in unsaved_attributes(facts):
+        groups.setdefault(each.load.site, []).append(each)
+    for found in groups.values():
+        first, names = found[0], [f"`{name}`" for name in dict.fromkeys(each.name for each in found)]
+        others = f", and {' and '.join(names[1:])} likewise" if len(names) > 1 else ""
+        yield stands_out(
+            f"after `load_state_dict()`, {as_written(facts, first.used)} uses {names[0]} as the constructor makes it"
+            f"{others}: {as_written(facts, first.changed)} sets it in training, but it is no buffer, and "
+            "`state_dict()` does not have it",
+            facts.label("value_made_here", first.made.site, "made here, not registered", first.made.index),
+            facts.label("replaced_here", first.changed.site, "set in training", first.changed.index),
+            facts.label("called_here", first.load.site, "loaded here", first.load.index),
+            facts.label("needed_here", first.used.site, "used here", first.used.index),
+        )

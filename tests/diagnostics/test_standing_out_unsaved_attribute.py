@@ -1,0 +1,67 @@
+"""Checks the sentence about statistics that a module keeps as plain attributes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = """\
+class Scaler(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = torch.zeros(3)  #!
+        self.out = nn.Linear(3, 1)
+
+    def forward(self, x):
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.mean(0)
+        return self.out(x - self.mean)
+
+net = Scaler()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(5):
+    loss = net(torch.randn(8, 3) + 4).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+other = Scaler()
+other.load_state_dict(net.state_dict())
+other.eval()
+with torch.no_grad():
+    print(other(torch.randn(8, 3) + 4).mean())
+"""
+NOTE = "    def note(self, x):\n        self.mean = 0.9 * self.mean + 0.1 * x.mean(0)\n\n    def forward"
+WRONG = {
+    "in forward": NET,
+    "in a method": NET.replace("self.mean = 0.9 * self.mean + 0.1 * x.mean(0)", "self.note(x)").replace(
+        "    def forward", NOTE),
+}  # fmt: skip
+RIGHT = {
+    "a buffer": NET.replace("self.mean = torch.zeros(3)", 'self.register_buffer("mean", torch.zeros(3))'),
+    "copied as well": NET.replace("other.eval()", "other.mean = net.mean\nother.eval()"),
+    "written as well": NET.replace("other.eval()", "other.mean.copy_(net.mean)\nother.eval()"),
+    "a state": NET.replace("if self.training:", "if True:"),
+    "an extra state": NET.replace("    def forward", (
+        "    def get_extra_state(self):\n        return self.mean\n\n"
+        "    def set_extra_state(self, state):\n        self.mean = state.clone()\n\n    def forward")),
+    "not loaded": NET.replace("other.load_state_dict(net.state_dict())\n", ""),
+    "the same module": NET.replace("other = Scaler()", "other = net"),
+    "trained on": NET.replace("other.eval()\n", "").replace("with torch.no_grad():", "if True:"),
+    "a constant": NET.replace("            self.mean = 0.9 * self.mean + 0.1 * x.mean(0)\n", "            pass\n"),
+}  # fmt: skip
+WORDS = "it is no buffer"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_attribute_that_is_not_loaded_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.text.startswith("after `load_state_dict()`, `x - self.mean` uses `self.mean` as the constructor")
+    assert "`0.9 * self.mean + 0.1 * x.mean(0)` sets it in training" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_attributes_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
