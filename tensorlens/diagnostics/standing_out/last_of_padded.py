@@ -1,0 +1,66 @@
+"""Names an index that takes the last time step of padded sequences: `states[:, -1]` is padding for the shorter ones."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import islice
+from math import prod
+
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.written_numbers import written_number
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+_PAD = "pad_packed_sequence"
+_SAME_ROWS = frozenset("index_select dropout layer_norm relu tanh gelu to contiguous".split())
+_MAX_CALLS = 6
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts, reported = training.facts, set[int]()
+    for backward in examined_passes(facts):
+        for call in recorded_above(facts, backward):
+            padded = _padded(facts, call) if op_name(call) == "getitem" and call.site not in reported else None
+            if padded is None:
+                continue
+            reported.add(call.site)
+            packed, steps = padded.inputs[0].tensor, facts.tensor(padded.inputs[1].tensor).shape[0]
+            rows = prod(facts.tensor(padded.outputs[0].tensor).shape[:2]) // steps
+            yield stands_out(
+                f"{as_written(facts, call)} takes the last of {steps:,} time steps of each of {rows:,} sequences, and "
+                f"`pad_packed_sequence()` has zeros there for those that are shorter: the sequences have "
+                f"{facts.tensor(packed).shape[0]:,} time steps in all, of {rows * steps:,}",
+                facts.label("value_made_here", call.site, "padding for shorter sequences", call.index),
+                facts.label("observed_here", padded.site, "padded here", padded.index),
+            )
+
+
+def _padded(facts: TraceIndex, call: Call) -> Call | None:
+    """Returns the call that padded the sequences of which an index takes the last time step, if some are shorter."""
+    for _, made in islice(ancestry(facts, call.inputs[0].tensor, call.index), _MAX_CALLS):
+        if op_name(made) == _PAD and len(made.inputs) >= 2:
+            steps, shape = facts.tensor(made.inputs[1].tensor).shape[0], facts.tensor(made.outputs[0].tensor).shape
+            is_short = facts.tensor(made.inputs[0].tensor).shape[0] < prod(shape[:2])
+            times = [place for place, size in enumerate(shape[:2]) if size == steps]
+            return made if is_short and len(times) == 1 and _takes_last(facts, call, times[0]) else None
+        if op_name(made) not in _SAME_ROWS:
+            return None
+    return None
+
+
+def _takes_last(facts: TraceIndex, call: Call, dimension: int) -> bool:
+    """Returns whether an index is -1 in a dimension, and takes all of those before it."""
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Subscript):
+        return False
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    is_all = all(isinstance(each, ast.Slice) and not (each.lower or each.upper) for each in indices[:dimension])
+    return len(indices) > dimension and is_all and written_number(facts, indices[dimension]) == -1

@@ -1,0 +1,53 @@
+"""Checks the sentence about the last time step of padded sequences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = """\
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+rnn, head = nn.GRU(3, 5, batch_first=True), nn.Linear(5, 1)
+opt = torch.optim.Adam([*rnn.parameters(), *head.parameters()], lr=0.01)
+lengths = torch.tensor([6, 2, 4, 6])
+for _ in range(4):
+    x = torch.randn(4, 6, 3)
+    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    states, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True)
+    last = states[:, -1]  #!
+    loss = head(last).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+TIME_FIRST = NET.replace("batch_first=True", "batch_first=False").replace("randn(4, 6, 3)", "randn(6, 4, 3)").replace(
+    "states[:, -1]", "states[-1]")  # fmt: skip
+WRONG = {
+    "rows first": NET,
+    "with columns": NET.replace("states[:, -1]", "states[:, -1, :]"),
+    "time first": TIME_FIRST,
+    "sorted": NET.replace("[6, 2, 4, 6]", "[6, 6, 4, 2]").replace(", enforce_sorted=False", ""),
+}
+RIGHT = {
+    "one length": NET.replace("[6, 2, 4, 6]", "[6, 6, 6, 6]"),
+    "each its own": NET.replace("states[:, -1]", "states[torch.arange(4), lengths - 1]"),
+    "the last state": NET.replace("states[:, -1]", "rnn(packed)[1][-1]"),
+    "the first": NET.replace("states[:, -1]", "states[:, 0]"),
+    "one row": NET.replace("states[:, -1]", "states[-1]"),
+    "one column": NET.replace("states[:, -1]", "states[:, :, -1:].mean(1).expand(4, 5)"),
+}
+WORDS = "of 4 sequences, and `pad_packed_sequence()` has zeros there"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_last_step_of_padded_sequences_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.text.endswith("the sequences have 18 time steps in all, of 24")
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_indices_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
