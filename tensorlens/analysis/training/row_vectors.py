@@ -1,0 +1,86 @@
+"""Finds vectors with one element for each row of a batch that broadcast along its columns, because there are as many.
+
+(n,) against (n, n) pairs the elements with the last dimension. Where another line gives the same vector, or what it is
+computed from, a further dimension, or looks up an embedding for each element, the elements belong to rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.records.model import Call
+
+_COMBINING = frozenset("mul rmul imul add radd iadd sub rsub isub div truediv rtruediv true_divide".split())
+_PLACING = frozenset("unsqueeze view reshape getitem embedding".split())
+_MAX_CALLS = 12
+_MIN_PASSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RowVector:
+    """A call that broadcasts a vector along rows whose number is that of its elements."""
+
+    call: Call
+    vector: int
+    table: int
+    placed: Call  # has an element of the vector, or of what it is computed from, for each row
+    of: int  # the input of `placed`
+
+
+def row_vectors(facts: TraceIndex) -> Iterator[RowVector]:
+    """Yields these calls, one for each line, if several passes have one."""
+    found: dict[int, list[RowVector]] = defaultdict(list)
+    start = 0
+    for backward in examined_passes(facts):
+        calls = list(facts.calls_between(start, backward.started))
+        start = backward.index
+        squares = [pair for call in calls if (pair := _square(facts, call)) is not None]
+        placed = _placed(facts, calls) if squares else {}
+        seen = set[int]()
+        for call, vector, table in squares:
+            own = [vector, *_sources(facts, vector, call.index)] if call.site not in seen else []
+            place = next(((placed[number], number) for number in own if number in placed), None)
+            if place is not None:
+                seen.add(call.site)
+                found[call.site].append(RowVector(call, vector, table, *place))
+    yield from (each[-1] for each in found.values() if len(each) >= _MIN_PASSES)
+
+
+def _square(facts: TraceIndex, call: Call) -> tuple[Call, int, int] | None:
+    """Returns a call that combines a vector with a table that has as many rows as columns, and both."""
+    if op_name(call) not in _COMBINING or len(call.inputs) != 2 or call.within:
+        return None
+    vector, table = sorted((a.tensor for a in call.inputs), key=lambda number: len(facts.tensor(number).shape))
+    size, shape = facts.tensor(vector).shape, facts.tensor(table).shape
+    is_square = len(size) == 1 < len(shape) and size[0] > 1 and shape[0] == shape[-1] == size[0]
+    return (call, vector, table) if is_square else None
+
+
+def _placed(facts: TraceIndex, calls: list[Call]) -> dict[int, Call]:
+    """Maps vectors to the calls that use each of their elements, or of what these give, for a row."""
+    placed: dict[int, Call] = {}
+    for call in calls:
+        name = op_name(call)
+        if name in _PLACING and call.inputs and call.outputs:
+            number = call.inputs[0].tensor
+            size, shape = facts.tensor(number).shape, facts.tensor(call.outputs[0].tensor).shape
+            is_column = len(size) == 1 and shape[:1] == size and all(each == 1 for each in shape[1:])
+            is_looked_up = name == "embedding" and len(size) == 1 and shape[:1] == size
+            if len(shape) > 1 and (is_looked_up or (is_column and name != "embedding")):
+                for each in (number, *_sources(facts, number, call.index)):
+                    placed.setdefault(each, call)
+    return placed
+
+
+def _sources(facts: TraceIndex, vector: int, before: int) -> Iterator[int]:
+    """Yields the vectors of the same size that a vector is computed from, element by element."""
+    size = facts.tensor(vector).shape
+    for _, made in islice(ancestry(facts, vector, before), _MAX_CALLS):
+        yield from (access.tensor for access in made.inputs if facts.tensor(access.tensor).shape == size)
