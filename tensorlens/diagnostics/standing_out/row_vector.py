@@ -21,8 +21,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         said.add(line)
         size, vector = facts.tensor(each.vector).shape[0], named(facts, each.vector, call.index)
         yield stands_out(
-            f"{as_written(facts, call)} combines the {size:,} elements of {vector} with "
-            f"the {size:,} columns of {named(facts, each.table, call.index)}, of shape {facts.tensor(each.table).shape},"
+            f"{as_written(facts, call)} combines the {size:,} elements of {vector} with the {size:,} "
+            f"columns of {named(facts, each.table, call.index)}, of shape {facts.tensor(each.table).shape},"
             f" although they are one for each row: {as_written(facts, each.placed)} gives those of "
             f"{named(facts, each.of, each.placed.index)} to rows",
             facts.label("value_made_here", call.site, "along columns", call.index),
