@@ -300,6 +300,7 @@ class Observations:
     repeated_indices: tuple[
         training_values.RepeatedIndices, ...
     ] = ()  # these and the next only of a run with `--training`
+    zeroed_sequences: tuple[training_values.ZeroedSequences, ...] = ()
     plateaus: tuple[training_values.PlateauMetric, ...] = ()
     shallow_copies: tuple[training_values.ShallowCopy, ...] = ()
     shared_states: tuple[training_values.SharedState, ...] = ()

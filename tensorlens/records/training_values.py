@@ -147,6 +147,15 @@ class RepeatedIndices:
 
 
 @dataclass(frozen=True, slots=True)
+class ZeroedSequences:
+    """A CTC loss with `zero_infinity=True` in a backward pass."""
+
+    index: int  # of the first event of the pass
+    sequences: NonNegative
+    infinite: NonNegative  # of these, the ones whose loss is infinite: they give 0, and no gradient
+
+
+@dataclass(frozen=True, slots=True)
 class PlateauMetric:
     """The values that a `ReduceLROnPlateau` was given at its steps."""
 

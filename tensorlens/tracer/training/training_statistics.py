@@ -48,6 +48,7 @@ from tensorlens.tracer.training.shared_states import SharedStates
 from tensorlens.tracer.training.steady_steps import FoundParameter, SteadySteps
 from tensorlens.tracer.training.zero_steps import ZeroSteps
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
+from tensorlens.tracer.training.zeroed_sequences import InfiniteLosses
 
 if TYPE_CHECKING:
     from tensorlens.tracer.training.term_gradients import TermGradients
@@ -66,7 +67,7 @@ class TrainingStatistics:
         self._all: list[SeenOptimizer] = []
         self._stepped: set[int] = set()  # parameters
         self._zeroed = ZeroedGradients(recorder)
-        self._reduced = ReducedLosses(recorder)
+        self._losses = ReducedLosses(recorder), InfiniteLosses(recorder)
         self._memory = LiveMemory(recorder)
         self._zero_steps = ZeroSteps(recorder)
         self._hooks = RegisteredHooks(recorder)
@@ -160,11 +161,11 @@ class TrainingStatistics:
         """Notes how the loss was reduced, what is not finite and what makes zeros. Returns what ends the pass."""
         ends: list[Callable[[], None]] = []
         with self._guard, self._recorder.quiet():
-            for end in (self.nonfinite.pass_begins(roots, self._steps), self._zeroed.begin_pass(roots)):
-                if end is not None:
-                    ends.append(end)
+            begun = self.nonfinite.pass_begins(roots, self._steps), self._zeroed.begin_pass(roots)
+            ends += [end for end in begun if end is not None]
             self._memory.pass_begins(roots, self._steps + 1)
-            self._reduced.begin_pass(roots)
+            for losses in self._losses:
+                losses.begin_pass(roots)
             if self._terms is not None:
                 self._terms.begin_pass(roots)
         return partial(self._end_pass, ends) if ends else None

@@ -1,0 +1,45 @@
+"""Counts the sequences whose CTC loss is infinite, and that `zero_infinity=True` leaves out of a backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tensorlens.records.training_values import ZeroedSequences
+from tensorlens.tracer.isolation.readable import is_in_main_memory, is_measurable
+from tensorlens.tracer.isolation.torch_originals import count_nonzero, isinf, numel
+from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.saved_tensors.graph import Node, data_of, raw_saved_in
+
+_MOST_PASSES = 64  # the first ones
+_MOST_NODES = 24  # from the root on
+_NODE = "CtcLossBackward0"
+
+
+class InfiniteLosses:
+    """Looks at the losses of one run. They are in the graph, one for each sequence, as they were computed."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._passes = 0
+
+    def begin_pass(self, roots: Sequence[torch.Tensor]) -> None:
+        """Writes a fact for each CTC loss near the roots that leaves infinite values out."""
+        self._passes += 1
+        if self._passes > _MOST_PASSES:
+            return
+        waiting: list[Any] = [root.grad_fn for root in roots[:1] if root.grad_fn is not None]
+        for node in waiting:
+            if node.name() == _NODE:
+                self._look(node)
+            elif len(waiting) < _MOST_NODES:
+                waiting += [each for each, _ in node.next_functions if each is not None]
+
+    def _look(self, node: Node) -> None:
+        attributes: Any = node
+        losses = data_of(raw_saved_in(node, "result0")) if attributes._saved_zero_infinity else None
+        if losses is not None and is_measurable(losses) and is_in_main_memory(losses):
+            infinite = int(count_nonzero(isinf(losses)))
+            self._recorder.rows.write_fact(ZeroedSequences, numel(losses), infinite)
