@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import FLAG_SETS, GRAD_READ
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -111,19 +112,35 @@ def _optimizer_before(training: MeasuredTraining, rows: list[ParameterRow]) -> C
 
 
 def _optimizer_beside(training: MeasuredTraining, rows: list[ParameterRow]) -> Label | None:
-    """Labels the line that gives an optimizer other parameters: those of the same object, or the only optimizer."""
+    """Labels the line that gives an optimizer other parameters: those of the same object, those that the first step
+    after a gradient of these changes, or the only optimizer."""
     held = [row for row in training.rows if row.group is not None and row.group.steps]
     beside = [row for row in held if row.owner[:1] == rows[0].owner[:1]]
-    sites = {row.group.site for row in beside or held if row.group is not None}
+    filled = training.training.last_fill(rows[0].tensor)
+    later = (step for step in training.training.steps if filled is not None and step.index > filled.index)
+    step = next(later, None)
+    with_it = [row for row in held if step is not None and row.tensor in step.parameters]
+    sites = {row.group.site for row in beside or with_it or held if row.group is not None}
     if len(sites) != 1:
         return None
     return training.facts.label("optimizer_made_here", sites.pop(), "the optimizer is given others")
 
 
+def _made_at(facts: TraceIndex, made: Call) -> int:
+    """Returns the line that makes the object whose constructor makes a parameter, if that ran once."""
+    site = made.site
+    while facts.trace.sites[site].function.endswith(".__init__") and facts.times_run(site, made.index)[1] == 1:
+        caller = facts.trace.sites[site].caller
+        if caller is None:
+            break
+        site = caller
+    return site
+
+
 def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingOut:
     facts = training.facts
     made = facts.first_use(rows[0].tensor)
-    label = None if made is None else facts.label("leaf_made_here", made.site, "made here", made.index)
+    label = None if made is None else facts.label("leaf_made_here", _made_at(facts, made), "made here", made.index)
     passes = facts.label("needed_here", rows[0].passes[-1], "backward gives it a gradient")
     verb = "is" if len(rows) == 1 else "are"
     text = f"{listed(rows)} {verb} in no optimizer, but {'gets' if len(rows) == 1 else 'get'} gradients"

@@ -1,0 +1,48 @@
+"""Checks the sentence about losses that take a standard deviation as the variance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+BANDS = """\
+net = nn.Linear(3, 2)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+nll = nn.GaussianNLLLoss()
+for _ in range(4):
+    x, y = torch.randn(8, 3), torch.randn(8)
+    mu, raw = net(x).unbind(1)
+    sigma = nn.functional.softplus(raw) + 1e-3
+    loss = nn.functional.gaussian_nll_loss(mu, y, sigma)  #!
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+print((mu + 1.64 * sigma).mean())
+"""
+WRONG = {
+    "a function": BANDS,
+    "a keyword": BANDS.replace("mu, y, sigma)  #!", "mu, y, var=sigma)  #!"),
+    "a module": BANDS.replace("nn.functional.gaussian_nll_loss(", "nll("),
+}
+RIGHT = {
+    "squared": BANDS.replace("mu, y, sigma)", "mu, y, sigma**2)"),
+    "squared by a method": BANDS.replace("mu, y, sigma)", "mu, y, sigma.square())"),
+    "a variance": BANDS.replace("sigma", "var"),
+    "its root elsewhere": BANDS.replace("1.64 * sigma)", "1.64 * sigma.sqrt())"),
+    "no factor": BANDS.replace("print((mu + 1.64 * sigma).mean())", ""),
+}
+WORDS = "as the variance"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_deviation_as_the_variance_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.text.endswith("the standard deviation that this loss fits is the square root of `sigma`")
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_variances_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
