@@ -111,6 +111,14 @@ WRONG = {
     "the places of an image, in rows": (
         IMAGES.replace("view(8, 35, 6)", "view(8, 5, 7, 6)").replace("flatten(0, 1)", "flatten(0, 2)"),
         "(8, 5, 7, 6) of (batch, channels, height, width) = (8, 6, 5, 7)", "places"),
+    "the places of an image, with groups of channels": (
+        IMAGES.replace("view(8, 35, 6)", "view(8, 5, 7, 2, 3)").replace("(6, 4)", "(3, 4)").replace(
+            "flatten(0, 1), y.flatten()", "flatten(0, 3), y.repeat(1, 2).flatten()"),
+        "(8, 5, 7, 2, 3) of (batch, channels, height, width) = (8, 6, 5, 7)", "places"),
+    "the state of packed sequences": (
+        RECURRENT.replace("self.rnn(x)", "self.rnn(nn.utils.rnn.pack_padded_sequence("
+        "x, torch.arange(8) % 5 + 1, batch_first=True, enforce_sorted=False))"),
+        "(8, 12) of (layers, batch, hidden) = (2, 8, 6)", "samples"),
     "heads of own attention": (OWN, "(8, 5, 12) of (batch, heads, length, size) = (8, 3, 5, 4)", "positions"),
     "a projection": (SPLIT, "(8, 3, 5, 4) of (batch, length, size) = (8, 5, 12)", "positions"),
     "pictures with the channels last": (
@@ -127,6 +135,9 @@ RIGHT = {
     "all places in a row": IMAGES.replace("view(8, 35, 6)", "view(8, 210)").replace("(6, 4)", "(210, 4)").replace(
         "out(places).flatten(0, 1), y.flatten()", "out(places), y[:, 0]"),
     "places that are moved": IMAGES.replace("maps.view", "maps.permute(0, 2, 3, 1).reshape"),
+    "groups of channels that are moved": IMAGES.replace("view(8, 35, 6)", (
+        "view(8, 2, 3, 5, 7).permute(0, 3, 4, 1, 2)")).replace("(6, 4)", "(3, 4)").replace(
+        "flatten(0, 1), y.flatten()", "flatten(0, 3), y.repeat(1, 2).flatten()"),
     "groups of channels": IMAGES.replace("Conv2d(3, 6", "Conv2d(3, 70").replace("view(8, 35, 6)", "view(8, 35, -1)")
     .replace("(6, 4)", "(70, 4)"),
     "heads that are moved": HEADS.replace("mixed.reshape", "mixed.transpose(1, 2).reshape"),
