@@ -132,6 +132,24 @@ for _ in range(3):
         predict()
 """
 )
+TEACHER = (
+    NET
+    + """\
+teacher, student = Plain(), Plain()
+opt = torch.optim.SGD(teacher.parameters(), lr=0.01)
+for _ in range(4):
+    step(teacher, opt)
+both = nn.ModuleList([teacher.eval(), student])
+opt = torch.optim.SGD(student.parameters(), lr=0.01)
+for _ in range(4):
+    both.train()  #!
+    with torch.no_grad():
+        wanted = teacher(x)
+    opt.zero_grad()
+    (student(x) - wanted).square().mean().backward()
+    opt.step()
+"""
+)
 WORDS = ("as they are made", "calls `eval()`", "switches it back")
 
 
@@ -153,6 +171,14 @@ def test_a_line_that_switches_a_model_back_before_it_is_evaluated_is_named(tmp_p
     assert found.text.startswith("`Dropout` runs in training mode 3 times")
     assert found.text.endswith("a line switches it back before")
     assert found.labels[0].span.line == marked(BACK)
+
+
+def test_a_line_that_switches_a_teacher_back_with_its_student_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, TEACHER) if "where gradients are off" in each.text)
+    assert found.text.startswith("`Dropout` runs in training mode 4 times")
+    assert found.labels[0].span.line == marked(TEACHER)
+    kept = TEACHER.replace("    both.train()  #!\n", "    both.train()\n    teacher.eval()\n")
+    assert [each.text for each in sentences(tmp_path, kept) if "where gradients are off" in each.text] == []
 
 
 @pytest.mark.parametrize("name", RIGHT)

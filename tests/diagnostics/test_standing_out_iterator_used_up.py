@@ -49,6 +49,11 @@ for _ in range(4):
     opt.step()
     average.update()
 """
+WITHIN = AVERAGE.replace("    @torch.no_grad()\n", "").replace(
+    "        for s, p in zip(self.shadow, self.params):  #!\n            s.lerp_(p, 0.1)",
+    "        with torch.no_grad():\n            for s, p in zip(self.shadow, self.params):  #!\n"
+    "                s.lerp_(p, 0.1)",
+)
 FUNCTION = """\
 def fit(model):
     weights = filter(lambda p: p.dim() > 1, model.parameters())
@@ -89,6 +94,7 @@ WRONG = {
     "a loop": NET + WEIGHTS + LOOP,
     "named parameters": NET + "weights = net.named_parameters()\n" + LOOP.replace("for p in", "for _, p in"),
     "an attribute": NET + AVERAGE,
+    "below `with`": NET + WITHIN,
     "in a function": NET + FUNCTION,
 }
 RIGHT = {

@@ -18,8 +18,9 @@ from tensorlens.analysis.training.one_memory import elements, item_size
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Call, Span, Tensor
 
-_ADDING = frozenset(
-    "add sub mul div iadd isub imul itruediv idiv true_divide addcmul addcdiv dropout neg log log1p exp sqrt square pow".split()
+_TURNING = frozenset("neg log log1p exp sqrt square pow".split())  # of one value
+_ADDING = _TURNING | frozenset(
+    "add sub mul div iadd isub imul itruediv idiv true_divide addcmul addcdiv dropout".split()
 )
 _SETTING = frozenset(("setitem", "masked_fill", "fill", "zero"))
 _RANDOM = frozenset("rand randn rand_like randn_like randint randint_like normal bernoulli poisson uniform".split())

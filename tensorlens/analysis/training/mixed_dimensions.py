@@ -19,7 +19,7 @@ from tensorlens.records.model import Call
 
 _RESHAPING = frozenset(("reshape", "view"))
 _SAME_PLACES = frozenset(
-    "dropout batch_norm layer_norm relu gelu tanh sigmoid silu leaky_relu elu contiguous clone identity index_select".split()
+    "dropout batch_norm layer_norm relu gelu tanh sigmoid silu leaky_relu elu contiguous clone index_select".split()
 )
 _RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 _CONVOLUTIONS = frozenset(("conv1d", "conv2d", "conv3d"))
@@ -136,7 +136,7 @@ def _layout(facts: TraceIndex, layer: Call, number: int, shape: _Shape, after: _
         return _Layout((first, "batch", "hidden"), "samples", moved) if first else None
     if name in _CONVOLUTIONS and len(shape) == int(name[-2]) + 2:
         batch, channels, *places = shape
-        places_first = (batch, *places, channels), (batch, prod(places), channels)
+        places_first: tuple[_Shape, ...] = (batch, *places, channels), (batch, prod(places), channels)
         if after[: 1 + len(places)] == (batch, *places) and len(after) > len(shape):  # channels in groups
             places_first = (*places_first, after)
         return _Layout(("batch", "channels", *_PLACES[len(places)]), "places", places_first)

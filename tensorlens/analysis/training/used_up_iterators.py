@@ -246,9 +246,12 @@ def _runs(
 ) -> int:
     """Returns how often the statements around an expression have run at least, by the calls that the trace has of them.
 
-    A function without such a call has run as often as the statements around the only line that calls it.
+    A function without such a call has run as often as the statements around the only line that calls it; a `with`
+    block as often as those around it.
     """
     counts = _counts(facts, file, block, read)
+    if not counts and isinstance(block, ast.With):
+        return _runs(facts, file, parents, parents[block], read, seen)
     if counts or block in seen or not isinstance(block, ast.FunctionDef):
         return max(map(min, counts), default=0)
     calls = [node for node in parents if isinstance(node, ast.Call) and _called(node) == block.name]

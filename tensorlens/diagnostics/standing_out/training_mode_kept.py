@@ -23,7 +23,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     fixed = [each for each in found if not each.steps]
     feeding = _feeding_sites(training)
-    found = [each for each in found if each.steps and each.site not in feeding]
+    found = [each for each in found if each.steps and (each.switched is not None or each.site not in feeding)]
     if any(each.runs >= _MIN_RUNS for each in fixed) and not _has_averages(training):
         yield _of_fixed(training, fixed)
     if not found:
@@ -31,11 +31,13 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     kinds = " and ".join(f"`{each}`" for each in dict.fromkeys(each.layer for each in found))
     runs = max(each.runs for each in found)
     times = "once" if runs == 1 else f"{runs:,} times"
-    text = f"{kinds} {'runs' if len(found) == 1 else 'run'} in training mode {times} where gradients are off, after "
+    verb = "runs" if len(found) == 1 else "run" if " and " in kinds else "layers run"
+    text = f"{kinds} {verb} in training mode {times} where gradients are off, after "
     text += f"{max(each.steps for each in found):,} steps: "
     back = next((each.switched for each in found if each.switched is not None), None)
     text += "no line calls `eval()` of a module that has it" if back is None else "a line switches it back before"
-    sites = dict.fromkeys(each.site for each in found)
+    spans = {each.site: facts.span(each.site) for each in found}
+    sites = {None if span is None else span.line: site for site, span in spans.items()}.values()  # one of each line
     yield stands_out(
         text,
         facts.label("mode_entered_here", back, "switched to training mode here"),
