@@ -14,6 +14,7 @@ from tensorlens.analysis.naming.syntax import Syntax, plain_name
 from tensorlens.records.model import Call, Change, Failure, Region, Trace
 
 _UNPLACED = (Region, Change)
+_LERPS = ("Tensor.lerp_", "Tensor.lerp", "torch.lerp")
 
 
 class RecordedNames:
@@ -45,7 +46,7 @@ class RecordedNames:
             nodes = self._syntax.operands(self._trace.sites[event.site], event.op)
             names = [plain_name(node) for node in nodes]
             # the tensor that is indexed comes first, whatever the index is
-            names = names[:1] if event.op.endswith("item__") else _matched(names, len(event.inputs))
+            names = names[:1] if event.op.endswith("item__") else _matched(names, len(event.inputs), event.op)
             self._operands[key] = names
         return names
 
@@ -128,10 +129,12 @@ def _module_variables(trace: Trace) -> set[str]:
     return {root_of(name) for name in names}
 
 
-def _matched(names: list[str | None], inputs: int) -> list[str | None]:
+def _matched(names: list[str | None], inputs: int, op: str) -> list[str | None]:
     """Returns one operand for each input of a call; none if it is not clear which operand is which input."""
     if len(names) == inputs:
         return names
+    if op in _LERPS and inputs == 2:
+        return names[:2]  # the weight is a number
     unique = list(dict.fromkeys(names))
     if len(unique) == inputs:
         return unique

@@ -16,6 +16,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, *_COMPREHENSIONS)
 _CONVERSIONS = (".__bool__", ".__float__", ".__int__", ".__index__", ".__complex__")
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
+_NUMBERS = ("alpha", "dim")  # arguments that are no tensors
 
 
 class Syntax:
@@ -232,7 +233,7 @@ def last_name(node: ast.AST | None) -> str:
 def _call_operands(node: ast.Call, method: bool) -> Iterator[ast.expr]:
     if method and isinstance(node.func, ast.Attribute) and not _is_torch(node.func.value):
         yield node.func.value
-    yield from _parts([*node.args, *(keyword.value for keyword in node.keywords)])
+    yield from _parts([*node.args, *(each.value for each in node.keywords if each.arg not in _NUMBERS)])
 
 
 def _is_torch(node: ast.expr) -> bool:

@@ -18,7 +18,7 @@ from tensorlens.analysis.training.one_memory import elements, item_size
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Call, Span, Tensor
 
-_TURNING = frozenset("neg log log1p exp sqrt square pow".split())  # of one value
+_TURNING = frozenset("neg log log1p exp sqrt square pow dropout".split())  # of one value
 _ADDING = _TURNING | frozenset(
     "add sub mul div iadd isub imul itruediv idiv true_divide addcmul addcdiv dropout".split()
 )
