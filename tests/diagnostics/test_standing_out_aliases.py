@@ -214,6 +214,19 @@ UPDATED = {  # an update or a comparison of a tensor with itself
         soft(target, net)
         """,
     ),
+    "lerp after a load that assigns": (
+        "`slow.lerp_(fast, 1 - kept)` updates a tensor from itself: `slow` and `fast` share their memory",
+        """
+        kept = 0.9
+        teacher = copy.deepcopy(net)
+        teacher.load_state_dict(net.state_dict(), assign=True)
+        teacher.requires_grad_(False)
+        train(net, opt)
+        with torch.no_grad():
+            for slow, fast in zip(teacher.parameters(), net.parameters()):
+                slow.lerp_(fast, 1 - kept)  # here
+        """,
+    ),
     "lerp with a kept list": (
         "`o.lerp_(p, 0.1)` updates a tensor from itself: `o` and `p` share their memory",
         """

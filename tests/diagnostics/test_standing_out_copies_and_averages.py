@@ -44,6 +44,7 @@ RIGHT = {
     "both move": REVERSED + "            b.lerp_(a, 0.5)\n",
     "a target that the loss reads": UNREAD.replace("step(q)", "step(target)"),
     "a target that is read at the end": UNREAD + "target(x)\n",
+    "a target of which a part is read": UNREAD + "target.weight.sum()\n",
     "a target whose state is kept": UNREAD + "kept = target.state_dict()\n",
     "a copy of the best so far": EACH_STEP.replace(
         "    target.load", "    if k >= 0:\n        target.load"

@@ -123,6 +123,11 @@ RIGHT = {
     "points of an equation": "model = nn.Linear(1, 1)\nopt = torch.optim.SGD(model.parameters(), lr=0.1)\n"
     "points = torch.rand(8, 1, requires_grad=True)\ndef f(x):\n    y = model(points).tanh()\n"
     "    return torch.autograd.grad(y.sum(), points, create_graph=True)[0].square().mean() + y.mean()\n" + LOOP,
+    "an offset that is set at the end": "a, b = nn.Linear(1, 4), nn.Linear(4, 1)\n"
+    "opt = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)\ndef f(x):\n"
+    "    points = torch.rand(8, 1, requires_grad=True)\n    y = b(a(points).tanh())\n"
+    "    return (torch.autograd.grad(y.sum(), points, create_graph=True)[0] - 1).square().mean()\n" + LOOP
+    + "with torch.no_grad():\n    b.bias.add_(1 - b(a(torch.zeros(1, 1)).tanh()).mean())\n",
     "gradients of the data": TWO + SGD + "x = torch.rand(8, 4, requires_grad=True)\nfor step in range(3):\n"
     "    opt.zero_grad()\n    f(x).backward()\n    opt.step()\n    print(x.grad.abs().mean().item())\n",
     "a layer trained afterwards": "a, b = nn.Linear(4, 1), nn.Linear(4, 1)\n"

@@ -33,6 +33,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if movement is None or group is None or not row.is_stepped or not movement.unreached_moved:
             continue
         if movement.unreached == movement.elements:
+            if _is_set_at_the_end(training, row):
+                continue
             whole.setdefault((group.optimizer, group.group), []).append(row)
         elif touched := _touches(training, row):
             site, index = touched[-1].site, touched[-1].index
@@ -44,6 +46,13 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             yield _part(training, row, training.facts.label("hook_registered_here", hook.site, text))
     for rows in whole.values():
         yield _whole(training, rows)
+
+
+def _is_set_at_the_end(training: MeasuredTraining, row: ParameterRow) -> bool:
+    """Returns whether lines change a parameter after the last step only, as an offset that is calibrated then."""
+    last, group = training.training.steps[-1].index if training.training.steps else 0, row.group
+    writes = training.writes(row.tensor)
+    return bool(writes) and not (group and group.weight_decay) and all(write.index > last for write in writes)
 
 
 def _touches(training: MeasuredTraining, row: ParameterRow) -> list[Call]:

@@ -28,6 +28,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     if not steps or training.training.is_hidden or facts.trace.inspection.switches or not is_complete(facts.trace):
         return
     unread: dict[int, list[tuple[ParameterRow, list[Call]]]] = defaultdict(list)
+    read = set[int]()  # lines that update a parameter that is read
     copied: dict[int, list[tuple[ParameterRow, list[Call]]]] = defaultdict(list)
     for row in training.rows:
         writes = training.writes(row.tensor, since=steps[0]) if row.group is None else []
@@ -35,10 +36,13 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         if not _is_read(training, row.tensor, {call.site for call in writes}):
             unread[writes[0].site].append((row, writes))
-        elif _follows_each_step(facts, writes, steps):
+            continue
+        read.add(writes[0].site)
+        if _follows_each_step(facts, writes, steps):
             copied[writes[0].site].append((row, writes))
-    for found in unread.values():
-        yield _unread(training, found)
+    for site, found in unread.items():
+        if site not in read:  # of an average, other parts may be all that is read
+            yield _unread(training, found)
     for found in copied.values():
         yield _copied(training, found)
 
