@@ -1,0 +1,56 @@
+"""Checks the sentence about runs of a model that change the data that they begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+ROLLOUT = """\
+net = nn.Linear(3, 3)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+data = torch.randn(8, 5, 3)
+
+@torch.no_grad()
+def evaluate():
+    state = data[:, 0]
+    for t in range(1, 5):
+        state += net(state)  #!
+    return (state - data[:, 4]).square().mean()
+
+for _ in range(4):
+    loss = (net(torch.randn(8, 3)) - 1).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    evaluate()
+"""
+WRONG = {
+    "a view": ROLLOUT,
+    "a method": ROLLOUT.replace("state += net(state)", "state.add_(net(state), alpha=0.5)"),
+}
+RIGHT = {
+    "a copy": ROLLOUT.replace("data[:, 0]", "data[:, 0].clone()"),
+    "out of place": ROLLOUT.replace("state += net(state)", "state = state + net(state)"),
+    "new data": ROLLOUT.replace("    state = data[", "    data = torch.randn(8, 5, 3)\n    state = data["),
+    "a state that goes on": ROLLOUT.replace("    state = data[:, 0]\n", "").replace(
+        "@torch", "state = data[:, 0]\n@torch").replace(
+        "state += net(state)", "state.add_(net(state))"),
+    "once": ROLLOUT.replace("    evaluate()\n", "evaluate()\n"),
+    "no model": ROLLOUT.replace("state += net(state)", "state += 0.1"),
+    "set anew": ROLLOUT.replace("    for t in", "    state.copy_(torch.zeros(8, 3))\n    for t in"),
+}  # fmt: skip
+WORDS = "begins with what the one before has left there"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_run_that_changes_its_start_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "changes `data` in place, because `state` is a view of it: each of 4 runs" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_runs_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
