@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from support.script_under_training import said
+from support.standing_out import sentences
 
+from tensorlens import session
 from tensorlens.records.source import line_at
 
 START = """
@@ -204,6 +206,21 @@ def test_changes_that_add_up_are_named(kind: str, tmp_path: Path) -> None:
         True
     ]
     assert "# here" in line_at((tmp_path / "script.py").read_text(), found[0].labels[0].span.line)
+
+
+def test_changes_in_the_last_calls_of_a_long_run_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(session, "TRAINING_WINDOW", 400)
+    script = """
+        for epoch in range(60):
+            for i in range(0, 32, 8):
+                batch = data[i:i + 8]
+                batch.neg_()
+                step(batch, target[i:i + 8])
+        """
+    found = sentences(tmp_path, START + textwrap.dedent(script))
+    (text,) = (each.text for each in found if "add up" in each.text)
+    assert text.startswith("in the last ")
+    assert "`batch.neg_()` changes parts of `data` in place" in text
 
 
 @pytest.mark.parametrize("kind", USUAL)

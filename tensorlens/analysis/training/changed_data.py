@@ -39,15 +39,16 @@ class ChangedData:
 
 
 def changed_data(training: Training) -> Iterator[ChangedData]:
-    """Yields this memory. What is added or multiplied are plain numbers, fixed values and new random values.
+    """Yields this memory, by the calls from which on none is missing.
 
-    So a running average, which is made from other values, is left out, as is memory that a line writes anew.
+    What is added or multiplied are plain numbers, fixed values and new random values. So a running average, which is
+    made from other values, is left out, as is memory that a line writes anew.
     """
     facts = training.facts
     if not training.steps:
         return
     written: dict[int, list[Call]] = defaultdict(list)
-    for call in facts.calls:
+    for call in facts.calls_between(training.complete_from):
         for storage in {facts.storage_of(write.tensor, call.index) for write in call.writes} if not call.within else ():
             if storage is not None:
                 written[storage].append(call)

@@ -176,7 +176,7 @@ class Training:
         return any((made := self.optimizer_call(step)) is not None and use.index < made.index for step in later)
 
     def _all(self) -> Iterator[tuple[int, Moment]]:
-        start = self._complete_from()
+        start = self.complete_from
         for event in self.facts.events:
             if event.index < start:
                 continue
@@ -189,7 +189,8 @@ class Training:
             if step.index >= start:
                 yield from self._of_step(step)
 
-    def _complete_from(self) -> int:
+    @cached_property
+    def complete_from(self) -> int:
         """Returns the index from which on no event is missing: a long run folds some of the earlier ones."""
         start: int | None = None
         for event in reversed(self.facts.events):

@@ -14,7 +14,7 @@ from tensorlens.records.report import StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
-    if training.training.is_hidden or facts.trace.inspection.switches or not is_complete(facts.trace):
+    if training.training.is_hidden or facts.trace.inspection.switches:
         return
     for each in changed_data(training.training):
         call, made = each.calls[0], facts.creator(each.calls[0].writes[0].tensor)
@@ -27,9 +27,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"{as_written(facts, call)} changes parts of {named(facts, each.data)} in place, each {{}} times on average"
         )
         rounds = f"{each.rounds / len(sites):.3g}"
+        if not is_complete(facts.trace):
+            text = f"in the last {facts.events[-1].index + 1 - training.training.complete_from:,} events, {text}"
         yield stands_out(f"{text.format(rounds)}: the changes add up in what the losses are computed from",
                          *changed, view, data)  # fmt: skip
-    yield from _arrays(training)
+    if is_complete(facts.trace):
+        yield from _arrays(training)
 
 
 def _arrays(training: MeasuredTraining) -> Iterator[StandingOut]:
