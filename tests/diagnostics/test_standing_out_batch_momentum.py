@@ -27,9 +27,7 @@ with torch.no_grad():
 WRONG = {
     "in a layer": NET,
     "a name": NET.replace("momentum=0.99", "momentum=KEPT").replace("net =", "KEPT = 0.99\nnet =", 1),
-    "a partial function": NET.replace("nn.BatchNorm1d(8, momentum=0.99)", "norm(8)").replace("  #!", "").replace(
-        "net =", "from functools import partial\nnorm = partial(nn.BatchNorm1d, momentum=0.99)  #!\nnet =", 1),
-}  # fmt: skip
+}
 RIGHT = {
     "as PyTorch counts it": NET.replace("0.99", "0.01"),
     "the last batch": NET.replace("0.99", "1.0"),
@@ -37,6 +35,15 @@ RIGHT = {
     "never updated": NET.replace("for _ in range(4):", "net.eval()\nfor _ in range(4):"),
     "another value of the name": NET.replace("momentum=0.99", "momentum=m").replace(
         "net =", "m = 0.99\nm = 0.1\nnet =", 1),
+    "a layer without statistics": NET.replace("momentum=0.99", "momentum=0.99, track_running_stats=False").replace(
+        "nn.ReLU()", "nn.BatchNorm1d(8)"),
+    "a schedule of it": NET.replace("    loss =", "    net[1].momentum = 0.5 ** (_ + 1)\n    loss ="),
+    "another meaning": NET.replace("net =", (
+        "class KerasBatchNorm(nn.BatchNorm1d):\n    def __init__(self, size, momentum):\n"
+        "        super().__init__(size, momentum=1 - momentum)\n\nnet =")).replace(
+        "nn.BatchNorm1d(8,", "KerasBatchNorm(8,"),
+    "another layer is evaluated": NET.replace("net.eval()", (
+        "net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).eval()")),
     "an optimizer": NET.replace(", momentum=0.99", "").replace("lr=0.1", "lr=0.1, momentum=0.99"),
 }  # fmt: skip
 WORDS = "running statistics"

@@ -31,6 +31,15 @@ RIGHT = {
     "all dimensions": IMAGES.replace("grad.norm(2, dim=1)", "grad.norm(2, dim=(1, 2, 3))"),
     "one norm": IMAGES.replace("grad.norm(2, dim=1)", "grad.norm(2)"),
     "a score for each point": IMAGES.replace("score = net(x)", "score = x.sum(1) * net(x).unsqueeze(2)"),
+    "an energy of atoms": IMAGES.replace(
+        "score = net(x)", "score = (x - 1).square().sum(1).sum((1, 2)) + net(x)[:, 0]"
+    ),
+    "across samples": IMAGES.replace("dim=1)", "dim=0)"),
+    "a number": IMAGES.replace(
+        "(norm - 1)", "(torch.autograd.grad(score.mean(), scale, create_graph=True)[0].norm() - 1)"
+    )
+    .replace("score = net(x)", "score = net(x) * scale")
+    .replace("opt =", "scale = nn.Parameter(torch.tensor(2.0))\nopt ="),
     "only small": IMAGES.replace("(norm - 1)", "norm"),
 }
 WORDS = "norms for each of the"

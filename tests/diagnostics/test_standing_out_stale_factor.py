@@ -39,6 +39,18 @@ RIGHT = {
     "an anchor": ENTROPY.replace("(alpha * log_p)", "(log_p + (alpha - log_alpha.exp()) ** 2)"),
     "a copy": ENTROPY.replace("log_alpha.exp().detach()", "log_alpha.detach().clone()"),
     "not trained": ENTROPY.replace("    tune.step()\n", ""),
+    "again by another name": ENTROPY.replace("alpha = log_alpha.exp().detach()", (
+        "net.alpha = log_alpha.exp().item()\nsame = net")).replace("(alpha *", "(net.alpha *").replace(
+        "    tune.step()\n", "    tune.step()\n    same.alpha = log_alpha.exp().item()\n"),
+    "set without its name": ENTROPY.replace("alpha = log_alpha.exp().detach()", "net.alpha = log_alpha.exp().item()")
+    .replace("(alpha *", "(net.alpha *").replace(
+        "    tune.step()\n", "    tune.step()\n    setattr(net, 'alpha', float(log_alpha.exp()))\n"),
+    "given anew": ENTROPY.replace("    tune.step()\n", "    tune.step()\n    alpha.data = log_alpha.exp().detach()\n"),
+    "as an array": ENTROPY.replace("    tune.step()\n", (
+        "    tune.step()\n    alpha.numpy()[:] = log_alpha.exp().item()\n")),
+    "trained in the same pass": ENTROPY.replace("loss = (alpha * log_p).sum(1).mean()", (
+        "loss = (alpha * log_p).sum(1).mean() + (log_alpha * log_p).mean()")),
+    "several numbers": ENTROPY.replace("torch.zeros(1,", "torch.zeros(3,"),
     "of another name": ENTROPY.replace("log_alpha.exp().detach()", "log_alpha.exp().item()").replace(
         "(alpha *", "(0.2 *"),
 }  # fmt: skip

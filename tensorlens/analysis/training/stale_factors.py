@@ -1,4 +1,4 @@
-"""Finds values of a trained parameter that a line computes once, before training, and that losses use after its steps.
+"""Finds values of a trained number that a line computes once, before training, and that losses use after its steps.
 
 `self.alpha = self.log_alpha.exp().detach()` in a constructor keeps the first value, whatever the steps do to
 `log_alpha`.
@@ -10,16 +10,20 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
-from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.training.timeline import Training
+from tensorlens.analysis.training.timeline import DATA_SET, Training
 from tensorlens.records.model import Call
 
 _CURVED = frozenset("exp softplus sigmoid logsigmoid log_softmax softmax tanh".split())
 _NUMBERS = frozenset(("Tensor.item", "Tensor.__float__"))
+_GIVING = frozenset((DATA_SET, "Tensor.numpy", "Tensor.__array__"))
+_HIDDEN = frozenset(
+    ("setattr", "vars", "__dict__", "__setattr__", "globals", "exec")
+)  # set variables without their name
 _MAX_CALLS = 8
 _MIN_PASSES = _MIN_STEPS = 3
 
@@ -36,32 +40,46 @@ class StaleFactor:
 
 
 def stale_factors(training: Training) -> Iterator[StaleFactor]:
-    """Yields these values, one for each line that computes them.
+    """Yields these values, one for each line that computes them, if no pass that uses one trains the parameter.
 
-    A value that meets what is computed from the parameter now is an anchor, as that of a penalty for moving away.
+    Where a pass does, the value may be an anchor, as that of a penalty for moving away.
     """
     facts, found = training.facts, dict[int, list[tuple[int, Call, Call]]]()
-    numbers = _kept_numbers(facts)
+    numbers, anchors = _kept_numbers(facts), set[int]()
     for backward in examined_passes(facts):
-        seen = set[int]()
+        trained, seen = {change.tensor for change in backward.gradients if change.after is not None}, set[int]()
         for call in recorded_above(facts, backward):
             for parameter, made in (*_tensors(training, call), *_numbers(training, numbers, call)):
-                if made.site not in seen and not _meets(facts, call, parameter):
+                if parameter in trained:
+                    anchors.add(made.site)
+                elif made.site not in seen:
                     seen.add(made.site)
                     found.setdefault(made.site, []).append((parameter, made, call))
     times = Counter(call.site for call in facts.calls if call.site in found)
     for site, uses in found.items():
+        if len(uses) < _MIN_PASSES or site in anchors:
+            continue
         parameter, made, used = uses[-1]
         steps = [step.index for step in training.steps if parameter in step.parameters]
         earlier = sum(made.index < index < used.index for index in steps)
-        is_once = len({each.index for _, each, _ in uses}) == 1 and times[site] <= _MAX_CALLS
-        if is_once and steps and made.index < steps[0] and len(uses) >= _MIN_PASSES and earlier >= _MIN_STEPS:
+        is_once = (
+            len({each.index for _, each, _ in uses}) == 1 and times[site] == 1 and not _is_set_again(training, made)
+        )
+        if is_once and steps and made.index < steps[0] and earlier >= _MIN_STEPS:
             yield StaleFactor(parameter, made, used, earlier, len(uses))
 
 
-def _meets(facts: TraceIndex, call: Call, parameter: int) -> bool:
-    """Returns whether another input of a call leads to a parameter."""
-    return any(parameter in graph_leaves(facts, access.tensor, call.index) for access in call.inputs)
+def _is_set_again(training: Training, made: Call) -> bool:
+    """Returns whether a line may give a value anew: by `.data`, by its memory as an array, or as a number that a line
+    takes of the same parameter later."""
+    facts, own = training.facts, {access.tensor for access in made.outputs}
+    if any(call.op in _GIVING and call.inputs and call.inputs[0].tensor in own for call in facts.calls):
+        return True
+    if made.op not in _NUMBERS:
+        return False
+    parameter = _parameter_below(training, made)
+    later = (call for call in facts.calls_between(made.index + 1) if call.op in _NUMBERS)
+    return any(_parameter_below(training, call) == parameter for call in later)
 
 
 def _tensors(training: Training, call: Call) -> Iterator[tuple[int, Call]]:
@@ -86,7 +104,7 @@ def _parameter_below(training: Training, call: Call) -> int | None:
         is_curved |= op_name(call) in _CURVED
         number = call.inputs[0].tensor
         if number in training.stepped:
-            return number if is_curved else None
+            return number if is_curved and prod(facts.tensor(number).shape) == 1 else None
         made = next(iter(facts.producers(number, call.index)), None)
         if made is None:
             return None
@@ -113,10 +131,27 @@ def _kept_numbers(facts: TraceIndex) -> dict[str, Call]:
         targets = facts.trace.sites[call.site].targets if call.op in _NUMBERS else ()
         if len(targets) == 1:
             kept.setdefault(targets[0], call)
-    bound: Counter[str] = Counter()
-    for node in (node for _, tree in facts.trees() if kept for node in ast.walk(tree)):
-        if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            bound[ast.unparse(node)] += 1
-        elif isinstance(node, ast.arg):
-            bound[node.arg] += 1
-    return {name: call for name, call in kept.items() if bound[name] == 1}
+    return {name: call for name, call in kept.items() if _is_bound_once(facts, _last(name))}
+
+
+def _is_bound_once(facts: TraceIndex, name: str) -> bool:
+    """Returns whether one place of the files that have a name binds it, or sets an attribute of this name: another
+    variable may have the same object."""
+    files = {site.span.file for site in facts.trace.sites}
+    bound = 0
+    for file, tree in facts.trees():
+        if file not in files or name not in facts.trace.sources[file]:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name | ast.Attribute):
+                last = _last(ast.unparse(node))
+                if last in _HIDDEN:
+                    return False
+                bound += last == name and not isinstance(node.ctx, ast.Load)
+            elif isinstance(node, ast.arg | ast.keyword):
+                bound += node.arg == name
+    return bound == 1
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]

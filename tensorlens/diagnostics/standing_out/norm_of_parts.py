@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from math import prod
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -17,6 +19,7 @@ from tensorlens.records.report import StandingOut
 _GRAD = "autograd.grad"
 _NORMS = frozenset(("norm", "vector_norm", "linalg_norm"))
 _SUMS = frozenset(("sum", "mean"))
+_MAX_CALLS = 24
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -29,8 +32,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if norm is None or gradient is None or norm.site in reported:
                 continue
             shape, of = facts.tensor(norm.inputs[0].tensor).shape, named(facts, norm.inputs[0].tensor, norm.index)
-            samples, norms = shape[0], prod(facts.tensor(norm.outputs[0].tensor).shape)
-            if not _has_one_score(facts, gradient, samples) or len(shape) < 3 or not samples < norms < prod(shape):
+            result = facts.tensor(norm.outputs[0].tensor).shape
+            if len(shape) < 3 or result[:1] != shape[:1] or not _has_one_score(facts, gradient, shape[0], result):
+                continue
+            samples, norms = shape[0], prod(result)
+            if not samples < norms < prod(shape):
                 continue
             reported.add(norm.site)
             yield stands_out(
@@ -57,8 +63,11 @@ def _gradient(facts: TraceIndex, norm: Call) -> Call | None:
     return made if made is not None and made.op == _GRAD and made.inputs else None
 
 
-def _has_one_score(facts: TraceIndex, gradient: Call, samples: int) -> bool:
-    """Returns whether a call differentiates one number for each sample, or the sum of these."""
+def _has_one_score(facts: TraceIndex, gradient: Call, samples: int, norms: tuple[int, ...]) -> bool:
+    """Returns whether a call differentiates one number for each sample, or the sum of these.
+
+    A score that adds up one value for each of the parts, as the energies of atoms, has a gradient for each.
+    """
     number, before = gradient.inputs[0].tensor, gradient.index
     if not facts.tensor(number).shape:
         made = next(iter(facts.producers(number, before)), None)
@@ -66,4 +75,7 @@ def _has_one_score(facts: TraceIndex, gradient: Call, samples: int) -> bool:
             return False
         number = made.inputs[0].tensor
     shape = facts.tensor(number).shape
-    return samples > 1 and shape[:1] == (samples,) and prod(shape) == samples
+    above = islice(ancestry(facts, number, before), _MAX_CALLS)
+    sums = (facts.tensor(made.inputs[0].tensor).shape for _, made in above if op_name(made) in _SUMS and made.inputs)
+    is_of_parts = any(tuple(size for size in each if size > 1) == tuple(s for s in norms if s > 1) for each in sums)
+    return samples > 1 and shape[:1] == (samples,) and prod(shape) == samples and not is_of_parts
