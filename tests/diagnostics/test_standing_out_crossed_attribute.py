@@ -38,6 +38,9 @@ RIGHT = {
     "at once": NET.replace("    with torch.no_grad", "    out = norm.inverse(z)\n    with torch.no_grad").replace(
         "norm.inverse(z)", "out").replace("out = out", "out = norm.inverse(z)"),
     "once only": NET.replace("wanted = norm(future)", "wanted = norm(future) if _ == 1 else future"),
+    "two objects": NET.replace("norm, net = Norm()", "norm, more, net = Norm(), Norm()").replace(
+        "wanted = norm(future)", "wanted = more(future)").replace("norm.inverse", "more.inverse"),
+    "a comparison": NET.replace("z * self.scale", "z - self.scale").replace("x / self.scale", "x + self.scale"),
     "an average": NET.replace("x.std(1, keepdim=True).detach()", (
         "0.9 * getattr(self, 'scale', torch.ones(8, 1)) + 0.1 * x.std(1, keepdim=True).detach()")),
 }  # fmt: skip

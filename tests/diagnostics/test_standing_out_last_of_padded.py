@@ -34,6 +34,12 @@ RIGHT = {
     "one length": NET.replace("[6, 2, 4, 6]", "[6, 6, 6, 6]"),
     "each its own": NET.replace("states[:, -1]", "states[torch.arange(4), lengths - 1]"),
     "the last state": NET.replace("states[:, -1]", "rnn(packed)[1][-1]"),
+    "turned around": NET.replace("states[:, -1]", "states.index_select(1, torch.arange(5, -1, -1))[:, -1]"),
+    "the whole ones": NET.replace("states[:, -1]", "states.index_select(0, torch.tensor([0, 3]))[:, -1]"),
+    "another padding": NET.replace(
+        "states, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True)",
+        ("states, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, padding_value=-1.0)"),
+    ),
     "the first": NET.replace("states[:, -1]", "states[:, 0]"),
     "one row": NET.replace("states[:, -1]", "states[-1]"),
     "one column": NET.replace("states[:, -1]", "states[:, :, -1:].mean(1).expand(4, 5)"),

@@ -39,6 +39,14 @@ WRONG = {
         "    def forward", NOTE),
 }  # fmt: skip
 RIGHT = {
+    "a mask": NET.replace("0.9 * self.mean + 0.1 * x.mean(0)", "torch.ones(3) * (torch.rand(3) > 0.1)"),
+    "a recurrent state": NET.replace(
+        "0.9 * self.mean + 0.1 * x.mean(0)", "torch.tanh(self.mean @ torch.eye(3) + x.mean(0))"),
+    "given to the constructor": NET.replace("def __init__(self)", "def __init__(self, mean=None)").replace(
+        "torch.zeros(3)  #!", "torch.zeros(3) if mean is None else mean.clone()").replace(
+        "other = Scaler()", "other = Scaler(net.mean)"),
+    "another object is loaded": NET.replace("other = Scaler()", "other = Scaler()\nmore = nn.Linear(3, 1)").replace(
+        "other.load_state_dict(net.state_dict())", "more.load_state_dict(net.out.state_dict())"),
     "a buffer": NET.replace("self.mean = torch.zeros(3)", 'self.register_buffer("mean", torch.zeros(3))'),
     "copied as well": NET.replace("other.eval()", "other.mean = net.mean\nother.eval()"),
     "written as well": NET.replace("other.eval()", "other.mean.copy_(net.mean)\nother.eval()"),

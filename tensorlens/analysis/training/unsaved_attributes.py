@@ -10,14 +10,20 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.module_loads import module_loads
 from tensorlens.records.model import Call
 
 _CONSTRUCTOR = "__init__"
 _OWN_STATES = frozenset(("get_extra_state", "set_extra_state", "_save_to_state_dict", "state_dict"))
+_AVERAGING = frozenset("add radd iadd sub rsub isub mul rmul imul lerp maximum minimum".split())
+_REDUCTIONS = frozenset("mean sum var std var_mean std_mean amax amin max min norm quantile".split())
 _MIN_CHANGES = 3
+_MAX_CALLS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,40 @@ def unsaved_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
         load = next((each for each in loads if each.index > last.index), None)
         if load is None or len(constructed) < 2 or len(changes) < _MIN_CHANGES or changes[-1].index > last.index:
             continue
+        if last.inputs or not _is_statistic(facts, changes) or not _is_of_one_object(facts, last, load):
+            continue
         used = _use(facts, last, load, changes)
         if used is not None:
             yield UnsavedAttribute(key[1], last, changes[-1], load, used)
+
+
+def _is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:
+    """Returns whether the last change makes a value of the one before and of a reduction of data, as an average does.
+
+    The states of a recurrent layer, masks and caches of other sizes are none.
+    """
+    last, before = changes[-1], {access.tensor for access in changes[-2].outputs}
+    above = islice(ancestry(facts, last.outputs[0].tensor, last.index + 1), _MAX_CALLS)
+    since = [made for _, made in above if made.index > changes[-2].index]
+    keeps = any(op_name(made) in _AVERAGING for made in since if before & {access.tensor for access in made.inputs})
+    return keeps and any(op_name(made) in _REDUCTIONS for made in since)
+
+
+def _is_of_one_object(facts: TraceIndex, made: Call, load: Call) -> bool:
+    """Returns whether one line makes the object that has an attribute and a tensor that a load writes to, and no pass
+    runs between the two."""
+    loaded = facts.creator(load.inputs[0].tensor)
+    if loaded is None or not facts.same_line(_made_at(facts, made), _made_at(facts, loaded)):
+        return False
+    first, last = sorted((made.index, loaded.index))
+    return not any(first < backward.index < last for backward in facts.backwards)
+
+
+def _made_at(facts: TraceIndex, call: Call) -> int:
+    """Returns the line that makes the object whose constructor makes a call."""
+    chain = facts.call_chain(call.site)
+    sites = facts.trace.sites
+    return next((site for site in chain if not sites[site].function.endswith("." + _CONSTRUCTOR)), call.site)
 
 
 def _saves_itself(facts: TraceIndex) -> bool:

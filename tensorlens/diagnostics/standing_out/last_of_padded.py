@@ -19,8 +19,9 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _PAD = "pad_packed_sequence"
-_SAME_ROWS = frozenset("index_select dropout layer_norm relu tanh gelu to contiguous".split())
+_SAME_ROWS = frozenset("dropout layer_norm relu tanh gelu to contiguous".split())
 _MAX_CALLS = 6
+_VALUE_PLACE = 2  # of the arguments of `pad_packed_sequence`
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -31,8 +32,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if padded is None:
                 continue
             reported.add(call.site)
-            packed, steps = padded.inputs[0].tensor, facts.tensor(padded.inputs[1].tensor).shape[0]
-            rows = prod(facts.tensor(padded.outputs[0].tensor).shape[:2]) // steps
+            packed, (rows,) = padded.inputs[0].tensor, facts.tensor(padded.outputs[1].tensor).shape
+            steps = prod(facts.tensor(padded.outputs[0].tensor).shape[:2]) // rows
             yield stands_out(
                 f"{as_written(facts, call)} takes the last of {steps:,} time steps of each of {rows:,} sequences, and "
                 f"`pad_packed_sequence()` has zeros there for those that are shorter: the sequences have "
@@ -44,15 +45,29 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _padded(facts: TraceIndex, call: Call) -> Call | None:
     """Returns the call that padded the sequences of which an index takes the last time step, if some are shorter."""
+    sorted_after: list[Call] = []
     for _, made in islice(ancestry(facts, call.inputs[0].tensor, call.index), _MAX_CALLS):
-        if op_name(made) == _PAD and len(made.inputs) >= 2:
-            steps, shape = facts.tensor(made.inputs[1].tensor).shape[0], facts.tensor(made.outputs[0].tensor).shape
+        if op_name(made) == _PAD and len(made.outputs) == 2:
+            shape, rows = facts.tensor(made.outputs[0].tensor).shape, facts.tensor(made.outputs[1].tensor).shape
             is_short = facts.tensor(made.inputs[0].tensor).shape[0] < prod(shape[:2])
-            times = [place for place, size in enumerate(shape[:2]) if size == steps]
-            return made if is_short and len(times) == 1 and _takes_last(facts, call, times[0]) else None
-        if op_name(made) not in _SAME_ROWS:
+            times = [1 - place for place, size in enumerate(shape[:2]) if (size,) == rows]
+            is_zero = all(facts.same_line(each.site, made.site) for each in sorted_after) and _pads_zeros(facts, made)
+            return made if is_short and is_zero and len(times) == 1 and _takes_last(facts, call, times[0]) else None
+        if op_name(made) == "index_select":
+            sorted_after.append(made)  # `pad_packed_sequence()` does so itself
+        elif op_name(made) not in _SAME_ROWS:
             return None
     return None
+
+
+def _pads_zeros(facts: TraceIndex, padded: Call) -> bool:
+    """Returns whether the source gives `pad_packed_sequence()` no other value for the padding."""
+    span = facts.span(padded.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call):
+        return False
+    given = [each.value for each in node.keywords if each.arg == "padding_value"] or node.args[_VALUE_PLACE:][:1]
+    return not given or written_number(facts, given[0]) == 0
 
 
 def _takes_last(facts: TraceIndex, call: Call, dimension: int) -> bool:
