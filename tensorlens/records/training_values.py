@@ -153,6 +153,7 @@ class ZeroedSequences:
     index: int  # of the first event of the pass
     sequences: NonNegative
     infinite: NonNegative  # of these, the ones whose loss is infinite: they give 0, and no gradient
+    short: NonNegative  # of all, the ones whose output has fewer steps than there are labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,15 +31,19 @@ RIGHT = {
     "squared by a method": BANDS.replace("mu, y, sigma)", "mu, y, sigma.square())"),
     "a variance": BANDS.replace("sigma", "var"),
     "its root elsewhere": BANDS.replace("1.64 * sigma)", "1.64 * sigma.sqrt())"),
+    "another sigma": BANDS.replace("print((mu + 1.64 * sigma).mean())", (
+        "def noisy(x, sigma):\n    return x + 1.64 * sigma\nnoisy(x, torch.tensor(0.1))")),
+    "a part of it": BANDS.replace("(mu + 1.64 * sigma)", "(mu * sigma)"),
+    "a penalty": BANDS.replace("print((mu + 1.64 * sigma).mean())", "print(loss + (0.01 * sigma).mean())"),
     "no factor": BANDS.replace("print((mu + 1.64 * sigma).mean())", ""),
-}
+}  # fmt: skip
 WORDS = "as the variance"
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_deviation_as_the_variance_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
-    assert found.text.endswith("the standard deviation that this loss fits is the square root of `sigma`")
+    assert "the standard deviation that it fits is the square root of `sigma`; `1.64 * sigma` takes" in found.text
     assert found.labels[0].span.line == marked(WRONG[name])
 
 

@@ -35,6 +35,12 @@ RIGHT = {
         "torch.randn(16, 8), torch.randint(0, 10, (16,))")).replace("noise = torch.randn(8, 8)", (
         "noise = torch.randn(16, 8)")).replace("keep = bar[t]", "keep = bar[t].unsqueeze(1)"),
     "a mean of columns": NOISE.replace("keep = bar[t]", "keep = x.mean(0).sigmoid()"),
+    "scores of pairs": NOISE.replace("torch.randn(8, 8), torch.randint", "torch.randn(8, 5), torch.randint").replace(
+        "keep.sqrt() * x + (1 - keep).sqrt() * noise", "keep.sqrt() * (x @ x.T) + noise"),
+    "no look-up": NOISE.replace("keep = bar[t]", "keep = t / 10.0"),
+    "made once": NOISE.replace("x, t = torch.randn(8, 8), torch.randint(0, 10, (8,))", "x = torch.randn(8, 8)").replace(
+        "net =", "t = torch.randint(0, 10, (8,))\nnet ="),
+    "trained": NOISE.replace("bar = torch.linspace(0.9, 0.1, 10)", "bar = nn.Parameter(torch.linspace(0.9, 0.1, 10))"),
     "not for rows": NOISE.replace("t.float().unsqueeze(1)", "noise[:, :1]"),
 }  # fmt: skip
 WORDS = "although they are one for each row"

@@ -1,7 +1,8 @@
 """Finds vectors with one element for each row of a batch that broadcast along its columns, because there are as many.
 
-(n,) against (n, n) pairs the elements with the last dimension. Where another line gives the same vector, or what it is
-computed from, a further dimension, or looks up an embedding for each element, the elements belong to rows.
+(n,) against (n, n) pairs the elements with the last dimension. A vector that is looked up with an index that is drawn
+for each pass, as the noise of a diffusion model with its steps `t`, belongs to rows where another line gives `t` a
+further dimension, or looks up an embedding for each of its elements.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from tensorlens.records.model import Call
 
 _COMBINING = frozenset("mul rmul imul add radd iadd sub rsub isub div truediv rtruediv true_divide".split())
 _PLACING = frozenset("unsqueeze view reshape getitem embedding".split())
+_DRAWING = frozenset(("randint", "randint_like", "multinomial"))
+_LOOKING_UP = frozenset(("getitem", "gather", "index_select", "take"))
+_PAIRING = frozenset("matmul mm bmm einsum cdist baddbmm addmm eye diag outer".split())
+_MAX_STEPS = 4  # from a table back
 _MAX_CALLS = 12
 _MIN_PASSES = 3
 
@@ -39,13 +44,16 @@ def row_vectors(facts: TraceIndex) -> Iterator[RowVector]:
     found: dict[int, list[RowVector]] = defaultdict(list)
     start = 0
     for backward in examined_passes(facts):
-        calls = list(facts.calls_between(start, backward.started))
-        start = backward.index
+        since, start = start, backward.index
+        calls = list(facts.calls_between(since, backward.started))
         squares = [pair for call in calls if (pair := _square(facts, call)) is not None]
         placed = _placed(facts, calls) if squares else {}
         seen = set[int]()
         for call, vector, table in squares:
-            own = [vector, *_sources(facts, vector, call.index)] if call.site not in seen else []
+            if call.site in seen or _is_of_pairs(facts, table, call.index):
+                continue
+            is_drawn = _is_looked_up(facts, vector, call.index, since)
+            own = _sources(facts, vector, call.index) if is_drawn else ()
             place = next(((placed[number], number) for number in own if number in placed), None)
             if place is not None:
                 seen.add(call.site)
@@ -77,6 +85,22 @@ def _placed(facts: TraceIndex, calls: list[Call]) -> dict[int, Call]:
                 for each in (number, *_sources(facts, number, call.index)):
                     placed.setdefault(each, call)
     return placed
+
+
+def _is_looked_up(facts: TraceIndex, vector: int, before: int, since: int) -> bool:
+    """Returns whether a vector has items of a table, at places that were drawn since an event, and nothing of it is
+    trained."""
+    above = [made for _, made in islice(ancestry(facts, vector, before), _MAX_CALLS)]
+    inputs = [facts.tensor(access.tensor) for made in above for access in made.inputs]
+    is_trained = any(each.type == "Parameter" for each in inputs)
+    is_drawn = any(op_name(made) in _DRAWING and made.index > since for made in above)
+    return is_drawn and not is_trained and any(op_name(made) in _LOOKING_UP for made in above)
+
+
+def _is_of_pairs(facts: TraceIndex, table: int, before: int) -> bool:
+    """Returns whether a table has a value for each pair of rows, or is a parameter."""
+    above = [made for _, made in islice(ancestry(facts, table, before), _MAX_STEPS)]
+    return facts.tensor(table).type == "Parameter" or any(op_name(made) in _PAIRING for made in above)
 
 
 def _sources(facts: TraceIndex, vector: int, before: int) -> Iterator[int]:

@@ -17,23 +17,31 @@ from tensorlens.records.report import StandingOut
 
 _DEVIATION = re.compile(r"(.*_)?(std|stddev|sigma|scale|sd)s?", re.IGNORECASE)
 _VARIANCE_PLACE = 2  # of the arguments of `gaussian_nll_loss`
-_ROOTS = frozenset(("sqrt", "rsqrt"))
+_ROOTS = frozenset(("sqrt", "rsqrt", "square", "pow", "rpow"))
+_SAME = frozenset("clamp clip clamp_min detach getitem squeeze unsqueeze view reshape cpu".split())
+_PRODUCTS = frozenset(("mul", "rmul"))
+_NOISE = frozenset(("randn", "randn_like"))
+_MEETING = frozenset("add radd sub rsub iadd isub le lt ge gt".split())
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds them if the program also multiplies this value with something, as a deviation, and takes no root of it."""
+    """Finds them if the program also uses such a value as a deviation: `mu + 1.64 * sigma`, and takes no root of it."""
     facts, reported = training.facts, set[int]()
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
-            if op_name(call) != "gaussian_nll_loss" or call.site in reported:
+            if op_name(call) != "gaussian_nll_loss" or call.site in reported or len(call.inputs) < 3:
                 continue
             reported.add(call.site)
-            name = _variance(facts, call)
-            if name is not None and _DEVIATION.fullmatch(name) and _is_factor(facts, name):
+            name, made = _variance(facts, call), facts.creator(call.inputs[_VARIANCE_PLACE].tensor)
+            if name is None or made is None or not _DEVIATION.fullmatch(name):
+                continue
+            used = _used_as_deviation(facts, made)
+            if used is not None:
                 yield stands_out(
-                    f"{as_written(facts, call)} takes `{name}` as the variance, and other lines as a factor: the "
-                    f"standard deviation that this loss fits is the square root of `{name}`",
+                    f"{as_written(facts, call)} takes `{name}` as the variance, so the standard deviation that it fits "
+                    f"is the square root of `{name}`; {as_written(facts, used)} takes `{name}` for the deviation",
                     facts.label("value_made_here", call.site, "takes it as the variance", call.index),
+                    facts.label("observed_here", used.site, "takes it for the deviation", used.index),
                 )
 
 
@@ -47,21 +55,30 @@ def _variance(facts: TraceIndex, call: Call) -> str | None:
     return _named(given[0]) if given else None
 
 
-def _is_factor(facts: TraceIndex, name: str) -> bool:
-    """Returns whether the program multiplies something with a value of this name, and neither squares it nor takes its
-    root."""
-    is_factor = False
-    for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
-        if isinstance(node, ast.BinOp) and name in (_named(node.left), _named(node.right)):
-            is_square = isinstance(node.op, ast.Pow) or _named(node.left) == _named(node.right)
-            if is_square:
-                return False
-            is_factor |= isinstance(node.op, ast.Mult)
-        elif isinstance(node, ast.Call) and _named(node.func) in (*_ROOTS, "square", "pow"):
-            of = node.func.value if isinstance(node.func, ast.Attribute) else None
-            if name in map(_named, (*node.args, *([of] if of is not None else []))):
-                return False
-    return is_factor
+def _used_as_deviation(facts: TraceIndex, made: Call) -> Call | None:
+    """Returns a product of a number, or of noise, with a value that a line has made, if the product is added to another
+    value or compared with one; None if anything takes a root or a square of such a value."""
+    values, products, found = set[int](), dict[int, Call](), None
+    for call in facts.calls:
+        inputs, name = [access.tensor for access in call.inputs], op_name(call)
+        own = values & set(inputs)
+        is_same = name in _SAME and inputs[0] in own if own else (call.site, call.op) == (made.site, made.op)
+        if is_same:
+            values |= {access.tensor for access in call.outputs}
+        elif own and (name in _ROOTS or (name in _PRODUCTS and len(own) == 1 and len(set(inputs)) < len(inputs))):
+            return None
+        elif own and name in _PRODUCTS and _scales(facts, call, values):
+            products |= {access.tensor: call for access in call.outputs}
+        elif found is None and name in _MEETING and len(inputs) == 2:
+            found = next((products[number] for number in inputs if number in products), None)
+    return found
+
+
+def _scales(facts: TraceIndex, call: Call, values: set[int]) -> bool:
+    """Returns whether a product has no other factor than a number or normal noise."""
+    others = [access.tensor for access in call.inputs if access.tensor not in values]
+    makers = [facts.creator(number) for number in others]
+    return all(made is not None and op_name(made) in _NOISE for made in makers)
 
 
 def _named(node: ast.AST) -> str | None:

@@ -28,16 +28,19 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             sites[backwards[each.index].site].append((backwards[each.index], each))
     for found in sites.values():
         infinite, all_of_them = sum(each.infinite for _, each in found), sum(each.sequences for _, each in found)
-        call = _loss(facts, found[0][0])
+        call, short = _loss(facts, found[0][0]), sum(each.short for _, each in found)
         if call is None or infinite < _LEAST * all_of_them or len(found) < _MIN_PASSES:
             continue
+        why = f" ({short:,} have fewer steps than labels)" if short else ""
         yield stands_out(
-            f"the loss of {infinite:,} of {all_of_them:,} sequences is infinite, as where an output has fewer steps "
-            f"than its labels need, and `zero_infinity` makes it 0 in {as_written(facts, call)}: they give no gradient",
+            f"{as_written(facts, call)} is infinite for {infinite:,} of {all_of_them:,} sequences{why}, and "
+            "`zero_infinity` makes it 0: this loss gives them no gradient",
             facts.label("value_made_here", call.site, "infinite losses become 0", call.index),
             facts.label("needed_here", found[0][0].site, "backward"),
         )
 
 
 def _loss(facts: TraceIndex, backward: Backward) -> Call | None:
-    return next((call for call in recorded_above(facts, backward) if op_name(call) == "ctc_loss"), None)
+    """Returns the only CTC loss of a pass."""
+    calls = [call for call in recorded_above(facts, backward) if op_name(call) == "ctc_loss"]
+    return calls[0] if len(calls) == 1 else None

@@ -127,10 +127,14 @@ def _optimizer_beside(training: MeasuredTraining, rows: list[ParameterRow]) -> L
 
 
 def _made_at(facts: TraceIndex, made: Call) -> int:
-    """Returns the line that makes the object whose constructor makes a parameter, if that ran once."""
-    site = made.site
-    while facts.trace.sites[site].function.endswith(".__init__") and facts.times_run(site, made.index)[1] == 1:
-        caller = facts.trace.sites[site].caller
+    """Returns the line that makes the object whose constructor makes a parameter, if that ran once. A constructor that
+    makes an optimizer too is one of a trainer: its own line says more."""
+    site, sites = made.site, facts.trace.sites
+    training = {sites[call.site].function for call in facts.calls if call.op.startswith("optim.")}
+    while sites[site].function.endswith(".__init__") and facts.times_run(site, made.index)[1] == 1:
+        if sites[site].function in training:
+            break
+        caller = sites[site].caller
         if caller is None:
             break
         site = caller

@@ -9,7 +9,7 @@ import torch
 
 from tensorlens.records.training_values import ZeroedSequences
 from tensorlens.tracer.isolation.readable import is_in_main_memory, is_measurable
-from tensorlens.tracer.isolation.torch_originals import count_nonzero, isinf, numel
+from tensorlens.tracer.isolation.torch_originals import count_nonzero, isinf, numel, reshape, tolist
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.graph import Node, data_of, raw_saved_in
 
@@ -41,5 +41,14 @@ class InfiniteLosses:
         attributes: Any = node
         losses = data_of(raw_saved_in(node, "result0")) if attributes._saved_zero_infinity else None
         if losses is not None and is_measurable(losses) and is_in_main_memory(losses):
-            infinite = int(count_nonzero(isinf(losses)))
-            self._recorder.rows.write_fact(ZeroedSequences, numel(losses), infinite)
+            lengths = [_numbers(each) for each in (attributes._saved_input_lengths, attributes._saved_target_lengths)]
+            short = sum(steps < labels for steps, labels in zip(*lengths, strict=False))
+            self._recorder.rows.write_fact(ZeroedSequences, numel(losses), int(count_nonzero(isinf(losses))), short)
+
+
+def _numbers(lengths: Any) -> list[int]:
+    """Returns lengths that an operation has kept as numbers or as a tensor."""
+    if not isinstance(lengths, torch.Tensor):
+        return list(lengths)
+    known = is_measurable(lengths) and is_in_main_memory(lengths)
+    return [int(each) for each in tolist(reshape(lengths, (-1,)))] if known else []
