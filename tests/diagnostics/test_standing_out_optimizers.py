@@ -319,6 +319,9 @@ RATES = {
     "a factor that is a rate": (
         MODEL + SCALED.format("lambda step: 1e-3") + SCHEDULED.format(4),
         "`SGD` was made with a learning rate of 0.001, and its steps use at most 1e-06"),
+    "a schedule of rates": (
+        MODEL + SCALED.replace("1e-3", "0.08").format("lambda step: 0.08 * min(step / 3, 1)") + SCHEDULED.format(8),
+        "`SGD` was made with a learning rate of 0.08, and its steps use at most 0.0064, its square"),
     "a group of a name that no parameter has": (
         MODEL + "slow = [p for n, p in model.named_parameters() if n.startswith('encoder')]\n"
         "opt = torch.optim.SGD([{'params': slow, 'lr': 1e-4}, {'params': model.parameters()}], lr=0.1)\n" + LOOP,

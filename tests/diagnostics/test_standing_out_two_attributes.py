@@ -49,6 +49,17 @@ WRONG = {
             "self.mean += 0.1 * x.mean(0)  #!", "x - self.first") + TRAIN,
         "`model.mean` and `model.first` are one tensor: `self.mean += ...` changes it in place, and `x - self.first` r",
     ),
+    "entries of a state": (
+        net("pass", "pass", "x") + "class Own(torch.optim.Optimizer):\n    def __init__(self, params):\n"
+        "        super().__init__(params, {'lr': 0.1})\n    @torch.no_grad()\n    def step(self):\n"
+        "        for p in self.param_groups[0]['params']:\n            state = self.state[p]\n"
+        "            if not state:\n                state['a'] = state['b'] = torch.zeros_like(p)\n"
+        "            state['a'].lerp_(p.grad, 0.1)  #!\n"
+        "            torch.maximum(state['a'], state['b'], out=state['b'])\n"
+        "            p.sub_(0.1 * state['b'])\n" + TRAIN.replace("torch.optim.SGD(model.parameters(), lr=0.1)", (
+            "Own(model.parameters())")),
+        "`state['a']` and `state['b']` are one tensor: `state['a'].lerp_(p.grad, 0.1)` and `torch.maximum(...)`",
+    ),
     "two variables": (
         net("pass", "pass", "x") + "total = count = torch.zeros(())\n" + TRAIN
         + "    total += model(torch.ones(1, 4)).detach().squeeze()  #!\n    count += 1\n",

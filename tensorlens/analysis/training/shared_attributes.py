@@ -61,11 +61,11 @@ def _candidates(facts: TraceIndex) -> Iterator[tuple[str, tuple[str, ...], int]]
         for (owner, *_), names in groups.items():
             if len(names) > 1:
                 yield str(owner), tuple(names), next(iter(names.values()))
-    for made in {call.site: call for call in facts.calls if call.outputs and not call.within}.values():
-        variables = _assigned_together(facts, made)
+    for made in {call.site: call for call in facts.calls if call.outputs}.values():
+        owner, variables = _of_one_object(_assigned_together(facts, made))
         if len(variables) > 1:
             for each in (call for call in facts.calls if call.site == made.site and call.outputs):
-                yield "", variables, each.outputs[0].tensor
+                yield owner, variables, each.outputs[0].tensor
 
 
 def _assigned_together(facts: TraceIndex, made: Call) -> tuple[str, ...]:
@@ -82,6 +82,14 @@ def _assigned_together(facts: TraceIndex, made: Call) -> tuple[str, ...]:
     if span is None or facts.span_of(value, span.file) != span:
         return ()
     return tuple(name for target in targets if (name := plain_name(target)) is not None)
+
+
+def _of_one_object(names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Returns the object and the last parts of names such as `state["a"]` and `state["b"]`, or "" and the names."""
+    lasts = [_LAST.search(name) for name in names]
+    owners = {name[: last.start()] if last is not None else "" for name, last in zip(names, lasts, strict=True)}
+    parts = tuple(last.group() for last in lasts if last is not None)
+    return (owners.pop(), parts) if len(owners) == 1 and len(parts) == len(names) > 1 else ("", names)
 
 
 def _is_tie(facts: TraceIndex, number: int, names: tuple[str, str]) -> bool:
@@ -116,7 +124,7 @@ def _used(facts: TraceIndex, owner: str, names: tuple[str, str], number: int) ->
     """Finds the lines that change a tensor by both names, or that change it by one and read it by the other later."""
     written: dict[str, Call] = {}
     for event, write in facts.writes(facts.tensor(number).counter):
-        if isinstance(event, Call) and not event.within and origin(facts, write.tensor) == origin(facts, number):
+        if isinstance(event, Call) and origin(facts, write.tensor) == origin(facts, number):
             name = _written_name(facts, event, names)
             if name is not None:
                 written.setdefault(name, event)
@@ -156,6 +164,8 @@ def _written_name(facts: TraceIndex, call: Call, names: tuple[str, str]) -> str 
     if isinstance(node, ast.AugAssign | ast.Assign):
         node = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
     first = node
+    if isinstance(node, ast.Call):
+        node = next((each.value for each in node.keywords if each.arg == "out"), node)
     while isinstance(node, ast.expr):
         last = _last(node)
         if last in names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from math import isfinite
+from math import isclose, isfinite
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -62,11 +62,27 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
             if group.optimizer in scheduled and not is_factor and 0 < high < _LOW * group.made_rate:
                 text = f"{_whose(training, group)} was made with a learning rate of {group.made_rate:g}, and its steps"
                 yield stands_out(f"{text} use at most {high:g}", *_schedulers(training, group), _made(training, group))
+            elif _is_squared(training, group):
+                yield stands_out(
+                    f"{_whose(training, group)} was made with a learning rate of {group.made_rate:g}, and its steps "
+                    f"use at most {high:g}, its square: `LambdaLR` multiplies the rate by what its function returns",
+                    *_schedulers(training, group),
+                    _made(training, group),
+                )
             elif not group.parameters and filled and group.made_rate not in made:
                 text = (
                     f"a group of `{group.name}`, made with a learning rate of {group.made_rate:g}, holds no parameters"
                 )
                 yield stands_out(text, _made(training, group))
+
+
+def _is_squared(training: MeasuredTraining, group: OptimizerGroup) -> bool:
+    """Returns whether the function of a `LambdaLR` returns rates, where a factor is expected: its highest value is the
+    rate that the group was made with."""
+    schedules = (s for s in training.facts.trace.inspection.schedules if s.number == training.measured.number)
+    own = [each.name for each in schedules if each.optimizer == group.optimizer and each.steps]
+    rate = group.made_rate
+    return own == ["LambdaLR"] and 0 < rate < 1 and isclose(group.rates[1], rate * rate, rel_tol=1e-6)
 
 
 def _way(group: OptimizerGroup) -> str:
