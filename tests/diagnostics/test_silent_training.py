@@ -39,6 +39,38 @@ HARM = {
             clip_grad_norm_(weights, 0.1)  # rejected_here
             optimizer.step()  # needed_here
         """,
+    ("parameters-iterator-used-up", "an argument: a list at first, then a filter"): """
+        import torch
+        from torch.nn.utils import clip_grad_norm_
+
+        def fit(net, weights, steps):
+            optimizer = torch.optim.SGD(weights, lr=0.1)  # optimizer_made_here
+            for _ in range(steps):
+                optimizer.zero_grad()
+                net(torch.ones(1, 2)).sum().backward()
+                clip_grad_norm_(weights, 0.1)  # rejected_here
+                optimizer.step()  # needed_here
+
+        net = torch.nn.Linear(2, 1)
+        fit(net, list(net.parameters()), 2)
+        net.bias.requires_grad_(False)
+        trained = filter(lambda p: p.requires_grad, net.parameters())  # value_made_here
+        fit(net, trained, steps=2)
+        """,
+    ("parameters-iterator-used-up", "parameters that a method is given"): """
+        import torch
+        from torch.nn.utils import clip_grad_norm_
+
+        class Trainer:
+            def fit(self, net, weights):
+                optimizer = torch.optim.SGD(weights, lr=0.1)  # optimizer_made_here
+                net(torch.ones(1, 2)).sum().backward()
+                clip_grad_norm_(weights, 0.1)  # rejected_here
+                optimizer.step()  # needed_here
+
+        net = torch.nn.Linear(2, 1)
+        Trainer().fit(net, weights=net.parameters())  # value_made_here
+        """,
     ("state-dict-aliases-parameters", "weights that are put back after an evaluation"): """
         import torch
         net, average = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)

@@ -80,6 +80,10 @@ def _is_same_event(facts: TraceIndex, special: Diagnostic, general: Diagnostic) 
         return special.code == "collective-without-gradient" and bool(
             _lines(special, "needed_here") & _lines(general, "needed_here")
         )
+    if general.code == "clip-grad-empty-generator":
+        return special.code == "parameters-iterator-used-up" and bool(
+            _lines(special, "rejected_here") & _lines(general, "rejected_here")
+        )
     if general.code == "uncaught-exception":
         return special.code == _NONLEAF and _is_of_missing_gradient(facts, special)
     is_weaker = _RANK[special.severity] < _RANK[general.severity] and general.severity == "warning"

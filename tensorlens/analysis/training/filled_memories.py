@@ -1,0 +1,107 @@
+"""Finds memories that keep their first entries for ever: `memory = torch.cat([memory, new], dim=1)[:, :size]`.
+
+Once the memory is full, the slice takes nothing of what is new: a slice from the end, `[:, -size:]`, would.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.records.model import Call
+
+_JOINS = frozenset("cat concat concatenate hstack vstack".split())
+_SAME_VALUES = frozenset("detach clone contiguous".split())
+_MIN_TIMES = 3
+_MAX_CALLS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FilledMemory:
+    """A line that cuts what it joins down to the entries that it had before."""
+
+    joined: Call  # of the last time that a backward pass reads
+    cut: Call
+    kept: int  # tensor
+    new: int  # tensor: nothing of it is kept
+    dimension: int
+    times: int = 1
+
+
+def filled_memories(training: Training) -> Iterator[FilledMemory]:
+    """Yields these lines, if a backward pass reads their results."""
+    facts = training.facts
+    cuts: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        if op_name(call) == "getitem" and len(call.inputs) == 1 and not call.within:
+            cuts[call.site].append(call)
+    found = [each for calls in cuts.values() if (each := _filled(facts, calls))]
+    if not found:
+        return
+    read = {
+        access.tensor
+        for backward in examined_passes(facts)
+        for call in recorded_above(facts, backward)
+        for access in call.inputs
+    }
+    for each in found:
+        used = [one for one in each if read & _same_values(facts, one.kept, one.joined.index)]
+        yield from (replace(one, times=len(each)) for one in used[-1:])
+
+
+def _filled(facts: TraceIndex, calls: list[Call]) -> list[FilledMemory]:
+    """Returns the results of a line that are earlier results of the same line, if there are several of these."""
+    results = {call.outputs[0].tensor for call in calls}
+    found = [each for call in calls if (each := _cut_to_old(facts, call, results)) is not None]
+    return found if len(found) >= _MIN_TIMES else []
+
+
+def _cut_to_old(facts: TraceIndex, cut: Call, results: set[int]) -> FilledMemory | None:
+    """Returns the facts if a cut of two parts keeps nothing of the new one."""
+    joined = next(iter(facts.producers(cut.inputs[0].tensor, cut.index)), None)
+    if joined is None or op_name(joined) not in _JOINS or len(joined.inputs) != 2:
+        return None
+    whole, kept_size = facts.tensor(joined.outputs[0].tensor).shape, facts.tensor(cut.outputs[0].tensor).shape
+    changed = [place for place, sizes in enumerate(zip(whole, kept_size, strict=False)) if sizes[0] != sizes[1]]
+    side = _side(facts, cut, changed[0]) if len(changed) == 1 and len(whole) == len(kept_size) else None
+    if side is None:
+        return None
+    kept, new = (access.tensor for access in (joined.inputs if side == "first" else joined.inputs[::-1]))
+    is_full = facts.tensor(kept).shape[changed[0]] >= kept_size[changed[0]]
+    is_old = bool(results & _same_values(facts, kept, joined.index))
+    return FilledMemory(joined, cut, kept, new, changed[0]) if is_full and is_old else None
+
+
+def _side(facts: TraceIndex, cut: Call, dimension: int) -> str | None:
+    """Returns whether a slice takes the first or the last entries of a dimension, as the source writes it."""
+    span = facts.span(cut.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Subscript):
+        return None
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if any(isinstance(each, ast.Constant) and each.value is Ellipsis for each in indices):
+        indices = indices[-1:] if len(indices) == 2 else []
+    taken = indices[-1] if indices else None
+    if not isinstance(taken, ast.Slice) or taken.step is not None or (taken.lower is None) == (taken.upper is None):
+        return None
+    if taken.upper is not None:
+        return "first"
+    return "last" if isinstance(taken.lower, ast.UnaryOp) and isinstance(taken.lower.op, ast.USub) else None
+
+
+def _same_values(facts: TraceIndex, number: int, before: int) -> set[int]:
+    """Returns a tensor and those that it has its values from, by copies and detached aliases."""
+    found = {number}
+    for _ in range(_MAX_CALLS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or op_name(made) not in _SAME_VALUES or len(made.inputs) != 1:
+            break
+        number, before = made.inputs[0].tensor, made.index
+        found.add(number)
+    return found

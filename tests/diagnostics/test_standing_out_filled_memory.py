@@ -1,0 +1,55 @@
+"""Checks the sentence about memories that are cut to what they already hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+SEGMENTS = """\
+layer, out = nn.Linear(3, 3), nn.Linear(3, 1)
+opt = torch.optim.SGD([*layer.parameters(), *out.parameters()], lr=0.01)
+memory = torch.zeros(8, 0, 3)
+for _ in range(8):
+    x = layer(torch.randn(8, 2, 3))
+    states = torch.cat([memory, x], dim=1)
+    loss = out(states).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    memory = torch.cat([memory, x.detach()], dim=1)[:, :4]  #!
+"""
+CUT = "torch.cat([memory, x.detach()], dim=1)[:, :4]"
+WRONG = {
+    "its beginning": SEGMENTS,
+    "its end": SEGMENTS.replace(CUT, "torch.cat([x.detach(), memory], dim=1)[:, -4:]"),
+    "detached later": SEGMENTS.replace(CUT, "torch.cat([memory, x], dim=1)[:, :4].detach()"),
+    "a name for the size": "SIZE = 4\n" + SEGMENTS.replace("[:, :4]", "[:, :SIZE]"),
+    "the last dimension": SEGMENTS.replace("layer(torch.randn(8, 2, 3))", "layer(torch.randn(8, 2, 3)).mT")
+    .replace("torch.zeros(8, 0, 3)", "torch.zeros(8, 3, 0)")
+    .replace("dim=1", "dim=-1")
+    .replace("[:, :4]", "[..., :4]")
+    .replace("out(states)", "out(states.mT)"),
+}
+RIGHT = {
+    "the newest": SEGMENTS.replace(CUT, "torch.cat([memory, x.detach()], dim=1)[:, -4:]"),
+    "the newest first": SEGMENTS.replace(CUT, "torch.cat([x.detach(), memory], dim=1)[:, :4]"),
+    "longer than the run": SEGMENTS.replace("[:, :4]", "[:, :40]"),
+    "only kept": SEGMENTS.replace("torch.cat([memory, x], dim=1)", "x"),
+    "full at the end": SEGMENTS.replace("[:, :4]", "[:, :14]"),
+    "some of the new ones": SEGMENTS.replace(CUT, "torch.cat([memory[:, 1:], x.detach()], dim=1)[:, :4]"),
+}
+WORDS = "an earlier result of this line"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_memory_that_takes_nothing_new_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "nothing of `x` is kept" in found.text or "nothing of `x.detach()` is kept" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_memories_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
