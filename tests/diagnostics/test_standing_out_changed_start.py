@@ -39,6 +39,13 @@ RIGHT = {
         "state += net(state)", "state.add_(net(state))"),
     "once": ROLLOUT.replace("    evaluate()\n", "evaluate()\n"),
     "no model": ROLLOUT.replace("state += net(state)", "state += 0.1"),
+    "another row each time": ROLLOUT.replace("data[:, 0]", "data[:, kept]").replace("def evaluate():", "def evaluate(kept):")
+    .replace("    evaluate()", "    evaluate(_)"),
+    "an average in a row": ROLLOUT.replace("    for t in range(1, 5):\n        state", "    state"),
+    "an array behind it": ROLLOUT.replace("torch.randn(8, 5, 3)\n", "torch.from_numpy(array)\n")
+    .replace("data =", "import numpy as np\narray = np.ones((8, 5, 3), dtype=np.float32)\ndata =")
+    .replace("    evaluate()", "    array[:] = 1\n    evaluate()"),
+    "by another input": ROLLOUT.replace("net(state)", "net(torch.ones(8, 3))"),
     "set anew": ROLLOUT.replace("    for t in", "    state.copy_(torch.zeros(8, 3))\n    for t in"),
 }  # fmt: skip
 WORDS = "begins with what the one before has left there"

@@ -29,6 +29,12 @@ RIGHT = {
     "no inner ones": FOLDS.replace("nn.Sequential(nn.Linear(3, 4), nn.Tanh())", "nn.Linear(3, 4), nn.Tanh()"),
     "before the training": FOLDS.replace("    reset(net)\n", "").replace("for fold", "reset(net)\nfor fold"),
     "the head alone": FOLDS.replace("for layer in model.children():", "for layer in [model[1]]:"),
+    "inner ones without a gradient": FOLDS.replace("\ndef", "net[0].requires_grad_(False)\n\ndef"),
+    "the parts of a part": FOLDS.replace("reset(net)", "reset(net[1])").replace(
+        "nn.Linear(4, 1))", "nn.Sequential(nn.Linear(4, 1)))"),
+    "layers of a type": FOLDS.replace('hasattr(layer, "reset_parameters")', "isinstance(layer, nn.Linear)"),
+    "a function that calls itself": FOLDS.replace("layer.reset_parameters()  #!",
+        "layer.reset_parameters()\n        elif not isinstance(layer, nn.Sequential):\n            reset(layer)"),
     "frozen inner ones": FOLDS.replace("net.parameters()", "net[1].parameters()"),
     "new values elsewhere": FOLDS.replace("    reset(net)\n", "    reset(net)\n    reset(net[0])\n"),
 }  # fmt: skip

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call, Span
+from tensorlens.records.observations import Step
 from tensorlens.records.report import Label, StandingOut
 
 _RESET = ".reset_parameters"
@@ -29,15 +30,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for site, calls in resets.items():
         last, loop = calls[-1].index, _loop(facts, site)
-        before = {number for step in steps if step.index < last for number in step.parameters}
-        after = {number for step in steps if step.index > last for number in step.parameters}
+        before, after = (_with_gradients(step for step in steps if (step.index < last) is is_before)
+                         for is_before in (True, False))  # fmt: skip
         written = {write.tensor for call in calls for write in call.writes}
         new = [row for row in training.rows if row.tensor in written & before & after]
-        owners = {row.owner[:1] for row in new}
-        left = [
-            row for row in training.rows
-            if row.tensor in (before & after) - written and row.owner[:1] in owners and not training.writes(row.tensor)
-        ]  # fmt: skip
+        left = [row for row in _inner(training, new) if row.tensor in (before & after) - written]
         if loop is not None and new and left:
             yield stands_out(
                 f"{as_written(facts, calls[-1])} gives {listed(new)} new values between steps, and none to "
@@ -47,13 +44,45 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             )
 
 
+def _with_gradients(steps: Iterable[Step]) -> set[int]:
+    pairs = (zip(step.parameters, step.gradients, strict=True) for step in steps)
+    return {number for each in pairs for number, gradient in each if gradient is not None}
+
+
+def _inner(training: MeasuredTraining, new: list[ParameterRow]) -> list[ParameterRow]:
+    """Returns the parameters inside the direct parts of the module whose other direct parts got new values."""
+    parents = {row.owner[:-1] for row in new}
+    if len(parents) != 1:
+        return []
+    (parent,) = parents
+    depth = len(parent) + 1
+    changed = {row.owner[:depth] for row in new}
+    below = (row for row in training.rows if row.owner[: len(parent)] == parent and len(row.owner) > depth)
+    return [row for row in below if row.owner[:depth] not in changed and not training.writes(row.tensor)]
+
+
 def _loop(facts: TraceIndex, site: int) -> Span | None:
-    """Returns the place of the `children()` that a loop around a line runs over."""
+    """Returns the place of the `children()` that a loop around a line runs over.
+
+    A function that calls itself reaches the inner modules, and a test of the type chooses modules on purpose.
+    """
     span = facts.span(site)
     if span is None:
         return None
-    for node in ast.walk(function_around(facts, span.file, span.line) or facts.tree(span.file)):
+    function = function_around(facts, span.file, span.line)
+    if function is not None and any(
+        isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == function.name
+        for node in ast.walk(function)
+    ):
+        return None
+    for node in ast.walk(function or facts.tree(span.file)):
         if isinstance(node, ast.For) and node.lineno <= span.line <= (node.end_lineno or 0):
-            if ast.unparse(node.iter).endswith(".children()"):
+            if ast.unparse(node.iter).endswith(".children()") and not _chooses(node):
                 return facts.span_of(node.iter, span.file)
     return None
+
+
+def _chooses(loop: ast.For) -> bool:
+    """Returns whether a loop has a test, other than whether a module has the method."""
+    tests = [node.test for node in ast.walk(loop) if isinstance(node, ast.If | ast.IfExp | ast.While)]
+    return any(not (isinstance(test, ast.Call) and ast.unparse(test.func) == "hasattr") for test in tests)
