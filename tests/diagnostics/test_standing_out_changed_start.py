@@ -39,8 +39,8 @@ RIGHT = {
         "state += net(state)", "state.add_(net(state))"),
     "once": ROLLOUT.replace("    evaluate()\n", "evaluate()\n"),
     "no model": ROLLOUT.replace("state += net(state)", "state += 0.1"),
-    "another row each time": ROLLOUT.replace("data[:, 0]", "data[:, kept]").replace("def evaluate():", "def evaluate(kept):")
-    .replace("    evaluate()", "    evaluate(_)"),
+    "another row each time": ROLLOUT.replace("data[:, 0]", "data[:, kept]").replace(
+        "def evaluate():", "def evaluate(kept):").replace("    evaluate()", "    evaluate(_)"),
     "an average in a row": ROLLOUT.replace("    for t in range(1, 5):\n        state", "    state"),
     "an array behind it": ROLLOUT.replace("torch.randn(8, 5, 3)\n", "torch.from_numpy(array)\n")
     .replace("data =", "import numpy as np\narray = np.ones((8, 5, 3), dtype=np.float32)\ndata =")

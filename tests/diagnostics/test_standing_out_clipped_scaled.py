@@ -26,14 +26,29 @@ RIGHT = {
     "a loss that is not multiplied": SCALED.replace("(loss * scale)", "loss"),
     "not divided": SCALED.replace("    for p in net.parameters():\n        p.grad.div_(scale)\n", ""),
     "another factor": SCALED.replace("p.grad.div_(scale)", "p.grad.mul_(0.5)"),
+    "another attribute of one object": SCALED.replace(
+        "scale = 1024.0", "import types\ncfg = types.SimpleNamespace(a=8, b=0.5)").replace(
+        "loss * scale", "loss * cfg.a").replace("div_(scale)", "div_(cfg.b)"),
+    "a module's functions": "import math\n" + SCALED.replace("loss * scale", "loss * math.sqrt(2)").replace(
+        "div_(scale)", "div_(math.cos(1))"),
+    "the same factor again": SCALED.replace("div_(scale)", "mul_(scale)"),
+    "the norm alone": SCALED.replace("1.0)  #!", 'float("inf"))'),
+    "a threshold for multiplied gradients": SCALED.replace("1.0)  #!", "1.0 * scale)"),
+    "a threshold that a line computes": SCALED.replace("for _ in", "most = 2 * scale\nfor _ in").replace(
+        "1.0)  #!", "most)"),
+    "clipped again": SCALED.replace(
+        "    opt.step()", "    nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n    opt.step()"),
+    "noise on the clipped sum": SCALED.replace(
+        "        p.grad.div_", "        p.grad.add_(torch.randn_like(p.grad))\n        p.grad.div_"),
     "noise": SCALED.replace("p.grad.div_(scale)", "p.grad.add_(torch.randn_like(p.grad))"),
 }  # fmt: skip
 WORDS = "clips the gradients before"
 
 
-def test_a_clip_of_multiplied_gradients_is_named(tmp_path: Path) -> None:
-    (found,) = (each for each in sentences(tmp_path, SCALED) if WORDS in each.text)
-    assert "before `p.grad.div_(scale)`: `loss * scale` has multiplied the loss" in found.text
+@pytest.mark.parametrize("undo", ["div_(scale)", "mul_(1.0 / scale)"])
+def test_a_clip_of_multiplied_gradients_is_named(tmp_path: Path, undo: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, SCALED.replace("div_(scale)", undo)) if WORDS in each.text)
+    assert f"before `p.grad.{undo}`: `loss * scale` has multiplied the loss" in found.text
     assert found.labels[0].span.line == marked(SCALED)
 
 

@@ -230,6 +230,12 @@ RIGHT = {
     + SCHEDULED.format(40),
     "one cycle": MODEL + SGD + "schedule = torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=50)\n"
     + SCHEDULED.format(50),
+    "a long warm-up": MODEL + SGD
+    + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: min(1, (i + 1) / 100))\n" + SCHEDULED.format(10),
+    "a lower rate for one of two groups": MODEL
+    + "groups = [{'params': [p]} for p in model.parameters()]\nopt = torch.optim.SGD(groups, lr=0.1)\n"
+    + "falls = [lambda i: 0.1 * 0.9**i] + [lambda i: 0.9**i] * (len(groups) - 1)\n"
+    + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, falls)\n" + SCHEDULED.format(8),
     "a warm-up from zero": MODEL + SGD + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: i / 50)\n"
     + SCHEDULED.format(50),
     "steps down": MODEL + SGD + "schedule = torch.optim.lr_scheduler.StepLR(opt, 10, 0.1)\n" + SCHEDULED.format(40),
@@ -320,7 +326,8 @@ RATES = {
         MODEL + SCALED.format("lambda step: 1e-3") + SCHEDULED.format(4),
         "`SGD` was made with a learning rate of 0.001, and its steps use at most 1e-06"),
     "a schedule of rates": (
-        MODEL + SCALED.replace("1e-3", "0.08").format("lambda step: 0.08 * min(step / 3, 1)") + SCHEDULED.format(8),
+        MODEL + SCALED.replace("1e-3", "0.08").format("lambda step: 0.08 * min(step / 3, (8 - step) / 5)")
+        + SCHEDULED.format(8),
         "`SGD` was made with a learning rate of 0.08, and its steps use at most 0.0064, its square"),
     "a group of a name that no parameter has": (
         MODEL + "slow = [p for n, p in model.named_parameters() if n.startswith('encoder')]\n"

@@ -22,6 +22,9 @@ WRONG = {
     "a keyword": RANKS,
     "by its place": RANKS.replace("padding_idx=0", "0"),
     "from 0": RANKS.replace("arange(5)", "arange(0, 5)"),
+    "added to a batch": RANKS.replace(".unsqueeze(0).expand(8, 5)", "").replace(
+        "out(place(ranks))", "out(torch.ones(8, 5, 3) + place(ranks))"
+    ),
 }
 RIGHT = {
     "no padding": RANKS.replace(", padding_idx=0", ""),
@@ -29,6 +32,14 @@ RIGHT = {
     "moved by one": RANKS.replace("Embedding(5", "Embedding(6").replace("place(ranks)", "place(ranks + 1)"),
     "masked": RANKS.replace("place(ranks)", "place(ranks * (torch.rand(8, 5) > 0.5))"),
     "items": RANKS.replace("torch.arange(5).unsqueeze(0).expand(8, 5)", "torch.randint(0, 5, (8, 5))"),
+    "a whole table": RANKS.replace(".unsqueeze(0).expand(8, 5)", ""),
+    "a table of items": RANKS.replace("out(place(ranks))", "out(place(ranks) + place(torch.randint(0, 5, (8, 5))))"),
+    "the function": RANKS.replace("place(ranks)", "nn.functional.embedding(ranks, place.weight)"),
+    "a padding that is taken away": RANKS.replace("out = ", "place.padding_idx = None\nout = "),
+    "indices that a line changes": RANKS.replace("Embedding(5", "Embedding(6").replace(
+        "torch.arange(5).unsqueeze(0).expand(8, 5)",
+        "torch.arange(5).view(1, 5)\n    ranks += 1\n    ranks = ranks.expand(8, 5)",
+    ),
     "another padding": RANKS.replace("padding_idx=0", "padding_idx=4"),
 }
 WORDS = "is its `padding_idx`"

@@ -75,6 +75,14 @@ RIGHT = {
     "two tensors": net("self.mean, self.square = torch.zeros(4), torch.zeros(4)", BOTH.replace("  #!", "")) + TRAIN,
     "a copy": net("start = torch.zeros(4)\nself.mean, self.square = start, start.clone()", BOTH.replace("  #!", ""))
     + TRAIN,
+    "an argument of a method": net(
+        "start = torch.zeros(4)\nself.mean, self.square = start, start",
+        "self.mean.lerp_(x.mean(0), 0.1)\nself.square = x.square().mean(0)\nself.mean.add_(self.square)") + TRAIN,
+    "a name that is set before it is read": net(
+        "self.mean = self.square = torch.zeros(4)",
+        "self.square = x.square().mean(0)\nself.mean.lerp_(x.mean(0), 0.1)", "x - self.square") + TRAIN,
+    "one value of two names": net("self.mean = self.level = torch.zeros(4)", "self.mean.lerp_(x.mean(0), 0.1)",
+                                  "x - self.level") + TRAIN,
     "a start that new tensors replace": net(
         "self.mean = self.square = torch.zeros(4)", "self.mean = x.mean(0)\nself.square = x.square().mean(0)") + TRAIN,
     "tied weights": "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"

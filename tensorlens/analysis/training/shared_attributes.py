@@ -19,6 +19,7 @@ from tensorlens.analysis.training.one_memory import origin
 from tensorlens.records.model import Call
 
 _LAST = re.compile(r"(?:\.\w+|\[[^\]]*\])$")
+_FUNCTIONS = ("torch", "nn", "F", "init")
 _PLAIN_ALIAS = ("detach", "view", "data")
 
 
@@ -136,28 +137,43 @@ def _used(facts: TraceIndex, owner: str, names: tuple[str, str], number: int) ->
         return None
     ((first, call),) = written.items()
     second = next(name for name in names if name != first)
+    if _is_second_name(facts, names, second):
+        return None
     read = _read_later(facts, number, call, (first, second))
     return None if read is None else SharedAttributes((full[first], full[second]), number, call, read, False)
 
 
+def _is_second_name(facts: TraceIndex, names: tuple[str, str], second: str) -> bool:
+    """Returns whether one line gives a value two names, and no other sets the second: `log["a"] = log["b"] = x`."""
+    targets = [
+        {_last(target) for target in node.targets}
+        for _, tree in facts.trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+    ]
+    return any(set(names) <= each for each in targets) and sum(second in each for each in targets) == 1
+
+
 def _read_later(facts: TraceIndex, number: int, written: Call, names: tuple[str, str]) -> Call | None:
     for call in facts.calls:
-        reads = call.index > written.index and not call.within and not call.writes
-        if reads and any(access.tensor == number for access in call.inputs):
-            span = facts.span(call.site)
-            node = None if span is None else facts.names.syntax.node(span)
-            found = (
-                {_last(each) for each in ast.walk(node) if isinstance(each, ast.expr)} if node is not None else set()
-            )
-            if names[1] in found and names[0] not in found:
+        if call.index > written.index and not call.within and not call.writes:
+            operands = facts.names.operands(call)
+            lasts = [_last_of(name) for name in operands]
+            used = zip(lasts, (access.tensor for access in call.inputs), strict=False)
+            is_known = len(operands) == len(call.inputs)
+            if is_known and (names[1], number) in used and names[0] not in lasts:
                 return call
     return None
+
+
+def _last_of(name: str | None) -> str | None:
+    return None if name is None else _last(ast.parse(name, mode="eval").body)
 
 
 def _written_name(facts: TraceIndex, call: Call, names: tuple[str, str]) -> str | None:
     """Returns the one of two names by which a line changes a tensor in place: ".mean" for `self.mean.mul_(2).add_(x)`.
 
-    Without a match it is the first argument: `nn.init.zeros_(self.mean)`.
+    Without a match it is the first argument of a function: `nn.init.zeros_(self.mean)`.
     """
     span = facts.span(call.site)
     node = None if span is None else facts.names.syntax.node(span) or statement_around(facts, span)
@@ -171,6 +187,7 @@ def _written_name(facts: TraceIndex, call: Call, names: tuple[str, str]) -> str 
         if last in names:
             return last
         node = node.func if isinstance(node, ast.Call) else getattr(node, "value", None)
-    argument = first.args[0] if isinstance(first, ast.Call) and first.args else None
+    is_function = isinstance(first, ast.Call) and ast.unparse(first.func).partition(".")[0] in _FUNCTIONS
+    argument = first.args[0] if isinstance(first, ast.Call) and is_function and first.args else None
     last = None if argument is None else _last(argument)
     return last if last in names else None

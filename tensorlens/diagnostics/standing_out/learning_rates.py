@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from math import isclose, isfinite
@@ -78,11 +79,20 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _is_squared(training: MeasuredTraining, group: OptimizerGroup) -> bool:
     """Returns whether the function of a `LambdaLR` returns rates, where a factor is expected: its highest value is the
-    rate that the group was made with."""
+    rate that each group was made with.
+
+    A course that only grows is the beginning of a warm-up, and one that goes on after `last_epoch` has lost its top.
+    """
     schedules = (s for s in training.facts.trace.inspection.schedules if s.number == training.measured.number)
-    own = [each.name for each in schedules if each.optimizer == group.optimizer and each.steps]
-    rate = group.made_rate
-    return own == ["LambdaLR"] and 0 < rate < 1 and isclose(group.rates[1], rate * rate, rel_tol=1e-6)
+    own = [each for each in schedules if each.optimizer == group.optimizer and each.steps]
+    if [each.name for each in own] != ["LambdaLR"] or list(group.course) == sorted(group.course):
+        return False
+    span = training.facts.span(own[0].site)
+    node = None if span is None else training.facts.names.syntax.node(span)
+    if isinstance(node, ast.Call) and (len(node.args) > 2 or any(each.arg == "last_epoch" for each in node.keywords)):
+        return False
+    groups = [each for each in training.groups if each.optimizer == group.optimizer]
+    return all(0 < each.made_rate < 1 and isclose(each.rates[1], each.made_rate**2, rel_tol=1e-6) for each in groups)
 
 
 def _way(group: OptimizerGroup) -> str:

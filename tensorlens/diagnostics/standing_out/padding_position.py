@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
+from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
@@ -16,8 +18,12 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _SAME_NUMBERS = frozenset("unsqueeze expand expand_as to long repeat view reshape".split())
+_REPEATING = frozenset("expand expand_as repeat".split())
+_KEEPING = frozenset("squeeze unsqueeze sigmoid tanh relu exp softplus view reshape dropout".split())
+_ELEMENTWISE = frozenset("add radd iadd mul rmul imul sub rsub".split())
 _PADDING_PLACE = 2  # of the arguments of `nn.Embedding`
 _MAX_CALLS = 6
+_MAX_LATER = 40
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -30,6 +36,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             made, row = facts.creator(call.inputs[1].tensor), training.row(call.inputs[1].tensor)
             positions = _positions(facts, call)
             if made is None or row is None or not row.is_stepped or positions is None or not _pads_first(facts, made):
+                continue
+            if not _is_of_positions(facts, call):
                 continue
             yield stands_out(
                 f"{as_written(facts, positions)} counts from 0, and row 0 of `{row.name}` is its `padding_idx`: the "
@@ -48,19 +56,49 @@ def _positions(facts: TraceIndex, call: Call) -> Call | None:
         if made is None:
             return None
         if op_name(made) == "arange":
-            span = facts.span(made.site)
-            node = None if span is None else facts.names.syntax.node(span)
-            given = node.args if isinstance(node, ast.Call) and not _has_start(node) else []
-            is_from_zero = len(given) == 1 or (len(given) == 2 and written_number(facts, given[0]) == 0)
-            return made if is_from_zero else None
+            counter = facts.tensor(made.outputs[0].tensor).counter
+            is_changed = any(event.index < call.index for event, _ in facts.writes(counter))
+            return made if not is_changed and _counts_from_zero(facts, made) else None
         if op_name(made) not in _SAME_NUMBERS or len(made.inputs) != 1:
             return None
         number, before = made.inputs[0].tensor, made.index
     return None
 
 
-def _has_start(node: ast.Call) -> bool:
-    return any(each.arg in ("start", "step", "out") for each in node.keywords)
+def _counts_from_zero(facts: TraceIndex, made: Call) -> bool:
+    span = facts.span(made.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or any(each.arg in (None, "start", "step", "out") for each in node.keywords):
+        return False
+    if any(isinstance(each, ast.Starred) for each in node.args):
+        return False
+    return len(node.args) == 1 or (len(node.args) == 2 and written_number(facts, node.args[0]) == 0)
+
+
+def _is_of_positions(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a table is only looked up by such indices, and its rows are combined with those of a batch.
+
+    A table of items or words whose row 0 is padding can be looked up as a whole, too.
+    """
+    weight, expanded = call.inputs[1].tensor, call.inputs[0].tensor
+    for each in facts.calls:
+        reads = any(access.tensor == weight for access in each.inputs) and each.nodes[1] > each.nodes[0]
+        if reads and (op_name(each) != "embedding" or _positions(facts, each) is None):
+            return False
+    made = facts.creator(expanded)
+    if made is not None and op_name(made) in _REPEATING:
+        return True
+    number = call.outputs[0].tensor
+    for used in islice(facts.calls_between(call.index + 1), _MAX_LATER):
+        if not used.outputs or all(access.tensor != number for access in used.inputs):
+            continue
+        size, result = prod(facts.tensor(number).shape), prod(facts.tensor(used.outputs[0].tensor).shape)
+        if len(used.inputs) > 1:
+            return op_name(used) in _ELEMENTWISE and result > size
+        if op_name(used) not in _KEEPING:
+            return False
+        number = used.outputs[0].tensor
+    return False
 
 
 def _pads_first(facts: TraceIndex, made: Call) -> bool:
@@ -69,5 +107,12 @@ def _pads_first(facts: TraceIndex, made: Call) -> bool:
     node = None if span is None else facts.names.syntax.node(span)
     if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("Embedding"):
         return False
+    if any(_sets_padding(node) for _, tree in facts.trees() for node in ast.walk(tree)):
+        return False
     given = [each.value for each in node.keywords if each.arg == "padding_idx"] or node.args[_PADDING_PLACE:][:1]
     return bool(given) and written_number(facts, given[0]) == 0
+
+
+def _sets_padding(node: ast.AST) -> bool:
+    is_set = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr == "padding_idx"
+    return is_set or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("embedding"))
