@@ -1,0 +1,96 @@
+"""Finds reshapes that take rows apart in another order than the one in which copies of the samples were put together.
+
+`x.repeat(k, 1)` puts k copies of the whole batch one after another, so its rows have the order (k, batch).
+`x.repeat_interleave(k, dim=0)` puts the copies of each sample together: (batch, k).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.records.model import Call
+
+_RESHAPING = frozenset("view reshape unflatten".split())
+_MERGING = frozenset("view reshape flatten".split())
+_MOVING_ROWS = frozenset("getitem index_select gather take sort flip roll cat stack permute transpose t".split())
+_PRODUCTS = frozenset("matmul mm bmm".split())
+_MAX_CALLS = 400
+_Order = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MixedCopies:
+    """A reshape of rows that a call put together in the other order. `order` has (copies, samples) of `copied`."""
+
+    reshape: Call
+    copied: Call
+    order: _Order
+    after: _Order
+
+
+def mixed_copies(facts: TraceIndex) -> Iterator[MixedCopies]:
+    """Yields these reshapes, one for each line."""
+    reported: set[int] = set()
+    for backward in examined_passes(facts):
+        for call in recorded_above(facts, backward):
+            if op_name(call) in _RESHAPING and call.inputs and call.site not in reported:
+                before, after = _shape(facts, call.inputs[0].tensor), _shape(facts, call.outputs[0].tensor)
+                if len(after) < 2 or not before or before[0] != after[0] * after[1] or min(after[:2]) < 2:
+                    continue
+                found = _copied(facts, call, before[0])
+                if found is not None and found[1] == after[1::-1] and after[0] != after[1]:
+                    reported.add(call.site)
+                    yield MixedCopies(call, found[0], found[1], (after[0], after[1]))
+
+
+def _copied(facts: TraceIndex, call: Call, rows: int) -> tuple[Call, _Order] | None:
+    """Returns the only call that put copies together in the rows that a call takes apart, and their order."""
+    waiting, seen = [(call.inputs[0].tensor, call.index)], set[int]()
+    found: dict[int, tuple[Call, _Order]] = {}
+    for number, before in waiting:
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or made.index in seen or not made.inputs:
+            continue
+        seen.add(made.index)
+        order = _order(facts, made, rows)
+        if order is not None:
+            found[made.index] = made, order
+        elif _moves_rows(facts, made, rows) or len(seen) > _MAX_CALLS:
+            return None
+        else:
+            inputs = (access.tensor for access in made.inputs)
+            waiting += [(each, made.index) for each in inputs if _shape(facts, each)[:1] == (rows,)]
+    orders = {order for _, order in found.values()}
+    return next(iter(found.values())) if len(orders) == 1 else None
+
+
+def _moves_rows(facts: TraceIndex, made: Call, rows: int) -> bool:
+    """Returns whether a call may put rows in another place, such as an index or a product with a square matrix."""
+    is_square = op_name(made) in _PRODUCTS and _shape(facts, made.inputs[0].tensor)[-1:] == (rows,)
+    return op_name(made) in _MOVING_ROWS or is_square
+
+
+def _order(facts: TraceIndex, made: Call, rows: int) -> _Order | None:
+    """Returns the two sizes whose product is the rows of a call's result, in the order of the rows, if one of them
+    counts copies."""
+    name, shape = op_name(made), _shape(facts, made.inputs[0].tensor)
+    if _shape(facts, made.outputs[0].tensor)[:1] != (rows,) or not shape or rows % shape[0] or shape[0] == rows:
+        return None
+    copies = rows // shape[0]
+    if name == "repeat" and len(shape) == len(_shape(facts, made.outputs[0].tensor)):
+        return copies, shape[0]
+    if name == "repeat_interleave" and len(made.inputs) == 1:
+        return shape[0], copies
+    if name in _MERGING and len(shape) > 1 and shape[0] * shape[1] == rows:
+        spread = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
+        small = () if spread is None or op_name(spread) != "expand" else _shape(facts, spread.inputs[0].tensor)
+        return (shape[0], shape[1]) if len(small) == len(shape) and 1 in small[:2] and small[2:] == shape[2:] else None
+    return None
+
+
+def _shape(facts: TraceIndex, number: int) -> tuple[int, ...]:
+    return facts.tensor(number).shape

@@ -1,0 +1,48 @@
+"""Checks the sentence about copies of samples that are taken apart in another order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+DRAWS = """\
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for _ in range(3):
+    x = torch.randn(8, 3)
+    many = {}
+    draws = net(many + torch.randn_like(many)).squeeze(-1)
+    parts = {}
+    loss = parts.logsumexp({}).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "repeat": DRAWS.format("x.repeat(5, 1)", "draws.view(8, 5)  #!", 1),
+    "interleave": DRAWS.format("torch.repeat_interleave(x, 5, dim=0)", "draws.view(5, 8)  #!", 0),
+    "expand": DRAWS.format("x.unsqueeze(0).expand(5, 8, 3).reshape(-1, 3)", "draws.reshape(8, 5)  #!", 1),
+}
+RIGHT = {
+    "repeat": DRAWS.format("x.repeat(5, 1)", "draws.view(5, 8)", 0),
+    "interleave": DRAWS.format("torch.repeat_interleave(x, 5, dim=0)", "draws.view(8, 5)", 1),
+    "expand": DRAWS.format("x.unsqueeze(1).expand(8, 5, 3).reshape(-1, 3)", "draws.reshape(8, 5)", 1),
+    "as many copies as samples": DRAWS.format("x.repeat(8, 1)", "draws.view(8, 8)", 1),
+    "other rows": DRAWS.format("torch.randn(40, 3)", "draws.view(8, 5)", 1),
+    "moved": DRAWS.format("x.repeat(5, 1)", "draws.view(5, 8).t().reshape(40).view(8, 5)", 1),
+}
+WORDS = "parts mixes several samples"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_copies_that_are_mixed_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "of 40 rows" in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_copies_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

@@ -1,0 +1,63 @@
+"""Checks the sentence about masks with which each position attends to the later ones only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+START = """\
+import torch.nn.functional as F
+T = 6
+later = torch.triu(torch.ones(T, T, dtype=torch.bool), diagonal=1)
+before = torch.ones(T, T).tril().bool()
+many = nn.MultiheadAttention(4, 2, batch_first=True)
+layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+net = nn.Linear(4, 4)
+opt = torch.optim.Adam([*net.parameters(), *many.parameters(), *layer.parameters()], lr=0.01)
+for _ in range(3):
+    x = net(torch.randn(3, T, 4))
+    scores = x @ x.transpose(-2, -1)
+    {}
+    loss = y.nan_to_num().square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+DOT = "y = F.scaled_dot_product_attention(x, x, x, attn_mask={})"
+LAYER = "y, _ = many(x, x, x, attn_mask={}, need_weights=False)"
+FILL = 'y = scores.masked_fill({}, float("-inf")).softmax(-1) @ x'
+WRONG = {
+    "attention": DOT.format("later[:T, :T]"),
+    "the opposite of the right one": DOT.format("~before"),
+    "compared with 0": DOT.format("torch.tril(torch.ones(T, T)) == 0"),
+    "a layer": LAYER.format("before"),
+    "an encoder": "y = layer(x, src_mask=before)",
+    "filled": FILL.format("before"),
+    "a large number": FILL.format("before").replace('float("-inf")', "-1e9"),
+}
+RIGHT = {
+    "attention": DOT.format("before"),
+    "the opposite of the wrong one": DOT.format("~later"),
+    "compared with 1": DOT.format("torch.tril(torch.ones(T, T)) == 1"),
+    "a layer": LAYER.format("later"),
+    "an encoder": "y = layer(x, src_mask=later)",
+    "filled": FILL.format("~before"),
+    "with itself and those after it": DOT.format("torch.ones(T, T).triu().bool()"),
+    "a small number": FILL.format("before").replace('float("-inf")', "0.0"),
+}
+WORDS = "each position sees only those after it"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mask_that_is_turned_round_is_named(tmp_path: Path, name: str) -> None:
+    body = START.format(WRONG[name] + "  #!")
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
+    assert ("attends where" in found.text) == ("scaled_dot" in WRONG[name])
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_masks_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, START.format(RIGHT[name])) if WORDS in each.text] == []
