@@ -73,3 +73,60 @@ def test_an_attribute_that_is_not_loaded_is_named(tmp_path: Path, name: str) -> 
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_attributes_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+FLOW = """\
+class Shuffle(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.order = torch.randperm(4)  #!
+
+    def forward(self, x):
+        return x[:, self.order]
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.out = Shuffle(), nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.out(self.first(x))
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(5):
+    loss = net(torch.randn(8, 4) + 4).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+other = Net()
+other.load_state_dict(net.state_dict())
+with torch.no_grad():
+    print(other(torch.randn(8, 4) + 4).mean())
+"""
+DRAWN = {
+    "a permutation": FLOW,
+    "features": FLOW.replace("torch.randperm(4)", "2 * torch.randn(4, 3)").replace(
+        "x[:, self.order]", "torch.cos(x @ self.order)").replace("Linear(4", "Linear(3"),
+}  # fmt: skip
+NOT_DRAWN = {
+    "a buffer": FLOW.replace("self.order = torch.randperm(4)", 'self.register_buffer("order", torch.randperm(4))'),
+    "a generator": FLOW.replace("randperm(4)", "randperm(4, generator=torch.Generator().manual_seed(1))"),
+    "a seed before each object": FLOW.replace("other = Net", "torch.manual_seed(0)\nother = Net"),
+    "copied as well": FLOW.replace("with torch.no", "other.first.order = net.first.order\nwith torch.no"),
+    "a constant": FLOW.replace("torch.randperm(4)", "torch.arange(3, -1, -1)"),
+    "not loaded": FLOW.replace("other.load_state_dict(net.state_dict())\n", ""),
+    "the same module": FLOW.replace("other = Net()", "other = net"),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_an_attribute_that_is_drawn_anew_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, DRAWN[name]) if WORDS in each.text)
+    assert "uses the `self.order` that the constructor has drawn for this object" in found.text
+    assert found.labels[0].span.line == marked(DRAWN[name])
+
+
+@pytest.mark.parametrize("name", NOT_DRAWN)
+def test_other_drawn_attributes_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, NOT_DRAWN[name]) if WORDS in each.text] == []

@@ -20,10 +20,11 @@ _LAYERS = frozenset(  # these take no generator of their own
     "dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d rrelu gumbel_softmax "
     "fractional_max_pool2d".split()
 )
-_RANDOM = _LAYERS | frozenset(
+DRAWS = frozenset(
     "rand randn randint randperm rand_like randn_like randint_like normal bernoulli poisson uniform multinomial "
     "exponential log_normal geometric cauchy random".split()
 )
+_RANDOM = _LAYERS | DRAWS
 _MIN_TIMES = 3
 _MAX_DEPTH = 4  # calls between a random value and the graph of a loss
 

@@ -1,7 +1,8 @@
 """Finds tensors that a module keeps as plain attributes, and that `load_state_dict()` does not give to another one.
 
 A module saves its parameters and buffers. Statistics that `forward` assigns to `self.mean` are neither, if the
-constructor has made `self.mean` without `register_buffer()`.
+constructor has made `self.mean` without `register_buffer()`. A permutation that the constructor draws is another one in
+each object.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.module_loads import module_loads
+from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.records.model import Call
 
 _CONSTRUCTOR = "__init__"
@@ -32,7 +34,7 @@ class UnsavedAttribute:
 
     name: str  # "self.mean"
     made: Call  # in the constructor of the loaded module
-    changed: Call  # the last call in another method of the class that set the attribute
+    changed: Call  # the last call that set the attribute before: in another method, or for another object
     load: Call
     used: Call  # after the load
 
@@ -41,15 +43,8 @@ def unsaved_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
     """Yields these attributes, if the line that uses them has used changed values before, and nothing changes them
     after the load."""
     loads = list(module_loads(facts))
-    if not loads or _saves_itself(facts):
-        return
-    made, changed = defaultdict[tuple[str, str], list[Call]](list), defaultdict[tuple[str, str], list[Call]](list)
-    for call in facts.calls:
-        for key in _attributes(facts, call):
-            is_constructor = facts.trace.sites[call.site].function.endswith("." + _CONSTRUCTOR)
-            (made if is_constructor else changed)[key].append(call)
-    for key, constructed in made.items():
-        last, changes = constructed[-1], changed[key]
+    for key, constructed, changes in _set(facts) if loads else ():
+        last = constructed[-1]
         load = next((each for each in loads if each.index > last.index), None)
         if load is None or len(constructed) < 2 or len(changes) < _MIN_CHANGES or changes[-1].index > last.index:
             continue
@@ -58,6 +53,47 @@ def unsaved_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
         used = _use(facts, last, load, changes)
         if used is not None:
             yield UnsavedAttribute(key[1], last, changes[-1], load, used)
+
+
+def drawn_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
+    """Yields the attributes that a constructor draws, if the line that uses that of the loaded object has used that of
+    another one before. A program that sets the seed again may draw the same."""
+    loads = list(module_loads(facts))
+    if not loads:
+        return
+    for key, constructed, changes in _set(facts):
+        last = constructed[-1]
+        load = next((each for each in loads if each.index > last.index), None)
+        if load is None or changes or len(constructed) < 2 or not all(_is_drawn(facts, each) for each in constructed):
+            continue
+        others = [each for each in constructed if each.index < facts.backwards[0].index] if facts.backwards else []
+        if not others or last in others or any(seed.index > others[0].index for seed in facts.trace.inspection.seeds):
+            continue
+        if not _is_of_one_object(facts, last, load):
+            continue
+        used = _use(facts, last, load, others)
+        if used is not None:
+            yield UnsavedAttribute(key[1], last, others[-1], load, used)
+
+
+def _set(facts: TraceIndex) -> Iterator[tuple[tuple[str, str], list[Call], list[Call]]]:
+    """Yields (class, attribute), the calls in constructors that set it, and those in other methods."""
+    if _saves_itself(facts):
+        return
+    made, changed = defaultdict[tuple[str, str], list[Call]](list), defaultdict[tuple[str, str], list[Call]](list)
+    for call in facts.calls:
+        for key in _attributes(facts, call):
+            is_constructor = facts.trace.sites[call.site].function.endswith("." + _CONSTRUCTOR)
+            (made if is_constructor else changed)[key].append(call)
+    for key, constructed in made.items():
+        yield key, constructed, changed[key]
+
+
+def _is_drawn(facts: TraceIndex, call: Call) -> bool:
+    above = [made for _, made in islice(ancestry(facts, call.outputs[0].tensor, call.index + 1), _MAX_CALLS)]
+    span = facts.span(call.site)
+    has_generator = span is None or "generator" in facts.names.syntax.text(span, 1_000)
+    return not has_generator and any(op_name(made) in DRAWS for made in above)
 
 
 def _is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:

@@ -1,11 +1,15 @@
-"""Names statistics that a module keeps as plain attributes, so that a loaded module has none of them."""
+"""Names statistics and random numbers that a module keeps as plain attributes, so that a loaded module has others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.unsaved_attributes import UnsavedAttribute, unsaved_attributes
+from tensorlens.analysis.training.unsaved_attributes import (
+    UnsavedAttribute,
+    drawn_attributes,
+    unsaved_attributes,
+)
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut
@@ -27,3 +31,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             facts.label("called_here", first.load.site, "loaded here", first.load.index),
             facts.label("needed_here", first.used.site, "used here", first.used.index),
         )
+    yield from (_drawn(training, each) for each in drawn_attributes(facts))
+
+
+def _drawn(training: MeasuredTraining, each: UnsavedAttribute) -> StandingOut:
+    facts = training.facts
+    return stands_out(
+        f"after `load_state_dict()`, {as_written(facts, each.used)} uses the `{each.name}` that the constructor has "
+        "drawn for this object, and not the one of the object that was trained: it is no buffer, and `state_dict()` "
+        "does not have it",
+        facts.label("value_made_here", each.made.site, "drawn here, not registered", each.made.index),
+        facts.label("called_here", each.load.site, "loaded here", each.load.index),
+        facts.label("needed_here", each.used.site, "used here", each.used.index),
+    )
