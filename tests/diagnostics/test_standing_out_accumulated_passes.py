@@ -189,6 +189,15 @@ for epoch in range(2):
         (criterion(net(x), y) / 24).backward()
     optimizer.step()
 """,
+    "divided by hooks": """
+for p in net.parameters():
+    p.register_hook(lambda g: g / 3)
+for epoch in range(3):
+    optimizer.zero_grad()
+    for part, labels in zip(data.chunk(3), classes.chunk(3)):
+        criterion(net(part), labels).backward()
+    optimizer.step()
+""",
     "divided afterwards": """
 for epoch in range(2):
     optimizer.zero_grad()

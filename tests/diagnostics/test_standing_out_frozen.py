@@ -108,6 +108,9 @@ LEFT_OUT = {
 WRONG = FROZEN | MOVED | LEFT_OUT
 RIGHT = {
     "frozen": TWO + "body.requires_grad_(False)\n" + SGD + LOOP,
+    "gradients by hand alone": TWO + "body.requires_grad_(False)\nhead.requires_grad_(False)\n" + SGD
+    + "for step in range(4):\n    for p in [*body.parameters(), *head.parameters()]:\n"
+    "        p.grad = torch.randn_like(p)\n    opt.step()\n",
     "frozen later": TWO + SGD + LATER.format("body.requires_grad_(False)", "pass"),
     "frozen for a while": TWO + SGD + LATER.format("body.requires_grad_(False)", "body.requires_grad_(step != 2)"),
     "a frozen copy": TWO + "import copy\nslow = copy.deepcopy(body).requires_grad_(False)\n" + SGD + LOOP

@@ -32,6 +32,7 @@ RIGHT = {
     "tied": LAYERS + "b.weight = a.weight\n" + TRAIN.replace(", *b.parameters()", ""),
     "other parts of one memory": LAYERS + "flat = torch.randn(8, 4)\na.weight = nn.Parameter(flat[:4])\n"
     "b.weight = nn.Parameter(flat[4:])\n" + TRAIN,
+    "parts of one vector": LAYERS + "nn.utils.vector_to_parameters(torch.randn(32), [a.weight, b.weight])\n" + TRAIN,
     "one that no step changes": LAYERS + "b.weight = nn.Parameter(a.weight.data, requires_grad=False)\n"
     + TRAIN.replace(", *b.parameters()", ""),
     "one that is replaced": LAYERS + "old = a.weight\na.weight = nn.Parameter(a.weight.data)\n" + TRAIN,

@@ -40,9 +40,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _is_undivided(training: MeasuredTraining, group: Sequence[Accumulation]) -> bool:
-    """Returns whether two steps or more used sums of means without a factor."""
+    """Returns whether two steps or more used sums of means without a factor. Hooks of parameters may have divided."""
     plain = all(loss.factor in (1, -1) for each in group for loss in each.losses)
-    changed = any(each.is_changed for each in group)
+    registered = training.facts.trace.callbacks.registrations
+    hooked = {each.target for each in registered if each.kind == "tensor hook"}
+    changed = any(each.is_changed or hooked & set(each.step.parameters) for each in group)
     return len(group) > 1 and plain and not changed and is_split_step(training.facts, group[0])
 
 

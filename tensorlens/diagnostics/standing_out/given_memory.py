@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
-from tensorlens.analysis.training.one_memory import is_one
+from tensorlens.analysis.training.one_memory import elements, is_one, item_size
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -66,9 +66,16 @@ class _Parameters:
         for place, step in enumerate(self._steps[first : first + _MAX_STEPS], first):
             if facts.storage_of(given, step.index) == memory:
                 for number in self._in_memory(place, memory):
-                    if number != given:
+                    if number != given and self._overlap(number, given, memory):
                         return self.rows[number], step
         return None
+
+    def _overlap(self, one: int, other: int, memory: int) -> bool:
+        """Returns whether two tensors are too large for parts of their memory without a common element, such as the
+        parts of one vector."""
+        tensors = [self._facts.tensor(number) for number in (one, other)]
+        size = sum(elements(each.shape) * item_size(each.dtype) for each in tensors)
+        return size > self._facts.trace.storages[memory].nbytes
 
     def _in_memory(self, place: int, memory: int) -> list[int]:
         """Returns the parameters with this memory to which a step gives new values."""

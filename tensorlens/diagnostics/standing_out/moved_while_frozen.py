@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.timeline import GRAD_SET
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds these parameters: a recorded call of a step writes to them after the call that froze them."""
+    """Finds these parameters: a recorded call of a step writes to them after the call that froze them.
+
+    Those of which all gradients are set by hand, as by an evolution strategy, are meant to move.
+    """
     facts = training.facts
     groups: dict[tuple[int, int | None], list[tuple[ParameterRow, Call]]] = {}
     for row in training.rows:
@@ -20,6 +24,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if frozen is None or row.group is None:
             continue
         moments = training.training.moments.get(row.tensor, ())
+        if not row.passes and any(
+            m.index > frozen.index and isinstance(m.event, Call) and m.event.op == GRAD_SET for m in moments
+        ):
+            continue
         calls = [m.event for m in moments if m.index > frozen.index and isinstance(m.event, Call)]
         if written := [call for call in calls if call.within]:
             groups.setdefault((frozen.site, row.group.site), []).append((row, written[0]))
