@@ -145,6 +145,7 @@ from tensorlens.diagnostics.standing_out import (
     unused_changes,
     unused_loss,
     unused_part,
+    unwritten_buffer,
     write_to_copy,
     zero_gradient,
 )
@@ -261,6 +262,7 @@ FINDERS: tuple[Finder, ...] = (
     idle_statements.find,
     dropped_result.find,
     dead_update.find,
+    unwritten_buffer.find,
     partly_reset.find,
     rebound_state.find,
     filled_memory.find,
