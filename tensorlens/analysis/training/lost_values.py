@@ -53,7 +53,7 @@ def lost_steps(training: MeasuredTraining) -> Iterator[LostSteps]:
             calls = {call.index: call for call in training.writes(row.tensor) if _is_full(training, call, row.tensor)}
             if len(calls) >= _MIN_STEPS - 1:
                 written[row.tensor] = row, calls
-    uses = _uses(training, set(written)) if written else {}
+    uses = uses_of(training, set(written)) if written else {}
     groups: dict[tuple[int, int, int], list[tuple[Call, ParameterRow]]] = defaultdict(list)
     for row, calls in written.values():
         steps = _steps_of(training, row.tensor)
@@ -96,7 +96,7 @@ def _is_full(training: MeasuredTraining, call: Call, number: int) -> bool:
     return all(facts.storage_of(access.tensor, call.index - 1) != memory for access in call.inputs[1:])
 
 
-def _uses(training: MeasuredTraining, numbers: set[int]) -> dict[int, list[int]]:
+def uses_of(training: MeasuredTraining, numbers: set[int]) -> dict[int, list[int]]:
     """Maps parameters to the indices of the calls outside optimizer steps that read or write their memory.
 
     An alias may be read without a call, as by `torch.save()`: it counts, unless its own line writes to it.
