@@ -42,7 +42,8 @@ class Own(nn.Linear):
 WRONG = {
     "a constant": HEADS,
     "a function makes the head": HEADS.replace(SET, "        self.set_bias()\n").replace(
-        "    def forward", "    def set_bias(self):\n        nn.init.constant_(self.head.bias, -4.6)\n\n    def forward"),
+        "    def forward",
+        "    def set_bias(self):\n        nn.init.constant_(self.head.bias, -4.6)\n\n    def forward"),
     "a loop over all": HEADS.replace(
         "self.apply(init)  #!", "for each in self.modules():\n            init(each)  #!"),
 }  # fmt: skip
