@@ -38,6 +38,10 @@ RIGHT = {
     "longer than the run": SEGMENTS.replace("[:, :4]", "[:, :40]"),
     "only kept": SEGMENTS.replace("torch.cat([memory, x], dim=1)", "x"),
     "full at the end": SEGMENTS.replace("[:, :4]", "[:, :14]"),
+    "two slices": SEGMENTS.replace(CUT, "torch.cat([memory, x.detach()], dim=1)[:, -4:, :3]"),
+    "padding": SEGMENTS.replace(CUT, "torch.cat([memory, torch.zeros(8, 2, 3)], dim=1)[:, :4]"),
+    "samples": SEGMENTS.replace(CUT, "torch.cat([memory, torch.randn(8, 2, 3)], dim=1)[:, :4]"),
+    "entries that are replaced": SEGMENTS + "    if memory.shape[1] == 4:\n        memory[:, 0] = x[:, 0].detach()\n",
     "some of the new ones": SEGMENTS.replace(CUT, "torch.cat([memory[:, 1:], x.detach()], dim=1)[:, :4]"),
 }
 WORDS = "an earlier result of this line"

@@ -31,6 +31,20 @@ RIGHT = {
     "expand": DRAWS.format("x.unsqueeze(1).expand(8, 5, 3).reshape(-1, 3)", "draws.reshape(8, 5)", 1),
     "as many copies as samples": DRAWS.format("x.repeat(8, 1)", "draws.view(8, 8)", 1),
     "other rows": DRAWS.format("torch.randn(40, 3)", "draws.view(8, 5)", 1),
+    "rows in other places": DRAWS.format(
+        "x.repeat(5, 1)", "torch.zeros(40).index_add(0, torch.randperm(40), draws).view(8, 5)", 1
+    ),
+    "rows that are written": DRAWS.format(
+        "x.repeat(5, 1)", "draws * 1\n    parts[:1] = 0.0\n    parts = parts.view(8, 5)", 1
+    ),
+    "copies of features": DRAWS.format("torch.randn(40, 3)", "draws.view(8, 5)", 1).replace(
+        "torch.randn_like(many)", "torch.randn(8).repeat(5)[:3]"
+    ),
+    "samples of another order": DRAWS.format("torch.randn(40, 3)", "draws.view(8, 5)", 1)
+    .replace("torch.randn_like(many)", "torch.linspace(1, 2, 8)[:, None].repeat(5, 1)")
+    .replace("torch.randn(40", "data = torch.arange(120.0).view(40")
+    .replace("view(40, 3)", "view(40, 3)"),
+    "taken apart in both orders": DRAWS.format("x.repeat(5, 1)", "draws.view(8, 5)", 1) + "    draws.view(5, 8)\n",
     "moved": DRAWS.format("x.repeat(5, 1)", "draws.view(5, 8).t().reshape(40).view(8, 5)", 1),
 }
 WORDS = "parts mixes several samples"

@@ -45,6 +45,11 @@ RIGHT = {
     "an encoder": "y = layer(x, src_mask=later)",
     "filled": FILL.format("~before"),
     "with itself and those after it": DOT.format("torch.ones(T, T).triu().bool()"),
+    "no softmax": "y = scores.masked_fill(before, float('-inf')).exp() @ x",
+    "along the queries": 'y = (scores.masked_fill(before, float("-inf")).softmax(1)).mT @ x',
+    "the next part": DOT.format("later[:, 2:]").replace("x, x, attn", "x[:, 2:], x[:, 2:], attn"),
+    "a part beside the diagonal": DOT.format("~before[1:, :-1]").replace("(x, x, x", "(x[:, 1:], x[:, :-1], x[:, :-1]"),
+    "both directions": FILL.format("before") + " + scores.masked_fill(later, float('-inf')).softmax(-1) @ x",
     "a small number": FILL.format("before").replace('float("-inf")', "0.0"),
 }
 WORDS = "each position sees only those after it"

@@ -34,13 +34,23 @@ for _ in range(3):
     opt.step()
 print(net(torch.ones(1, 3)).item())
 """
-WRONG = {"a stack": STACKED, "a clone": CLONED}
+WRONG = {
+    "a stack": STACKED,
+    "a clone": CLONED,
+    "losses are printed": CLONED.replace("    opt.step()\n", "    opt.step()\n    print(loss.item())\n"),
+}
 RIGHT = {
     "the copies are used": STACKED.replace("print(", "print(run(params, buffers, torch.ones(2, 1, 3)), "),
     "put back": CLONED.replace("print", "with torch.no_grad():\n    net.weight.copy_(weight)\nprint"),
     "the original is not used": CLONED.replace("print(net", "print((lambda x: x)").replace(
         "torch.ones(1, 3)", "torch.ones(1)"),
     "both are used": CLONED.replace("print(", "print(torch.ones(1, 3) @ weight.T, "),
+    "the best values": CLONED.replace("    opt.step()", "    opt.step()\n    best = weight.detach().clone()").replace(
+        "print(net", "print(best.sum().item(), net"),
+    "saved": CLONED + "import io\ntorch.save(weight, io.BytesIO())\n",
+    "a frozen original": CLONED.replace("weight =", "net.requires_grad_(False)\nweight ="),
+    "read in the training": CLONED.replace("square().mean()", "square().mean() + 0 * net(torch.ones(1, 3)).sum()"),
+    "changed as an array": CLONED.replace("print", "array = net.weight.detach().numpy()\narray[:] = 1\nprint"),
     "both are trained": CLONED.replace("SGD([weight]", "SGD([weight, net.weight]").replace(
         "loss = ", "loss = net(torch.randn(8, 3)).square().mean() + "),
 }  # fmt: skip

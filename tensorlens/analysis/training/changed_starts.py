@@ -86,4 +86,5 @@ def _are_runs(training: Training, calls: list[Call]) -> bool:
         return False
     above = islice(ancestry(facts, last.inputs[-1].tensor, last.index), _MAX_CALLS)
     read = {access.tensor for _, made in above for access in made.inputs}
-    return bool(read & training.stepped) and last.writes[0].tensor in read
+    memory = facts.storage_of(last.writes[0].tensor, last.index)
+    return bool(read & training.stepped) and any(facts.storage_of(number, last.index) == memory for number in read)

@@ -74,8 +74,16 @@ def _cut_to_old(facts: TraceIndex, cut: Call, results: set[int]) -> FilledMemory
         return None
     kept, new = (access.tensor for access in (joined.inputs if side == "first" else joined.inputs[::-1]))
     is_full = facts.tensor(kept).shape[changed[0]] >= kept_size[changed[0]]
-    is_old = bool(results & _same_values(facts, kept, joined.index))
-    return FilledMemory(joined, cut, kept, new, changed[0]) if is_full and is_old else None
+    old = results & _same_values(facts, kept, joined.index)
+    is_written = any(any(facts.writes(facts.tensor(number).counter)) for number in (kept, *old))
+    if not is_full or not old or is_written or not _has_graph(facts, new, joined.index):
+        return None
+    return FilledMemory(joined, cut, kept, new, changed[0])
+
+
+def _has_graph(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether new entries come from a model, and are no padding."""
+    return any(facts.requires_grad(each, before) for each in _same_values(facts, number, before))
 
 
 def _side(facts: TraceIndex, cut: Call, dimension: int) -> str | None:
@@ -85,9 +93,14 @@ def _side(facts: TraceIndex, cut: Call, dimension: int) -> str | None:
     if not isinstance(node, ast.Subscript):
         return None
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    if any(isinstance(each, ast.Constant) and each.value is Ellipsis for each in indices):
-        indices = indices[-1:] if len(indices) == 2 else []
-    taken = indices[-1] if indices else None
+    rest = [each for each in indices if isinstance(each, ast.Constant) and each.value is Ellipsis]
+    if rest:
+        missing = len(facts.tensor(cut.inputs[0].tensor).shape) - len(indices) + 1
+        at = indices.index(rest[0])
+        indices = [*indices[:at], *[ast.Slice()] * missing, *indices[at + 1 :]]
+    if not all(isinstance(each, ast.Slice) for each in indices) or dimension >= len(indices):
+        return None
+    taken = indices[dimension]
     if not isinstance(taken, ast.Slice) or taken.step is not None or (taken.lower is None) == (taken.upper is None):
         return None
     if taken.upper is not None:

@@ -12,12 +12,21 @@ from dataclasses import dataclass
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.records.model import Call
 
 _RESHAPING = frozenset("view reshape unflatten".split())
 _MERGING = frozenset("view reshape flatten".split())
-_MOVING_ROWS = frozenset("getitem index_select gather take sort flip roll cat stack permute transpose t".split())
-_PRODUCTS = frozenset("matmul mm bmm".split())
+_ELEMENTWISE = frozenset(
+    "add radd sub rsub mul rmul div truediv rtruediv pow square exp log log1p abs neg sqrt sigmoid tanh relu gelu "
+    "silu softplus logsigmoid clamp sin cos where lerp binary_cross_entropy_with_logits binary_cross_entropy mse_loss "
+    "lgamma erf expm1 reciprocal clone detach contiguous float to double".split()
+)
+_BY_ROW = frozenset(  # of the first input
+    "linear dropout layer_norm batch_norm squeeze unsqueeze chunk split sum mean logsumexp log_softmax softmax expand "
+    "flatten conv1d conv2d embedding".split()
+)
+_FREE = DRAWS | frozenset("zeros zeros_like ones ones_like full full_like".split())  # have no order of their own
 _MAX_CALLS = 400
 _Order = tuple[int, int]
 
@@ -33,45 +42,51 @@ class MixedCopies:
 
 
 def mixed_copies(facts: TraceIndex) -> Iterator[MixedCopies]:
-    """Yields these reshapes, one for each line."""
+    """Yields these reshapes, one for each line. A program that takes rows apart in both orders is left alone."""
     reported: set[int] = set()
+    shapes = {_shape(facts, call.outputs[0].tensor)[:2] for call in facts.calls if op_name(call) in _RESHAPING}
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
             if op_name(call) in _RESHAPING and call.inputs and call.site not in reported:
                 before, after = _shape(facts, call.inputs[0].tensor), _shape(facts, call.outputs[0].tensor)
                 if len(after) < 2 or not before or before[0] != after[0] * after[1] or min(after[:2]) < 2:
                     continue
-                found = _copied(facts, call, before[0])
+                found = _copied(facts, call, before[0]) if after[1::-1] not in shapes else None
                 if found is not None and found[1] == after[1::-1] and after[0] != after[1]:
                     reported.add(call.site)
                     yield MixedCopies(call, found[0], found[1], (after[0], after[1]))
 
 
 def _copied(facts: TraceIndex, call: Call, rows: int) -> tuple[Call, _Order] | None:
-    """Returns the only call that put copies together in the rows that a call takes apart, and their order."""
+    """Returns the only call that put copies together in the rows that a call takes apart, and their order.
+
+    All calls in between keep the rows in their places, and the other values that they use have no order of their own.
+    """
     waiting, seen = [(call.inputs[0].tensor, call.index)], set[int]()
     found: dict[int, tuple[Call, _Order]] = {}
     for number, before in waiting:
         made = next(iter(facts.producers(number, before)), None)
-        if made is None or made.index in seen or not made.inputs:
+        if made is None or not made.outputs or len(seen) > _MAX_CALLS:
+            return None
+        if made.index in seen or op_name(made) in _FREE:
             continue
         seen.add(made.index)
-        order = _order(facts, made, rows)
+        order = _order(facts, made, rows) if made.inputs else None
+        name = op_name(made)
         if order is not None:
             found[made.index] = made, order
-        elif _moves_rows(facts, made, rows) or len(seen) > _MAX_CALLS:
+        elif made.writes or (name not in _ELEMENTWISE and name not in _BY_ROW) or not made.inputs:
             return None
         else:
-            inputs = (access.tensor for access in made.inputs)
-            waiting += [(each, made.index) for each in inputs if _shape(facts, each)[:1] == (rows,)]
+            size = len(_shape(facts, made.outputs[0].tensor))
+            inputs = made.inputs[:1] if name in _BY_ROW else made.inputs
+            own = [_shape(facts, access.tensor) for access in inputs]
+            aligned = [shape[:1] == (rows,) and (name in _BY_ROW or len(shape) == size) for shape in own]
+            if not any(aligned):
+                return None
+            waiting += [(each.tensor, made.index) for each, is_row in zip(inputs, aligned, strict=True) if is_row]
     orders = {order for _, order in found.values()}
     return next(iter(found.values())) if len(orders) == 1 else None
-
-
-def _moves_rows(facts: TraceIndex, made: Call, rows: int) -> bool:
-    """Returns whether a call may put rows in another place, such as an index or a product with a square matrix."""
-    is_square = op_name(made) in _PRODUCTS and _shape(facts, made.inputs[0].tensor)[-1:] == (rows,)
-    return op_name(made) in _MOVING_ROWS or is_square
 
 
 def _order(facts: TraceIndex, made: Call, rows: int) -> _Order | None:

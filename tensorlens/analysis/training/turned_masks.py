@@ -9,10 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from math import isinf
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
@@ -23,6 +26,9 @@ _NOT = frozenset("invert logical_not bitwise_not not".split())
 _INPUTS = 3  # query, key, value
 _MAX_CALLS = 8
 _HIDING = -1e3  # a score that no other position needs
+_WEIGHTED = frozenset("matmul bmm einsum".split())
+_KEPT = frozenset("dropout nan_to_num to float type_as".split())  # between the softmax and the product
+_MAX_LATER = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,57 +39,87 @@ class TurnedMask:
     mask: int
     triangle: Call
     attends: bool  # where the mask is True; else it hides there
+    is_sure: bool  # what is hidden has no weight at all, not a small one
 
 
 def turned_masks(facts: TraceIndex) -> Iterator[TurnedMask]:
-    """Yields these masks, one for each line."""
-    reported: set[int] = set()
+    """Yields these masks, one for each line. A program that masks both directions, each once, means to."""
+    found: dict[int, TurnedMask] = {}
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
-            found = _turned(facts, call) if call.site not in reported else None
-            if found is not None:
-                reported.add(call.site)
-                yield found
+            triangle, mask = _of_call(facts, call) if call.site not in found else (None, None)
+            if triangle is not None and not triangle:
+                return
+            if mask is not None:
+                found[call.site] = mask
+    yield from found.values()
 
 
-def _turned(facts: TraceIndex, call: Call) -> TurnedMask | None:
+def _of_call(facts: TraceIndex, call: Call) -> tuple[bool | None, TurnedMask | None]:
+    """Returns whether a call leaves each position those after it, and the facts if so; False if it leaves those before
+    it, and None if it uses no such mask."""
     name = op_name(call)
     given = _hiding_mask(facts, call) if name in _FILLS else _mask(facts, call) if name in (_DOT, _LAYER) else None
     if given is None:
-        return None
-    mask, before = given
+        return None, None
+    mask, before, is_sure = given
     found = _triangle(facts, mask, before)
     if found is None or len(facts.tensor(mask).shape) < 2 or len(set(facts.tensor(mask).shape[-2:])) != 1:
-        return None
+        return None, None
     triangle, is_not = found
     is_later = _is_later(facts, triangle)
     attends = name == _DOT
-    leaves_later = is_later is not None and (is_later != is_not) == attends
-    return TurnedMask(call, mask, triangle, attends) if leaves_later else None
+    if is_later is None:
+        return None, None
+    leaves_later = (is_later != is_not) == attends
+    return leaves_later, TurnedMask(call, mask, triangle, attends, is_sure) if leaves_later else None
 
 
-def _mask(facts: TraceIndex, call: Call) -> tuple[int, int] | None:
-    """Returns the bools that attention is given, with the event that uses them. A layer makes numbers of them first."""
+def _mask(facts: TraceIndex, call: Call) -> tuple[int, int, bool] | None:
+    """Returns the bools that attention is given, with the event that uses them, and True.
+
+    A layer makes numbers of them first.
+    """
     given = {access.tensor for access in call.inputs[:_INPUTS]}
     for number in (access.tensor for access in call.inputs[_INPUTS:] if access.tensor not in given):
         if facts.tensor(number).dtype == "bool":
-            return number, call.index
+            return number, call.index, True
         made = next(iter(facts.producers(number, call.index)), None)
         if made is not None and op_name(made) in _FILLS and made.site == call.site and len(made.inputs) == 2:
-            return made.inputs[1].tensor, made.index
+            return made.inputs[1].tensor, made.index, True
     return None
 
 
-def _hiding_mask(facts: TraceIndex, call: Call) -> tuple[int, int] | None:
-    """Returns the bools of a `masked_fill()` of the script that fills with minus infinity, or nearly so."""
+def _hiding_mask(facts: TraceIndex, call: Call) -> tuple[int, int, bool] | None:
+    """Returns the bools of a `masked_fill()` that gives the scores of attention minus infinity, or nearly so, with the
+    event that uses them, and whether it is infinity."""
     span = facts.span(call.site)
     node = None if span is None else facts.names.syntax.node(span)
-    if not isinstance(node, ast.Call) or len(call.inputs) != 2:
+    if not isinstance(node, ast.Call) or len(call.inputs) != 2 or not _is_of_attention(facts, call):
         return None
-    value = written_number(
-        facts, next(iter([k.value for k in node.keywords if k.arg == "value"] or node.args[-1:]), None)
-    )
-    return (call.inputs[1].tensor, call.index) if value is not None and value <= _HIDING else None
+    given = [each.value for each in node.keywords if each.arg == "value"] or node.args[-1:]
+    value = written_number(facts, given[0]) if given else None
+    return (call.inputs[1].tensor, call.index, isinf(value)) if value is not None and value <= _HIDING else None
+
+
+def _is_of_attention(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the next use of a result is a softmax along its last dimension, and that of the softmax the first
+    factor of a product."""
+    number, is_softmax = call.outputs[0].tensor, False
+    for used in islice(facts.calls_between(call.index + 1), _MAX_LATER):
+        if all(access.tensor != number for access in used.inputs) or not used.outputs:
+            continue
+        name = op_name(used)
+        if is_softmax and name in _WEIGHTED:
+            return used.inputs[0].tensor == number
+        if name == "softmax":
+            is_softmax = written_dimension(facts, used) == len(facts.tensor(number).shape) - 1
+            if not is_softmax:
+                return False
+        elif not is_softmax or name not in _KEPT:
+            return False
+        number = used.outputs[0].tensor
+    return False
 
 
 def _triangle(facts: TraceIndex, number: int, before: int) -> tuple[Call, bool] | None:
@@ -101,8 +137,24 @@ def _triangle(facts: TraceIndex, number: int, before: int) -> tuple[Call, bool] 
             is_not = not is_not
         elif name not in _SAME and not (name == "eq" and _compared(facts, made) == 1):
             return None
+        if name == "getitem" and not _is_from_start(facts, made):
+            return None
         number, before = made.inputs[0].tensor, made.index
     return None
+
+
+def _is_from_start(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether an index takes the beginning of each dimension, so that the diagonal stays where it is."""
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Subscript):
+        return False
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return all(
+        (isinstance(each, ast.Slice) and each.lower is None and each.step is None)
+        or (isinstance(each, ast.Constant) and each.value in (None, Ellipsis))
+        for each in indices
+    )
 
 
 def _compared(facts: TraceIndex, call: Call) -> float | None:

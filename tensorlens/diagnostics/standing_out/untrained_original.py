@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from itertools import islice
 
@@ -16,24 +17,38 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _COPYING = frozenset("stack clone detach requires_grad cat to parameter deepcopy __deepcopy__".split())
+_LEAVING = frozenset("numpy from_numpy to_dlpack __dlpack__ asarray".split())
+_PRINTING = frozenset("item tolist float int format str repr".split())
+_SAVING = ("save", "dump")
 _MAX_CALLS = 12
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds them if nothing changes the originals, and no line uses the copies after the last step."""
+    """Finds them if nothing changes the originals or reads them while the steps are made, and no line uses the copies
+    after the last step, or what was computed from them."""
     facts, steps = training.facts, training.training.steps
-    if not steps or training.training.is_hidden or not is_complete(facts.trace):
+    if not steps or training.training.is_hidden or not is_complete(facts.trace) or _saves(facts):
         return
     first, last, stepping = steps[0].index, steps[-1].index, {step.site for step in steps}
     after = [call for call in facts.calls_between(last + 1) if call.site not in stepping]
     copies = [row for row in training.rows if row.is_stepped]
-    if not copies or any(_is_read(facts, row.tensor, after) for row in copies):
+    if not copies or _are_read(facts, {row.tensor for row in copies}, first, after):
         return
+    left = {access.tensor for call in facts.calls if op_name(call) in _LEAVING for access in call.inputs}
+    outside = {storage for number in left for storage in facts.storages_of(number)}
     found: list[tuple[ParameterRow, Call, ParameterRow, Call]] = []
     for copy in copies:
         for original, made in _originals(training, copy.tensor, first):
             used = next((call for call in after if _is_used(call, original.tensor)), None)
-            if used is not None and not training.writes(original.tensor, since=made.index):
+            is_idle = not training.writes(original.tensor, since=made.index) and not any(
+                _is_used(call, original.tensor) for call in facts.calls_between(first, last)
+            )
+            if (
+                used is not None
+                and is_idle
+                and original.requires_grad
+                and not outside & facts.storages_of(original.tensor)
+            ):
                 found.append((copy, made, original, used))
     if found:
         copy, made, _, used = found[0]
@@ -44,6 +59,14 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             facts.label("leaf_made_here", made.site, f"{as_written(facts, made)} copies them", made.index),
             facts.label("needed_here", used.site, "the originals are used here", used.index),
         )
+
+
+def _saves(facts: TraceIndex) -> bool:
+    """Returns whether a program may write its parameters to a file."""
+    files = {site.span.file for site in facts.trace.sites}
+    trees = (tree for file, tree in facts.trees() if file in files)
+    called = (node.func for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(getattr(each, "attr", getattr(each, "id", "")).startswith(_SAVING) for each in called)
 
 
 def _originals(training: MeasuredTraining, number: int, before: int) -> Iterator[tuple[ParameterRow, Call]]:
@@ -59,9 +82,27 @@ def _originals(training: MeasuredTraining, number: int, before: int) -> Iterator
                 yield row, made
 
 
-def _is_read(facts: TraceIndex, number: int, calls: list[Call]) -> bool:
-    storages = facts.storages_of(number)
-    return any(facts.storage_of(access.tensor, call.index) in storages for call in calls for access in call.inputs)
+def _are_read(facts: TraceIndex, copies: set[int], first: int, after: list[Call]) -> bool:
+    """Returns whether some calls read copies, or what was computed from them since the first step, but for the numbers
+    of a loss that are printed."""
+    storages = {storage for number in copies for storage in facts.storages_of(number)}
+    same, derived = set(copies), set[int]()
+    for call in facts.calls_between(first):
+        inputs, outputs = ({access.tensor for access in each} for each in (call.inputs, call.outputs))
+        if call.within:
+            continue
+        if inputs & same or {facts.storage_of(each, call.index) for each in inputs} & storages:
+            derived |= outputs
+            same |= outputs if op_name(call).lower() in _COPYING else set()
+        elif inputs & derived:
+            derived |= outputs
+    return any(
+        access.tensor in same
+        or facts.storage_of(access.tensor, call.index) in storages
+        or (access.tensor in derived and op_name(call) not in _PRINTING)
+        for call in after
+        for access in call.inputs
+    )
 
 
 def _is_used(call: Call, number: int) -> bool:
