@@ -11,9 +11,8 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 
-from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.one_memory import elements, item_size
@@ -84,7 +83,11 @@ def _are_runs(training: Training, calls: list[Call]) -> bool:
         op_name(call) not in _ADDING or call.within or call.mode == "grad" for call in calls
     ):
         return False
-    above = islice(ancestry(facts, last.inputs[-1].tensor, last.index), _MAX_CALLS)
-    read = {access.tensor for _, made in above for access in made.inputs}
     memory = facts.storage_of(last.writes[0].tensor, last.index)
+    read, waiting = set[int](), [(last.inputs[-1].tensor, last.index)]
+    for number, before in waiting:
+        read.add(number)
+        made = next(iter(facts.producers(number, before)), None) if number not in training.stepped else None
+        if made is not None and len(waiting) < _MAX_CALLS:
+            waiting += [(access.tensor, made.index) for access in made.inputs if access.tensor not in read]
     return bool(read & training.stepped) and any(facts.storage_of(number, last.index) == memory for number in read)
