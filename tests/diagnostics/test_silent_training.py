@@ -71,6 +71,22 @@ HARM = {
         net = torch.nn.Linear(2, 1)
         Trainer().fit(net, weights=net.parameters())  # value_made_here
         """,
+    ("parameters-iterator-used-up", "a function called train, and a class method"): """
+        import torch
+        from torch.nn.utils import clip_grad_norm_
+
+        class Net(torch.nn.Linear):
+            @classmethod
+            def train_one(cls, net, weights):
+                optimizer = torch.optim.SGD(weights, lr=0.1)  # optimizer_made_here
+                net.train()
+                net(torch.ones(1, 2)).sum().backward()
+                clip_grad_norm_(weights, 0.1)  # rejected_here
+                optimizer.step()  # needed_here
+
+        net = Net(2, 1)
+        Net.train_one(net, (p for p in net.parameters()))  # value_made_here
+        """,
     ("state-dict-aliases-parameters", "weights that are put back after an evaluation"): """
         import torch
         net, average = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
@@ -394,6 +410,23 @@ HOOKED = """
             optimizer.step()
         """
 HARMLESS = {
+    "a list by a function, and gradients that are set after the clipping": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+
+        def trained(module):
+            return [p for p in module.parameters() if p.requires_grad]
+
+        weights = trained(net)
+        optimizer = torch.optim.SGD(weights, lr=0.1)
+        for _ in range(2):
+            gradients = torch.autograd.grad(net(torch.ones(1, 2)).sum(), weights)
+            optimizer.zero_grad()
+            torch.nn.utils.clip_grad_norm_(weights, 0.1)
+            for p, g in zip(weights, gradients):
+                p.grad = g
+            optimizer.step()
+        """,
     "two state dicts of which the first is a copy": """
         import copy, torch
         net = torch.nn.Linear(2, 1)

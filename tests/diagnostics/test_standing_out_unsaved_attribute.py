@@ -114,6 +114,21 @@ NOT_DRAWN = {
     "a generator": FLOW.replace("randperm(4)", "randperm(4, generator=torch.Generator().manual_seed(1))"),
     "a seed before each object": FLOW.replace("other = Net", "torch.manual_seed(0)\nother = Net"),
     "copied as well": FLOW.replace("with torch.no", "other.first.order = net.first.order\nwith torch.no"),
+    "numbers of a generator": FLOW.replace(
+        "torch.randperm(4)",
+        "torch.rand(4, generator=torch.Generator().manual_seed(1))\n        self.order = self.order.argsort() + 0",
+    ),
+    "written before the load": FLOW.replace("other.load", "other.first.order.copy_(net.first.order)\nother.load"),
+    "no module": FLOW.replace("Shuffle(nn.Module)", "Shuffle")
+    .replace("class Shuffle:", "class Shuffle:\n    __call__ = lambda self, x: self.forward(x)\n")
+    .replace("        super().__init__()\n        self.order", "        self.order"),
+    "trained on": FLOW.replace(
+        "with torch.no_grad():\n    print(other(torch.randn(8, 4) + 4).mean())",
+        "other(torch.randn(8, 4)).square().mean().backward()",
+    ),
+    "compared": FLOW.replace(
+        "with torch.no", "print(torch.equal(net.first.order, other.first.order))\nwith torch.no"
+    ).replace("return x[:, self.order]", "return x"),
     "a constant": FLOW.replace("torch.randperm(4)", "torch.arange(3, -1, -1)"),
     "not loaded": FLOW.replace("other.load_state_dict(net.state_dict())\n", ""),
     "the same module": FLOW.replace("other = Net()", "other = net"),

@@ -47,11 +47,11 @@ def turned_masks(facts: TraceIndex) -> Iterator[TurnedMask]:
     found: dict[int, TurnedMask] = {}
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
-            triangle, mask = _of_call(facts, call) if call.site not in found else (None, None)
-            if triangle is not None and not triangle:
+            leaves_later, mask = _of_call(facts, call)
+            if leaves_later is False:
                 return
             if mask is not None:
-                found[call.site] = mask
+                found.setdefault(call.site, mask)
     yield from found.values()
 
 

@@ -56,24 +56,38 @@ def unsaved_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
 
 
 def drawn_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
-    """Yields the attributes that a constructor draws, if the line that uses that of the loaded object has used that of
-    another one before. A program that sets the seed again may draw the same."""
+    """Yields the attributes that the constructor of a module draws, if the line that uses that of the loaded object has
+    used that of another one in a training before.
+
+    A program that sets the seed again may draw the same, and one that trains the loaded object may want another one.
+    """
     loads = list(module_loads(facts))
-    if not loads:
+    if not loads or not facts.backwards:
         return
-    for key, constructed, changes in _set(facts):
+    modules = _modules(facts)
+    for (owner, name), constructed, changes in _set(facts):
         last = constructed[-1]
         load = next((each for each in loads if each.index > last.index), None)
-        if load is None or changes or len(constructed) < 2 or not all(_is_drawn(facts, each) for each in constructed):
+        if load is None or changes or len(constructed) < 2 or owner.split(".")[-1] not in modules:
             continue
-        others = [each for each in constructed if each.index < facts.backwards[0].index] if facts.backwards else []
+        if not all(_is_drawn(facts, each) for each in constructed) or facts.backwards[-1].index > load.index:
+            continue
+        others = [each for each in constructed if each.index < facts.backwards[0].index]
         if not others or last in others or any(seed.index > others[0].index for seed in facts.trace.inspection.seeds):
             continue
-        if not _is_of_one_object(facts, last, load):
-            continue
-        used = _use(facts, last, load, others)
+        used = _use(facts, last, load, others) if _is_of_one_object(facts, last, load) else None
         if used is not None:
-            yield UnsavedAttribute(key[1], last, others[-1], load, used)
+            yield UnsavedAttribute(name, last, others[-1], load, used)
+
+
+def _modules(facts: TraceIndex) -> set[str]:
+    """Returns the names of the program's classes that are modules, by their bases."""
+    classes = [node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    found = set[str]()
+    for _ in classes:
+        bases = {node.name: {ast.unparse(each).rpartition(".")[2] for each in node.bases} for node in classes}
+        found |= {name for name, each in bases.items() if "Module" in each or each & found}
+    return found
 
 
 def _set(facts: TraceIndex) -> Iterator[tuple[tuple[str, str], list[Call], list[Call]]]:
@@ -90,10 +104,11 @@ def _set(facts: TraceIndex) -> Iterator[tuple[tuple[str, str], list[Call], list[
 
 
 def _is_drawn(facts: TraceIndex, call: Call) -> bool:
-    above = [made for _, made in islice(ancestry(facts, call.outputs[0].tensor, call.index + 1), _MAX_CALLS)]
-    span = facts.span(call.site)
-    has_generator = span is None or "generator" in facts.names.syntax.text(span, 1_000)
-    return not has_generator and any(op_name(made) in DRAWS for made in above)
+    """Returns whether a value is computed from random numbers, none of which a generator of its own gives."""
+    above = (made for _, made in islice(ancestry(facts, call.outputs[0].tensor, call.index + 1), _MAX_CALLS))
+    spans = [facts.span(made.site) for made in above if op_name(made) in DRAWS]
+    is_own = all(span is not None and "generator" not in facts.names.syntax.text(span, 1_000) for span in spans)
+    return bool(spans) and is_own
 
 
 def _is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:
@@ -142,12 +157,17 @@ def _attributes(facts: TraceIndex, call: Call) -> Iterator[tuple[str, str]]:
 
 def _use(facts: TraceIndex, made: Call, load: Call, changes: list[Call]) -> Call | None:
     """Returns the first call after a load that uses what the constructor has made, at a line that used changed values
-    before."""
+    before the load, while gradients were on. None if anything writes to it."""
     number, own = made.outputs[0].tensor, {access.tensor for call in changes for access in call.outputs}
-    before = {call.site for call in facts.calls if own & {access.tensor for access in call.inputs}}
-    for call in facts.calls_between(load.index):
+    before = {
+        call.site
+        for call in facts.calls
+        if call.index < load.index and call.mode == "grad" and own & {access.tensor for access in call.inputs}
+    }
+    for call in facts.calls_between(made.index + 1):
         if any(write.tensor == number for write in call.writes):
             return None
-        if any(access.tensor == number for access in call.inputs):
-            return call if call.site in before else None
+        inputs = {access.tensor for access in call.inputs}
+        if call.index > load.index and number in inputs:
+            return call if call.site in before and not own & inputs else None
     return None
