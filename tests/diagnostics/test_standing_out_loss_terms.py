@@ -13,6 +13,7 @@ from tensorlens.analysis.training.losses import losses, term_name
 NET = """
 net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
 side = nn.Linear(3, 1)
+critic = torch.optim.SGD(side.parameters(), lr=0.1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 x, y = torch.randn(8, 3), torch.randn(8, 1)
 for _ in range(3):
@@ -45,6 +46,15 @@ WRONG = {
     loss = loss + smooth""",
         "the term `smooth` of the loss is a constant, although it is computed from",
     ),
+    "a net whose gradients are cleared": (
+        """
+    critic.zero_grad()
+    (side(x).square().mean() - 1).square().backward()
+    critic.step()
+    match = F.l1_loss(side(out.detach().mean(1, keepdim=True).expand(8, 3)), side(x))  # here
+    loss = fit + match""",
+        "the term `match` of the loss reaches only `side.weight` and `side.bias`, whose gradients of these passes are",
+    ),
     "a head of its own": (
         "    second = (side(x) - y).abs().mean()  # here\n    loss = fit + second",
         "the term `second` of the loss reaches only `side.weight` and `side.bias`, which no optimizer steps",
@@ -64,6 +74,17 @@ RIGHT = {
     "what a frozen net says": ("    side.requires_grad_(False)\n    loss = fit + side(x).square().mean()"),
     "a number that is printed": "    shown = float(size)\n    loss = fit + size\n    print(shown, end='')",
     "a finding says it": "    with torch.no_grad():\n        extra = out.abs().mean()\n    loss = fit + extra",
+    "a net that another optimizer steps": (
+        "    loss = fit + (side(x).square().mean() - 1).square()\n    loss.backward()\n    critic.step()\n"
+        "    critic.zero_grad()\n    optimizer.zero_grad()\n    loss = fit.detach() + net(x).square().mean()"
+    ),
+    "a term through another net": (
+        """
+    critic.zero_grad()
+    (side(x).square().mean() - 1).square().backward()
+    critic.step()
+    loss = fit + side(out.mean(1, keepdim=True).expand(8, 3)).mean()"""
+    ),
     "updated by hand": (
         """
     loss = fit + side(x).abs().mean()

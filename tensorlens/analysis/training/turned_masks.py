@@ -70,7 +70,8 @@ def _of_call(facts: TraceIndex, call: Call) -> tuple[bool | None, TurnedMask | N
     is_later = _is_later(facts, triangle)
     attends = name == _DOT
     if is_later is None:
-        return None, None
+        is_before = ((op_name(triangle) == "triu") != is_not) != attends
+        return (False if is_before else None), None
     leaves_later = (is_later != is_not) == attends
     return leaves_later, TurnedMask(call, mask, triangle, attends, is_sure) if leaves_later else None
 

@@ -32,6 +32,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 yield from _constant(training, loss, last)
             elif term.requires_grad and loss.reached & training.training.stepped:
                 yield from _untrained(training, loss, term)
+                yield from _unused(training, loss, term)
     for number in number_terms(training.training, _LEAVING):
         yield from _number(training, number)
 
@@ -137,6 +138,26 @@ def _untrained(training: MeasuredTraining, loss: Loss, term: LossTerm) -> Iterat
     what = f"the term {_name(facts, last)} of the loss"
     yield stands_out(
         f"{what} reaches only {listed(rows)}, which no optimizer steps",
+        facts.label("value_made_here", term.site, "computed here"),
+        facts.label("needed_here", loss.site, "backward"),
+    )
+
+
+def _unused(training: MeasuredTraining, loss: Loss, term: LossTerm) -> Iterator[StandingOut]:
+    """Yields the sentence about a term that reaches only parameters of which no step uses the gradients of its passes,
+    while other terms of the same passes train others."""
+    facts, timeline = training.facts, training.training
+    rows = _rows(training, set(term.reached))
+    used = [trained_by(timeline, each.backward) for each in term.terms]
+    is_unused = all(each and not each & term.reached for each in used)
+    if not rows or len(rows) < len(term.reached) or not is_unused or term.reached & timeline.gradient_read:
+        return
+    if not term.reached <= timeline.stepped:
+        return
+    trained = _rows(training, set[int]().union(*used))
+    yield stands_out(
+        f"the term {_name(facts, term.terms[-1])} of the loss reaches only {listed(rows)}, whose gradients of these "
+        f"passes are cleared before a step uses them: it does not train {listed(trained)}",
         facts.label("value_made_here", term.site, "computed here"),
         facts.label("needed_here", loss.site, "backward"),
     )
