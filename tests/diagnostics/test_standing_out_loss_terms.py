@@ -74,9 +74,8 @@ RIGHT = {
     "what a frozen net says": ("    side.requires_grad_(False)\n    loss = fit + side(x).square().mean()"),
     "a number that is printed": "    shown = float(size)\n    loss = fit + size\n    print(shown, end='')",
     "a finding says it": "    with torch.no_grad():\n        extra = out.abs().mean()\n    loss = fit + extra",
-    "a net that another optimizer steps": (
-        "    loss = fit + (side(x).square().mean() - 1).square()\n    loss.backward()\n    critic.step()\n"
-        "    critic.zero_grad()\n    optimizer.zero_grad()\n    loss = fit.detach() + net(x).square().mean()"
+    "a net that another optimizer steps later": (
+        "    critic.step()\n    critic.zero_grad()\n    loss = fit + (side(x).square().mean() - 1).square()"
     ),
     "a term through another net": (
         """
