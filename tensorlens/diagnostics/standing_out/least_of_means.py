@@ -1,0 +1,82 @@
+"""Names a loss that takes the less of two means, where each element has two values: one choice for all of them.
+
+So it is in a permutation-invariant loss and in a clipped policy objective, if the mean comes before the minimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above, recorded_from
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+_LEAST, _MOST = frozenset(("minimum", "min")), frozenset(("maximum", "max"))
+_MEANS = frozenset(("mean", "sum"))
+_KEEPING = frozenset("neg mul rmul div truediv add sub rsub".split())
+_CHOOSING = frozenset("getitem index_select masked_select chunk split unbind select".split())
+_MAX_CALLS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    call: Call
+    source: int  # tensor
+    elements: int
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts, reported = training.facts, set[int]()
+    for backward in examined_passes(facts):
+        for call in recorded_above(facts, backward):
+            if op_name(call) not in _LEAST | _MOST or call.site in reported or len(call.inputs) != 2:
+                continue
+            one, other = (_mean(facts, access.tensor, call.index) for access in call.inputs)
+            if one is None or other is None or one.call is other.call or one.elements != other.elements:
+                continue
+            if not _are_of_one(facts, one, other, clipped=op_name(call) in _MOST):
+                continue
+            reported.add(call.site)
+            word = "less" if op_name(call) in _LEAST else "greater"
+            yield stands_out(
+                f"{as_written(facts, call)} takes the {word} of two numbers, each a {op_name(one.call)} over "
+                f"{one.elements:,} elements: one choice for all of them, and not one for each",
+                facts.label("value_made_here", call.site, "compared here", call.index),
+                facts.label("observed_here", one.call.site, "one number from here on", one.call.index),
+                facts.label("observed_here", other.call.site, "one number from here on", other.call.index),
+            )
+
+
+def _mean(facts: TraceIndex, number: int, before: int) -> _Mean | None:
+    """Returns the mean or sum that a single number is, but for a factor or an offset."""
+    for _ in range(_MAX_CALLS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or facts.tensor(number).shape or not made.inputs:
+            return None
+        source = made.inputs[0].tensor
+        if op_name(made) in _MEANS:
+            elements = prod(facts.tensor(source).shape)
+            return _Mean(made, source, elements) if elements > 1 else None
+        if op_name(made) not in _KEEPING or len(made.inputs) != 1:
+            return None
+        number, before = source, made.index
+    return None
+
+
+def _are_of_one(facts: TraceIndex, one: _Mean, other: _Mean, *, clipped: bool) -> bool:
+    """Returns whether two means are of values that are computed from one result, without choosing a part of it; for a
+    maximum also whether one is clipped, as in a policy objective."""
+    first, second = (
+        {call.index: call for call in recorded_from(facts, [(each.source, each.call.index)])} for each in (one, other)
+    )
+    common = first.keys() & second.keys()
+    own = [call for index, call in (first | second).items() if index not in common]
+    is_whole = not any(op_name(call) in _CHOOSING for call in own)
+    return bool(common) and is_whole and (not clipped or any(op_name(call) in ("clamp", "clip") for call in own))

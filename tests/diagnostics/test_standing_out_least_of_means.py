@@ -1,0 +1,50 @@
+"""Checks the sentence about losses that take the less of two means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+PAIRS = """\
+net = nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+def error(a, b):
+    return (a - b).square().mean(1)
+for _ in range(3):
+    out, target, advantage = net(torch.randn(8, 3)), torch.randn(8, 2), torch.randn(8)
+    ratio = out[:, 0].exp()
+    {}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "two orders": "loss = torch.minimum(error(out, target).mean(), error(out.flip(1), target).mean())  #!",
+    "a clipped objective": "loss = -torch.min((ratio * advantage).mean(), (ratio.clamp(0.8, 1) * advantage).mean())  #!",
+    "turned round": "loss = torch.max(-(ratio * advantage).mean(), -(ratio.clamp(0.8, 1.2) * advantage).mean())  #!",
+}
+RIGHT = {
+    "one for each": "loss = torch.minimum(error(out, target), error(out.flip(1), target)).mean()",
+    "the clipped objective": "loss = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()",
+    "the worse of two groups": "e = error(out, target)\n    loss = torch.maximum(e[:4].mean(), e[4:].mean())",
+    "the better of two groups": "e = error(out, target)\n    loss = torch.minimum(e[:4].mean(), e[4:].mean())",
+    "the worse of two terms": "loss = torch.maximum(error(out, target).mean(), out.square().mean(1).mean())",
+    "two batches": "loss = torch.minimum(error(out, target).mean(), error(net(torch.randn(8, 3)), target).mean())",
+    "a bound": "loss = torch.minimum(error(out, target).mean(), torch.tensor(3.0))",
+}
+WORDS = "one choice for all of them"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_less_of_two_means_is_named(tmp_path: Path, name: str) -> None:
+    body = PAIRS.format(WRONG[name])
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
+    assert "each a mean over 8 elements" in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_losses_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, PAIRS.format(RIGHT[name])) if WORDS in each.text] == []
