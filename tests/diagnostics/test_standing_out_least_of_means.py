@@ -22,7 +22,7 @@ for _ in range(3):
 """
 WRONG = {
     "two orders": "loss = torch.minimum(error(out, target).mean(), error(out.flip(1), target).mean())  #!",
-    "a clipped objective": "loss = -torch.min((ratio * advantage).mean(), (ratio.clamp(0.8, 1) * advantage).mean())  #!",
+    "a clipped objective": "loss = -torch.min((ratio * advantage).mean(), (ratio.clamp(0.8) * advantage).mean())  #!",
     "turned round": "loss = torch.max(-(ratio * advantage).mean(), -(ratio.clamp(0.8, 1.2) * advantage).mean())  #!",
 }
 RIGHT = {
