@@ -53,7 +53,7 @@ WRONG = {
     critic.step()
     match = F.l1_loss(side(out.detach().mean(1, keepdim=True).expand(8, 3)), side(x))  # here
     loss = fit + match""",
-        "the term `match` of the loss reaches only `side.weight` and `side.bias`, whose gradients of these passes are",
+        "it reaches only `side.weight` and `side.bias`, whose gradients of these passes are cleared before",
     ),
     "a head of its own": (
         "    second = (side(x) - y).abs().mean()  # here\n    loss = fit + second",

@@ -156,8 +156,8 @@ def _unused(training: MeasuredTraining, loss: Loss, term: LossTerm) -> Iterator[
         return
     trained = _rows(training, set[int]().union(*used))
     yield stands_out(
-        f"the term {_name(facts, term.terms[-1])} of the loss reaches only {listed(rows)}, whose gradients of these "
-        f"passes are cleared before a step uses them: it does not train {listed(trained)}",
+        f"the term {_name(facts, term.terms[-1])} of the loss does not train {listed(trained)}: it reaches only "
+        f"{listed(rows)}, whose gradients of these passes are cleared before a step uses them",
         facts.label("value_made_here", term.site, "computed here"),
         facts.label("needed_here", loss.site, "backward"),
     )

@@ -40,9 +40,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _too_often(
     training: MeasuredTraining, schedule: LearningRateSchedule, group: OptimizerGroup
 ) -> Iterator[StandingOut]:
-    """Says that a scheduler steps several times for each step of its optimizer, as after each of some micro-batches."""
+    """Says that a scheduler steps several times for each step of its optimizer, as after each of some micro-batches.
+
+    Those after the last step of the optimizer do not count.
+    """
     steps = group.steps - schedule.before
-    if steps >= _MIN_STEPS and schedule.steps >= _FEW * steps:
+    if steps >= _MIN_STEPS and schedule.steps - schedule.idle >= _FEW * steps:
         yield stands_out(
             f"`{schedule.name}` makes {schedule.steps:,} steps, and `{group.name}`, whose learning rate it changes, "
             f"makes {steps:,}",

@@ -181,5 +181,5 @@ def _shared(facts: TraceIndex, call: Call, met: tuple[Operand, Operand]) -> Labe
             and facts.tensor(each.tensor).type != "Parameter"
             and not facts.same_line(made.site, call.site)
         ):
-            return facts.label("shared_here", made.site, "the same memory as a parameter")
+            return facts.label("shared_here", made.site, "made here without a copy")
     return None
