@@ -23,12 +23,14 @@ for _ in range(3):
 WRONG = {
     "repeat": DRAWS.format("x.repeat(5, 1)", "draws.view(8, 5)  #!", 1),
     "interleave": DRAWS.format("torch.repeat_interleave(x, 5, dim=0)", "draws.view(5, 8)  #!", 0),
+    "merged": DRAWS.format("torch.randn(8, 5, 3).reshape(40, 3)", "draws.view(5, 8)  #!", 0),
     "expand": DRAWS.format("x.unsqueeze(0).expand(5, 8, 3).reshape(-1, 3)", "draws.reshape(8, 5)  #!", 1),
 }
 RIGHT = {
     "repeat": DRAWS.format("x.repeat(5, 1)", "draws.view(5, 8)", 0),
     "interleave": DRAWS.format("torch.repeat_interleave(x, 5, dim=0)", "draws.view(8, 5)", 1),
     "expand": DRAWS.format("x.unsqueeze(1).expand(8, 5, 3).reshape(-1, 3)", "draws.reshape(8, 5)", 1),
+    "merged": DRAWS.format("torch.randn(8, 5, 3).flatten(0, 1)", "draws.view(8, 5)", 1),
     "as many copies as samples": DRAWS.format("x.repeat(8, 1)", "draws.view(8, 8)", 1),
     "other rows": DRAWS.format("torch.randn(40, 3)", "draws.view(8, 5)", 1),
     "rows in other places": DRAWS.format(

@@ -45,6 +45,23 @@ def test_what_makes_the_zeros_is_named(tmp_path: Path, program: str, text: str) 
     assert found.labels[0].span.line == marked(program)
 
 
+DRAWN = (
+    TWO + "wide = nn.Parameter(torch.zeros(1))\nopt.add_param_group({'params': [wide]})\n" + LOOP
+    + "    d = torch.distributions.Normal(b(a(torch.randn(8, 4))), wide.exp())\n    x = d.rsample()\n"
+    "    (d.log_prob(x) * torch.randn(8, 1)).mean().backward()  #!\n    opt.step()\n"
+)  # fmt: skip
+
+
+def test_a_location_that_a_log_probability_takes_off_is_named(tmp_path: Path) -> None:
+    (found,) = sentences(tmp_path, DRAWN)
+    assert found.text.endswith(": `d.log_prob(x)` subtracts what `d.rsample()` has added, with its graph")
+    assert found.labels[0].span.line == marked(DRAWN)
+
+
+def test_a_sample_without_its_graph_is_left_alone(tmp_path: Path) -> None:
+    assert sentences(tmp_path, DRAWN.replace("rsample", "sample")) == ()
+
+
 def test_no_operation_is_named_for_zeros_that_a_line_sets(tmp_path: Path) -> None:
     assert report_of(tmp_path, SET_TO_ZERO).trace.inspection.zeroed == ()
     assert report_of(tmp_path, ROUNDED).trace.inspection.zeroed != ()

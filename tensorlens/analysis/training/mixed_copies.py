@@ -1,7 +1,8 @@
-"""Finds reshapes that take rows apart in another order than the one in which copies of the samples were put together.
+"""Finds reshapes that take rows apart in another order than the one in which a call has put them together.
 
 `x.repeat(k, 1)` puts k copies of the whole batch one after another, so its rows have the order (k, batch).
-`x.repeat_interleave(k, dim=0)` puts the copies of each sample together: (batch, k).
+`x.repeat_interleave(k, dim=0)` puts the copies of each sample together: (batch, k). A reshape that merges two dimensions
+has their order.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ def _copied(facts: TraceIndex, call: Call, rows: int) -> tuple[Call, _Order] | N
 
 
 def _order(facts: TraceIndex, made: Call, rows: int) -> _Order | None:
-    """Returns the two sizes whose product is the rows of a call's result, in the order of the rows, if one of them
-    counts copies."""
+    """Returns the two sizes whose product is the rows of a call's result, in the order of the rows, if a call has put
+    copies together or merged two dimensions."""
     name, shape = op_name(made), _shape(facts, made.inputs[0].tensor)
     if _shape(facts, made.outputs[0].tensor)[:1] != (rows,) or not shape or rows % shape[0] or shape[0] == rows:
         return None
@@ -101,9 +102,7 @@ def _order(facts: TraceIndex, made: Call, rows: int) -> _Order | None:
     if name == "repeat_interleave" and len(made.inputs) == 1:
         return shape[0], copies
     if name in _MERGING and len(shape) > 1 and shape[0] * shape[1] == rows:
-        spread = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
-        small = () if spread is None or op_name(spread) != "expand" else _shape(facts, spread.inputs[0].tensor)
-        return (shape[0], shape[1]) if len(small) == len(shape) and 1 in small[:2] and small[2:] == shape[2:] else None
+        return (shape[0], shape[1])
     return None
 
 

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import statement_around
+from tensorlens.analysis.training.cancelled_means import cancelled_means
 from tensorlens.analysis.training.changed_gradients import is_clip
+from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.losses import term_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.term_shares import cancelling_terms
@@ -124,6 +126,12 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
         names = [f"`{term_name(facts, term.terms[-1])}`" for term in terms]
         text += f": the gradients of {', '.join(names[:-1])} and {names[-1]} cancel"
         return stands_out(text, facts.label("needed_here", loss.site, "backward"))
+    drawn = None if calls else _drawn(training, rows[0].tensor)
+    if drawn is not None:
+        taken, added = drawn
+        text += f": {as_written(facts, taken)} subtracts what {as_written(facts, added)} has added, with its graph"
+        label = facts.label("graph_cut_here", taken.site, "the gradients cancel", taken.index)
+        return stands_out(text, label, facts.label("value_made_here", added.site, "added here", added.index))
     if not calls:
         made = facts.first_use(rows[0].tensor)
         return stands_out(text, None if made is None else facts.label("leaf_made_here", made.site, "made here"))
@@ -134,6 +142,16 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
         text += f", over a result of shape {tuple(shape)}"
     others = [facts.label("graph_cut_here", each.site, as_written(facts, each)) for each in calls[1:]]
     return stands_out(text, facts.label("graph_cut_here", call.site, "zeroed here", call.index), *others)
+
+
+def _drawn(training: MeasuredTraining, leaf: int) -> tuple[Call, Call] | None:
+    """Returns the calls that take the location off a sample, and that have added it, if all passes of a parameter go
+    through such calls."""
+    used = _used_passes(training, leaf)
+    for backward in examined_passes(training.facts):
+        if backward.site in used and any(change.tensor == leaf for change in backward.gradients):
+            return next(cancelled_means(training.facts, backward), None) if len(used) == 1 else None
+    return None
 
 
 def _is_softmax(call: Call) -> bool:

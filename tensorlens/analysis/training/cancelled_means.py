@@ -1,0 +1,36 @@
+"""Finds log-probabilities that take off what `rsample()` has added: `log_prob(loc + scale * noise)` has `x - loc`.
+
+The gradient of the location is zero then, whatever the log-probability is multiplied by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import recorded_above
+from tensorlens.records.model import Backward, Call
+
+_SAME = frozenset("expand expand_as view reshape".split())
+_ADDING, _TAKING = frozenset(("add", "radd")), frozenset(("sub", "rsub"))
+
+
+def cancelled_means(facts: TraceIndex, backward: Backward) -> Iterator[tuple[Call, Call]]:
+    """Yields the calls of one pass that subtract, each with the call that has added the same tensor before."""
+    for call in recorded_above(facts, backward):
+        if op_name(call) in _TAKING and len(call.inputs) == 2:
+            value, location = (_origin(facts, access.tensor, call.index) for access in call.inputs)
+            made = next(iter(facts.producers(value, call.index)), None)
+            if made is not None and op_name(made) in _ADDING and len(made.inputs) == 2:
+                given = [_origin(facts, access.tensor, made.index) for access in made.inputs]
+                if location in given and facts.requires_grad(location, call.index):
+                    yield call, made
+
+
+def _origin(facts: TraceIndex, number: int, before: int) -> int:
+    made = next(iter(facts.producers(number, before)), None)
+    while made is not None and op_name(made) in _SAME and len(made.inputs) == 1:
+        number, before = made.inputs[0].tensor, made.index
+        made = next(iter(facts.producers(number, before)), None)
+    return number
