@@ -122,6 +122,11 @@ RATES = {
         "schedule = torch.optim.lr_scheduler.ExponentialLR(opt, 0.1)\n" + SCHEDULED.format(12),
         "the learning rate of `SGD` falls from 0.1 to 1e-12 in 12 steps",
     ),
+    "a schedule that ends early": (
+        MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)  #!\n"
+        "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: max(0.02, 1 - i / 10))\n" + SCHEDULED.format(30),
+        "the learning rate of `SGD` falls from 0.1 to 0.002, and stays there for the last 67 % of 30 steps",
+    ),
     "many steps": (
         MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)  #!\n"
         "schedule = torch.optim.lr_scheduler.StepLR(opt, 1, 0.5)\n" + SCHEDULED.format(64),
@@ -230,6 +235,12 @@ RIGHT = {
     + SCHEDULED.format(40),
     "one cycle": MODEL + SGD + "schedule = torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=50)\n"
     + SCHEDULED.format(50),
+    "steps far down": MODEL + SGD
+    + "schedule = torch.optim.lr_scheduler.MultiStepLR(opt, [5, 9], 0.1)\n" + SCHEDULED.format(30),
+    "a floor at the end": MODEL + SGD
+    + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: max(0.02, 1 - i / 20))\n" + SCHEDULED.format(30),
+    "a floor that is no low one": MODEL + SGD
+    + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: max(0.2, 1 - i / 10))\n" + SCHEDULED.format(30),
     "a long warm-up": MODEL + SGD
     + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: min(1, (i + 1) / 100))\n" + SCHEDULED.format(10),
     "a lower rate for one of two groups": MODEL

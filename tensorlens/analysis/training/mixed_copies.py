@@ -1,8 +1,8 @@
 """Finds reshapes that take rows apart in another order than the one in which a call has put them together.
 
 `x.repeat(k, 1)` puts k copies of the whole batch one after another, so its rows have the order (k, batch).
-`x.repeat_interleave(k, dim=0)` puts the copies of each sample together: (batch, k). A reshape that merges two dimensions
-has their order.
+`x.repeat_interleave(k, dim=0)` puts the copies of each sample together: (batch, k). A reshape that merges two
+dimensions has their order.
 """
 
 from __future__ import annotations

@@ -15,6 +15,9 @@ from tensorlens.records.training import OptimizerGroup
 
 _SMALL = 1 / 1000  # of the highest rate
 _LOW = 1 / 100  # of the rate that a group was made with
+_FLOOR = 0.05  # of the highest rate
+_MIN_COURSE, _MIN_FALL = 10, 3
+_ENDING = frozenset(("LambdaLR", "LinearLR", "PolynomialLR", "CosineAnnealingLR"))
 _HALF = 1e-4  # the dtypes of half precision have a coarser epsilon
 _NOISE = 1e-4  # of the highest norm of a gradient
 
@@ -28,7 +31,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             steps = "its only step" if group.steps == 1 else f"each of its {group.steps} steps"
             text = f"the learning rate of {_whose(training, group)} is 0 at {steps}"
             yield stands_out(text, _made(training, group), *_schedulers(training, group))
-        elif way := _way(group):
+        elif way := _way(group) or _floor(training, group):
             text = f"the learning rate of {_whose(training, group)} {way}"
             yield stands_out(text, _made(training, group), *_schedulers(training, group))
     yield from _replaced(training)
@@ -109,6 +112,22 @@ def _way(group: OptimizerGroup) -> str:
     if list(course) == sorted(course):
         return f"grows {way}"
     return f"falls {way}" if list(course) == sorted(course, reverse=True) else ""
+
+
+def _floor(training: MeasuredTraining, group: OptimizerGroup) -> str:
+    """Says that the schedule of a learning rate has ended in the first half of the steps, with a small rate."""
+    schedules = [each for each in training.facts.trace.inspection.schedules if each.number == training.measured.number]
+    own = {each.name for each in schedules if each.optimizer == group.optimizer and each.steps}
+    course, low = list(group.course), min(group.course, default=0.0)
+    if not own or not own <= _ENDING or len(course) < _MIN_COURSE or low > _FLOOR * max(course):
+        return ""
+    rest = next((n for n, rate in enumerate(reversed(course)) if not isclose(rate, low, rel_tol=1e-6)), len(course))
+    fall = course[: len(course) - rest]
+    if len(fall) < _MIN_FALL or 2 * rest <= len(course) or fall != sorted(fall, reverse=True):
+        return ""
+    about, share = "" if len(course) == group.steps else "about ", round(100 * rest / len(course))
+    text = f"falls from {about}{course[0]:g} to {low:g}, and stays there for {about}the last {share} % of"
+    return f"{text} {group.steps} steps"
 
 
 def _whose(training: MeasuredTraining, group: OptimizerGroup) -> str:

@@ -1,0 +1,47 @@
+"""Checks the sentence about calls that leave out `dim`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+STEPS = """\
+import torch.nn.functional as F
+net, out = nn.Linear(3, 6), nn.Linear(6, 1)
+conv = nn.Conv1d(5, 4, 1)
+opt = torch.optim.SGD([*net.parameters(), *out.parameters(), *conv.parameters()], lr=0.01)
+for _ in range(3):
+    x = torch.randn(8, 5, 3)
+    {}
+    loss = loss.square().mean() + 0 * sum(p.sum() for p in conv.parameters())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "steps": "loss = out(F.normalize(net(x)))  #!",
+    "heads": "loss = out(F.normalize(net(x).view(8, 5, 2, 3)).flatten(2))  #!",
+    "the angle": "loss = F.cosine_similarity(net(x), torch.randn(8, 5, 6))  #!",
+}
+RIGHT = {
+    "a dimension": "loss = out(F.normalize(net(x), dim=-1))",
+    "by its place": "loss = out(F.normalize(net(x), 2, -1))",
+    "rows": "loss = out(F.normalize(net(x[:, 0])))",
+    "channels": "loss = F.normalize(conv(x)) + 0 * out(net(x)).sum()",
+    "channels moved": "loss = F.normalize(net(x).transpose(1, 2)) + 0 * out(net(x)).sum()",
+}
+WORDS = "has no `dim` and runs along dimension 1"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_call_along_the_steps_is_named(tmp_path: Path, name: str) -> None:
+    body = STEPS.format(WRONG[name])
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_calls_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, STEPS.format(RIGHT[name])) if WORDS in each.text] == []
