@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.held_memory import Growth, bytes_text, growths
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -16,13 +17,25 @@ from tensorlens.records.report import Label, StandingOut
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds lines of which every look at memory finds more results alive, unless a finding names the line."""
+    """Finds lines of which every look at memory finds more results alive, unless a finding names the line.
+
+    Data that a line reads again after later steps is that of a replay memory.
+    """
     facts = training.facts
     reported = {label.span for each in running_total_keeps_graph_alive.find(facts) for label in each.labels}
     for growth in growths(facts):
         label = facts.label("value_made_here", growth.calls[-1].site, "made here", growth.calls[-1].index)
         if label is not None and not any(_on_one_line(label.span, span) for span in reported):
-            yield stands_out(_text(facts, growth), label, _read_later(facts, growth, label))
+            read = _read_later(facts, growth, label)
+            if growth.graphs or read is None or _is_computed(training, growth):
+                yield stands_out(_text(facts, growth), label, read)
+
+
+def _is_computed(training: MeasuredTraining, growth: Growth) -> bool:
+    """Returns whether results are computed from parameters that the run trains."""
+    call = growth.calls[-1]
+    above = ancestry(training.facts, call.outputs[0].tensor, call.index + 1) if call.outputs else ()
+    return any(access.tensor in training.training.stepped for _, made in above for access in made.inputs)
 
 
 def _read_later(facts: TraceIndex, growth: Growth, made: Label) -> Label | None:

@@ -4,6 +4,7 @@ target is computed from a copy of the model that stays as it was before the firs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -14,6 +15,7 @@ from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut
 
 _MIN_STEPS = 20
+_MEANT = re.compile(r"residual[-_ ]gradient|baird", re.IGNORECASE)  # the method that trains both sides
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -22,7 +24,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for each in trained_targets(training.training):
         rows = [row for row in training.rows if row.tensor in each.parameters]
-        if rows:
+        span = facts.span(each.error.site)
+        is_meant = span is not None and _MEANT.search(facts.trace.sources.get(span.file, ""))
+        if rows and not is_meant:
             yield stands_out(
                 f"{as_written(facts, each.error)} gives {listed(rows)} gradients through both terms of its difference: "
                 f"{named(facts, each.target, each.error.index)}, which is multiplied by a constant, has a graph, too",
