@@ -20,6 +20,7 @@ for _ in range(3):
 """
 WRONG = {
     "a stack": TRACKS.format("net(x.view(4, 6, 2))  #!"),
+    "parts in a stack": TRACKS.format("torch.stack([net(x)[:2, :, :1].flatten() for _ in range(2)]).view(8, 2)  #!"),
     "the result of a layer": TRACKS.format("net(x).reshape(4, 6, 3)  #!"),
     "channels": TRACKS.format("net(x).reshape(6, 3, 4)  #!"),
     "a new dimension": TRACKS.format("net(x[..., :1].expand(6, 4, 2)); out = torch.stack("
@@ -29,6 +30,7 @@ RIGHT = {
     "a transpose": TRACKS.format("net(x.transpose(0, 1))"),
     "merged": TRACKS.format("net(x.view(24, 2))"),
     "turned back": TRACKS.format("net(x.view(4, 6, 2)).view(4, 6, 3); x.view(4, 6, 2).view(6, 4, 2)"),
+    "split by a factor": TRACKS.format("net(x).repeat(1, 3, 1).view(12, 6, 3)"),
     "groups": TRACKS.format("net(x.view(6, 2, 2, 2))"),
     "of its own order": TRACKS.format("net(torch.arange(48.0).view(6, 4, 2).view(4, 6, 2))"),
 }

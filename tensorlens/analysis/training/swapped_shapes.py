@@ -13,7 +13,7 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.mixed_dimensions import keeps_order, mixed_dimensions
 from tensorlens.records.model import Call
 
-_RESHAPING = frozenset("view reshape".split())
+_RESHAPING = frozenset("view reshape view_as reshape_as unflatten flatten".split())
 _MADE_BY_ORDER = frozenset(
     "stack log_softmax softmax linear lstm gru rnn_tanh rnn_relu embedding dropout layer_norm".split()
 )
@@ -32,19 +32,33 @@ class SwappedShape:
 
 
 def swapped_shapes(facts: TraceIndex) -> Iterator[SwappedShape]:
-    """Yields these reshapes, one for each line, that no later one turns back and that are no other kind of mix."""
+    """Yields these reshapes, one for each line, that no other one turns back and that are no other kind of mix.
+
+    Neighbours of which one size divides the other may be split and merged by a factor, as heads are.
+    """
     calls = [call for call in facts.calls if op_name(call) in _RESHAPING and call.inputs and call.outputs]
-    shapes = {call.index: _shapes(facts, call) for call in calls}
     reported = {each.reshape.site for each in mixed_dimensions(facts)} if calls else set()
+    pairs = {(_pair(before, after), call.site) for call in calls for before, after in [_shapes(facts, call)]}
+    read = {call.inputs[0].tensor for call in calls}
     for call in calls:
-        before, after = shapes[call.index]
+        before, after = _shapes(facts, call)
         swapped = _swapped(before, after)
         made = facts.creator(call.inputs[0].tensor)
         if swapped is None or call.site in reported or made is None or op_name(made) not in _MADE_BY_ORDER:
             continue
         reported.add(call.site)
-        if (after, before) not in shapes.values():
+        sizes = before[swapped[0]], before[swapped[1]]
+        is_stack = op_name(made) == "stack"
+        is_factor = swapped[1] == swapped[0] + 1 and max(sizes) % min(sizes) == 0 and not is_stack
+        is_turned = any(pair == sizes[::-1] for pair, site in pairs if site != call.site)
+        if not is_factor and not is_turned and (is_stack or len(after) > 2) and call.outputs[0].tensor not in read:
             yield SwappedShape(call, made, before, after, swapped)
+
+
+def _pair(before: _Shape, after: _Shape) -> tuple[int, int] | None:
+    """Returns the sizes of the first two dimensions that a reshape makes the second and the first."""
+    swapped = _swapped(before, after)
+    return None if swapped is None else (before[swapped[0]], before[swapped[1]])
 
 
 def _shapes(facts: TraceIndex, call: Call) -> tuple[_Shape, _Shape]:
@@ -52,15 +66,17 @@ def _shapes(facts: TraceIndex, call: Call) -> tuple[_Shape, _Shape]:
 
 
 def _swapped(before: _Shape, after: _Shape) -> tuple[int, int] | None:
-    """Returns the only two dimensions whose sizes two shapes of three dimensions or more have exchanged.
-
-    A last dimension of 1 may be new.
-    """
-    if len(after) == len(before) + 1 and after[-1] == 1:
-        before = (*before, 1)
+    """Returns the only two dimensions whose sizes two shapes have exchanged, but for last dimensions of 1."""
+    before, after = _without_ones(before), _without_ones(after)
     changed = [place for place, sizes in enumerate(zip(before, after, strict=False)) if sizes[0] != sizes[1]]
-    if len(before) != len(after) or len(after) < 3 or len(changed) != 2 or keeps_order(before, after):
+    if len(before) != len(after) or len(changed) != 2 or keeps_order(before, after):
         return None
     first, second = changed
     is_swap = before[first] == after[second] and before[second] == after[first]
     return (first, second) if is_swap and min(before[first], before[second]) > 1 else None
+
+
+def _without_ones(shape: _Shape) -> _Shape:
+    while shape[2:] and shape[-1] == 1:
+        shape = shape[:-1]
+    return shape

@@ -22,6 +22,8 @@ _LEAST, _MOST = frozenset(("minimum", "min")), frozenset(("maximum", "max"))
 _MEANS = frozenset(("mean", "sum"))
 _KEEPING = frozenset("neg mul rmul div truediv add sub rsub".split())
 _CHOOSING = frozenset("getitem index_select masked_select chunk split unbind select".split())
+_PRODUCTS = frozenset(("mul", "rmul"))
+_REDUCTIONS = frozenset("mean sum norm vector_norm logsumexp amax max".split())
 _MAX_CALLS = 6
 
 
@@ -35,11 +37,14 @@ class _Mean:
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts, reported = training.facts, set[int]()
     for backward in examined_passes(facts):
-        for call in recorded_above(facts, backward):
+        above = recorded_above(facts, backward)
+        for call in above:
             if op_name(call) not in _LEAST | _MOST or call.site in reported or len(call.inputs) != 2:
                 continue
             one, other = (_mean(facts, access.tensor, call.index) for access in call.inputs)
             if one is None or other is None or one.call is other.call or one.elements != other.elements:
+                continue
+            if op_name(one.call) != op_name(other.call) or _runs_again(call, above):
                 continue
             if not _are_of_one(facts, one, other, clipped=op_name(call) in _MOST):
                 continue
@@ -70,13 +75,31 @@ def _mean(facts: TraceIndex, number: int, before: int) -> _Mean | None:
     return None
 
 
+def _runs_again(call: Call, above: tuple[Call, ...]) -> bool:
+    """Returns whether a line runs several times for one pass, as for one sample after the other."""
+    return sum(each.site == call.site and each.op == call.op for each in above) > 1
+
+
 def _are_of_one(facts: TraceIndex, one: _Mean, other: _Mean, *, clipped: bool) -> bool:
-    """Returns whether two means are of values that are computed from one result, without choosing a part of it; for a
-    maximum also whether one is clipped, as in a policy objective."""
+    """Returns whether two means are of values that are computed from one result, without choosing a part of it.
+
+    The values are of samples: reduced for each, or a clipped factor of a policy objective, which a maximum asks for.
+    """
     first, second = (
         {call.index: call for call in recorded_from(facts, [(each.source, each.call.index)])} for each in (one, other)
     )
     common = first.keys() & second.keys()
     own = [call for index, call in (first | second).items() if index not in common]
-    is_whole = not any(op_name(call) in _CHOOSING for call in own)
-    return bool(common) and is_whole and (not clipped or any(op_name(call) in ("clamp", "clip") for call in own))
+    if not common or any(op_name(call) in _CHOOSING for call in own):
+        return False
+    clips = {access.tensor for call in own if op_name(call) in ("clamp", "clip") for access in call.outputs}
+    if any(op_name(call) in _PRODUCTS and clips & {access.tensor for access in call.inputs} for call in own):
+        return True
+    return not clipped and any(_is_of_samples(facts, call) for call in own)
+
+
+def _is_of_samples(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call reduces the last dimensions of its input, and not the first."""
+    before = facts.tensor(call.inputs[0].tensor).shape if call.inputs else ()
+    after = facts.tensor(call.outputs[0].tensor).shape if call.outputs else ()
+    return op_name(call) in _REDUCTIONS and len(after) > 0 and before[:1] == after[:1] and prod(after) < prod(before)

@@ -149,10 +149,9 @@ def _unused(training: MeasuredTraining, loss: Loss, term: LossTerm) -> Iterator[
     facts, timeline = training.facts, training.training
     rows = _rows(training, set(term.reached))
     used = [trained_by(timeline, each.backward) for each in term.terms]
-    is_unused = all(each and not each & term.reached for each in used)
-    if not rows or len(rows) < len(term.reached) or not is_unused or term.reached & timeline.gradient_read:
+    if not rows or len(rows) < len(term.reached) or not all(used) or term.reached & timeline.gradient_read:
         return
-    if not term.reached <= timeline.stepped:
+    if not term.reached <= timeline.stepped or not all(_is_cleared(training, loss, row.tensor) for row in rows):
         return
     trained = _rows(training, set[int]().union(*used))
     yield stands_out(
@@ -161,3 +160,12 @@ def _unused(training: MeasuredTraining, loss: Loss, term: LossTerm) -> Iterator[
         facts.label("value_made_here", term.site, "computed here"),
         facts.label("needed_here", loss.site, "backward"),
     )
+
+
+def _is_cleared(training: MeasuredTraining, loss: Loss, leaf: int) -> bool:
+    """Returns whether each gradient that the passes of a loss gave a leaf is cleared before a step uses it."""
+    moments = training.training.moments.get(leaf, ())
+    fills = [place for place, moment in enumerate(moments) if moment.kind == "fill" and moment.event.site == loss.site]
+    after = ([m.kind for m in moments[place + 1 :] if m.kind in ("clear", "update")][:1] for place in fills[:-1])
+    last = [m.kind for m in moments[fills[-1] + 1 :]] if fills else []
+    return len(fills) > 1 and all(kinds == ["clear"] for kinds in after) and "update" not in last

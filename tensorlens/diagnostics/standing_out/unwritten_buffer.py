@@ -16,6 +16,8 @@ from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
+_UPDATES = frozenset("lerp maximum minimum normalize".split())
+_WRITING = frozenset("setattr load_state_dict buffers named_buffers".split())
 _MIN_RUNS = 3
 _MAX_CALLS = 40
 _RANDOM = DRAWS | {"dropout"}
@@ -39,7 +41,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         for holder in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
             for found in _local_updates(file, holder):
                 calls = _calls(facts, found)
-                if len(calls) < _MIN_RUNS or _is_written(facts, found.buffer) or _is_random(facts, found, calls[-1]):
+                if len(calls) < _MIN_RUNS or _may_be_written(facts, holder, found.buffer):
+                    continue
+                if _is_random(facts, found, calls[-1]) or not _keeps_shape(facts, calls[-1], found.buffer):
                     continue
                 yield stands_out(
                     f"`{facts.code_of(found.update, file)}` only sets the variable `{found.variable}`, "
@@ -63,7 +67,8 @@ def _local_updates(file: str, holder: ast.ClassDef) -> Iterator[_LocalUpdate]:
             if name in buffers and ast.unparse(read.value) == f"self.{name}" and isinstance(read.targets[0], ast.Name):
                 variable = read.targets[0].id
                 updates = [each for each in _in_training(method) if _sets(each, variable)]
-                if updates and _depends(method, updates[0], variable) and not _is_changed(method, variable):
+                is_update = any(_averages(each.value, variable) for each in updates)
+                if is_update and _depends(method, updates[0], variable) and not _is_changed(method, variable):
                     yield _LocalUpdate(
                         file, name, variable, updates[-1], range(method.lineno, (method.end_lineno or 0) + 1)
                     )
@@ -77,6 +82,22 @@ def _in_training(method: ast.FunctionDef) -> list[ast.Assign]:
     return [
         node for choice in choices for each in choice.body for node in ast.walk(each) if isinstance(node, ast.Assign)
     ]
+
+
+def _averages(value: ast.expr, variable: str) -> bool:
+    """Returns whether a value is a mean with weights, a running extreme or a step of a power iteration."""
+    for node in ast.walk(value):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            products = [each for each in (node.left, node.right) if isinstance(each, ast.BinOp)]
+            if any(isinstance(each.op, ast.Mult) and variable in _names(each) for each in products):
+                return True
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _UPDATES:
+            return True
+    return False
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _is_changed(method: ast.FunctionDef, variable: str) -> bool:
@@ -115,21 +136,45 @@ def _calls(facts: TraceIndex, found: _LocalUpdate) -> list[Call]:
     return [call for call in facts.calls if call.outputs and facts.span(call.site) == value]
 
 
-def _is_written(facts: TraceIndex, name: str) -> bool:
-    """Returns whether a line may give an attribute of this name a new value, or give it to a function that does."""
+def _may_be_written(facts: TraceIndex, holder: ast.ClassDef, name: str) -> bool:
+    """Returns whether a line may write to the buffer of a class: by its attribute, an alias, or all buffers at once."""
     for _, tree in facts.trees():
         for node in ast.walk(tree):
+            called = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+            if called in _WRITING or (isinstance(node, ast.Attribute) and node.attr == "_buffers"):
+                return True
             if isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load):
                 return True
-            inner = node.value if isinstance(node, ast.Attribute | ast.Subscript) else None
-            if isinstance(inner, ast.Attribute) and inner.attr == name:
-                is_item = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
-                if is_item or (isinstance(node, ast.Attribute) and (node.attr.endswith("_") or node.attr == "data")):
-                    return True
-            given = [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []
-            if any(isinstance(each, ast.Attribute) and each.attr == name for each in given):
-                return True
-    return False
+    reads = [node for node in ast.walk(holder) if isinstance(node, ast.Attribute) and node.attr == name]
+    plain = [
+        node.value
+        for node in ast.walk(holder)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    ]
+    registered = sum(
+        isinstance(node, ast.Call) and ast.unparse(node.func) == "self.register_buffer" and bool(node.args)
+        and isinstance(node.args[0], ast.Constant) and node.args[0].value == name
+        for node in ast.walk(holder)
+    )  # fmt: skip
+    is_only_read = all(any(read is value for value in plain) for read in reads)
+    return not is_only_read or registered != 1 or _is_written(facts, name)
+
+
+def _is_written(facts: TraceIndex, name: str) -> bool:
+    """Returns whether a call changed a tensor that a module has by this name, once the training had begun."""
+    named = {each.name: each.tensor for each in facts.trace.end.bindings}
+    for reached in facts.trace.inspection.reached[-1:]:
+        named |= dict(zip(reached.names, reached.tensors, strict=True))
+    start = facts.backwards[0].index if facts.backwards else 0
+    numbers = {number for full, number in named.items() if full.endswith(f".{name}")}
+    return any(event.index > start for number in numbers for event, _ in facts.writes(facts.tensor(number).counter))
+
+
+def _keeps_shape(facts: TraceIndex, call: Call, name: str) -> bool:
+    """Returns whether the result of an update has the shape of the buffer."""
+    named = [(each.name, each.tensor) for each in facts.trace.end.bindings]
+    shapes = {facts.tensor(number).shape for full, number in named if full.endswith(f".{name}")}
+    return not shapes or facts.tensor(call.outputs[0].tensor).shape in shapes
 
 
 def _is_random(facts: TraceIndex, found: _LocalUpdate, call: Call) -> bool:

@@ -1,0 +1,47 @@
+"""Names a tensor that several modules were given, and that a line changed in place for each of them: it is one."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.model import Call
+from tensorlens.records.report import StandingOut
+
+_ITEM = re.compile(r"^(.+)\[\d+\](\.\w+)$")
+_MIN_MODULES = 3
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds them if a line changed the tensor about once for each module, before the first backward pass only."""
+    facts = training.facts
+    first = facts.backwards[0].index if facts.backwards else 0
+    held: dict[tuple[int, str, str], list[str]] = defaultdict(list)
+    named = {each.name: each.tensor for each in facts.trace.end.bindings}
+    for reached in facts.trace.inspection.reached[-1:]:
+        named |= dict(zip(reached.names, reached.tensors, strict=True))
+    for name, number in named.items():
+        match = _ITEM.match(name)
+        if match is not None and facts.tensor(number).type != "Parameter":
+            held[number, match[1], match[2]].append(name)
+    reported = set[int]()
+    for (number, _, _), names in held.items():
+        writes = [(event, write) for event, write in facts.writes(facts.tensor(number).counter)]
+        calls = [event for event, _ in writes if isinstance(event, Call)]
+        if number in reported or len(names) < _MIN_MODULES or not calls or len(calls) < len(writes):
+            continue
+        if calls[-1].index > first:
+            continue
+        last, changes = calls[-1], writes[-1][1].after  # a run of one line may stand for several
+        if changes < len(names) - 1 or not all(facts.same_line(call.site, last.site) for call in calls[1:]):
+            continue
+        reported.add(number)
+        yield stands_out(
+            f"`{names[0]}`, `{names[1]}` and {len(names) - 2} more are one tensor, which {as_written(facts, last)} has "
+            "changed in place between the modules: all of them have its last values",
+            facts.label("modified_here", last.site, "changed here, in place", last.index),
+        )

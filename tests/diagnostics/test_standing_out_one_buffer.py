@@ -1,0 +1,55 @@
+"""Checks the sentence about a tensor that several modules were given while a line changed it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.script_under_training import said
+
+MASKS = """\
+import torch
+from torch import nn
+class Half(nn.Module):
+    def __init__(self, mask):
+        super().__init__()
+        self.register_buffer("mask", mask)
+        self.out = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return x + self.out(x * self.mask) * (1 - self.mask)
+
+layers = nn.ModuleList()
+mask = torch.tensor([1.0, 0.0, 1.0, 0.0])
+for _ in range(4):
+    layers.append(Half(mask))
+    mask.neg_().add_(1.0)  #!
+net = nn.Sequential(*layers)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(torch.randn(8, 4)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+RIGHT = {
+    "copies": MASKS.replace("Half(mask)", "Half(mask.clone())"),
+    "out of place": MASKS.replace("mask.neg_().add_(1.0)", "mask = 1 - mask"),
+    "one that stays": MASKS.replace("    mask.neg_().add_(1.0)  #!\n", ""),
+    "one that is filled first": MASKS.replace("    mask.neg_().add_(1.0)  #!\n", "").replace(
+        "for _ in range(4)", "mask.neg_().add_(1.0)\nfor _ in range(4)"),
+    "one that the training changes": MASKS.replace("    mask.neg_().add_(1.0)  #!\n", "").replace(
+        "    opt.step()", "    opt.step()\n    mask.mul_(0.9)"),
+}  # fmt: skip
+WORDS = "all of them have its last values"
+
+
+def test_one_mask_of_several_modules_is_named(tmp_path: Path) -> None:
+    (found,), _ = said(tmp_path, MASKS, WORDS)
+    assert "`layers[0].mask`, `layers[1].mask` and 2 more are one tensor, which `mask.neg_().add_(1.0)`" in found.text
+    assert found.labels[0].span.line == MASKS.splitlines().index("    mask.neg_().add_(1.0)  #!") + 3  # below `with`
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_masks_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert said(tmp_path, RIGHT[name], WORDS)[0] == []
