@@ -13,7 +13,7 @@ import torch
 import tensorlens
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import measured_training
-from tensorlens.diagnostics.standing_out import FINDERS
+from tensorlens.diagnostics.standing_out.finders import FINDERS
 from tensorlens.records.report import Report, StandingOut
 
 HEAD = """\
