@@ -28,6 +28,7 @@ _ZYGOTE = Path(__file__).with_name("zygote.py")
 _FRAME = r'  File "[^"]*zygote\.py"'
 _VARYING = re.compile(
     r"(?<=0x)[0-9a-f]+"
+    r"|W\d+ [\d:.]+ .*Terminating process \d+ via signal SIGTERM\n"  # of torch.multiprocessing: if it runs still
     r"|Previous line repeated \d+ more times"  # fewer under the lens: it needs frames too
     rf'|  File "<string>", line 1, in <module>\n(?={_FRAME})|{_FRAME}.*\n.*\n'  # what runs the script here
 )
