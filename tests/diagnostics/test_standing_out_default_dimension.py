@@ -30,6 +30,7 @@ RIGHT = {
     "by its place": "loss = out(F.normalize(net(x), 2, -1))",
     "rows": "loss = out(F.normalize(net(x[:, 0])))",
     "channels": "loss = F.normalize(conv(x)) + 0 * out(net(x)).sum()",
+    "channels of a layer for vectors": "loss = F.normalize(net(x[:, 0]).view(8, 3, 2)) + 0 * out(net(x)).sum()",
     "channels moved": "loss = F.normalize(net(x).transpose(1, 2)) + 0 * out(net(x)).sum()",
 }
 WORDS = "has no `dim` and runs along dimension 1"

@@ -56,7 +56,7 @@ RIGHT = {
     "an embedding": HEADS.replace("self.head.bias, -4.6", "self.body.weight, 0.1").replace(
         "        nn.init.xavier_uniform_(module.weight)\n", ""),
 }  # fmt: skip
-WORDS = "before anything reads it"
+WORDS = "no recorded call in between reads it"
 
 
 @pytest.mark.parametrize("name", WRONG)

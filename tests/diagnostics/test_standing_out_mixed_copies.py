@@ -49,7 +49,7 @@ RIGHT = {
     "taken apart in both orders": DRAWS.format("x.repeat(5, 1)", "draws.view(8, 5)", 1) + "    draws.view(5, 8)\n",
     "moved": DRAWS.format("x.repeat(5, 1)", "draws.view(5, 8).t().reshape(40).view(8, 5)", 1),
 }
-WORDS = "parts mixes several samples"
+WORDS = "no row moves"
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -38,6 +38,9 @@ RIGHT = {
     "one that stays": MASKS.replace("    mask.neg_().add_(1.0)  #!\n", ""),
     "one that is filled first": MASKS.replace("    mask.neg_().add_(1.0)  #!\n", "").replace(
         "for _ in range(4)", "mask.neg_().add_(1.0)\nfor _ in range(4)"),
+    "a table that a loop fills first": MASKS.replace("    mask.neg_().add_(1.0)  #!\n", "").replace(
+        "layers = nn.ModuleList()\n", "layers = nn.ModuleList()\nmask = torch.zeros(4)\n").replace(
+        "mask = torch.tensor([1.0, 0.0, 1.0, 0.0])\n", "for i in range(4):\n    mask[i] = i % 2\n"),
     "one that the training changes": MASKS.replace("    mask.neg_().add_(1.0)  #!\n", "").replace(
         "    opt.step()", "    opt.step()\n    mask.mul_(0.9)"),
 }  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import recorded_above
@@ -16,15 +17,16 @@ _SAME = frozenset("expand expand_as view reshape".split())
 _ADDING, _TAKING = frozenset(("add", "radd")), frozenset(("sub", "rsub"))
 
 
-def cancelled_means(facts: TraceIndex, backward: Backward) -> Iterator[tuple[Call, Call]]:
-    """Yields the calls of one pass that subtract, each with the call that has added the same tensor before."""
+def cancelled_means(facts: TraceIndex, backward: Backward, leaf: int) -> Iterator[tuple[Call, Call]]:
+    """Yields the calls of one pass that subtract a location which is computed from a leaf, each with the call that has
+    added it before."""
     for call in recorded_above(facts, backward):
         if op_name(call) in _TAKING and len(call.inputs) == 2:
             value, location = (_origin(facts, access.tensor, call.index) for access in call.inputs)
             made = next(iter(facts.producers(value, call.index)), None)
             if made is not None and op_name(made) in _ADDING and len(made.inputs) == 2:
                 given = [_origin(facts, access.tensor, made.index) for access in made.inputs]
-                if location in given and facts.requires_grad(location, call.index):
+                if location in given and leaf in graph_leaves(facts, location, call.index):
                     yield call, made
 
 

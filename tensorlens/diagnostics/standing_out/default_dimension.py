@@ -57,14 +57,15 @@ def _site(facts: TraceIndex, call: Call) -> int | None:
 
 
 def _layer(facts: TraceIndex, call: Call) -> Call | None:
-    """Returns the layer that made the features of a call's input, if nothing has moved its dimensions since."""
+    """Returns the layer that made the features of a call's input, if its first two dimensions are still the first."""
     number, before = call.inputs[0].tensor, call.index
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs:
             return None
         if op_name(made) in _LAYERS:
-            return made
+            own = facts.tensor(made.outputs[0].tensor).shape
+            return made if len(own) >= _MIN_SIZE and own[:2] == facts.tensor(call.inputs[0].tensor).shape[:2] else None
         if op_name(made) not in _SAME_PLACES:
             return None
         number, before = made.inputs[0].tensor, made.index

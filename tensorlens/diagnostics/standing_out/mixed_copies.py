@@ -16,8 +16,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in mixed_copies(facts):
         yield stands_out(
             f"{as_written(facts, each.reshape)} makes {each.after} of {each.order[0] * each.order[1]:,} rows, and "
-            f"{as_written(facts, each.copied)} has put them together as {each.order}: each of the {each.after[0]:,} "
-            "parts mixes several samples",
+            f"{as_written(facts, each.copied)} has put them together as {each.order}: no row moves, so row [i, j] of "
+            "the one is not row [j, i] of the other",
             facts.label("value_made_here", each.reshape.site, "taken apart here", each.reshape.index),
             facts.label("observed_here", each.copied.site, "put together here", each.copied.index),
         )

@@ -34,7 +34,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         calls = [event for event, _ in writes if isinstance(event, Call)]
         if number in reported or len(names) < _MIN_MODULES or not calls or len(calls) < len(writes):
             continue
-        if calls[-1].index > first:
+        if calls[-1].index > first or not _is_between(training, calls, names[-2:]):
             continue
         last, changes = calls[-1], writes[-1][1].after  # a run of one line may stand for several
         if changes < len(names) - 1 or not all(facts.same_line(call.site, last.site) for call in calls[1:]):
@@ -45,3 +45,13 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             "changed in place between the modules: all of them have its last values",
             facts.label("modified_here", last.site, "changed here, in place", last.index),
         )
+
+
+def _is_between(training: MeasuredTraining, calls: list[Call], names: list[str]) -> bool:
+    """Returns whether one of some calls comes after the last module but one is made, and before the last one is."""
+    made = []
+    for name in names:
+        owner = name.rpartition(".")[0] + "."
+        creators = (training.facts.creator(row.tensor) for row in training.rows if row.name.startswith(owner))
+        made.append(min((call.index for call in creators if call is not None), default=-1))
+    return min(made) >= 0 and any(made[0] < call.index < made[1] for call in calls)

@@ -17,7 +17,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         first, second = each.dimensions
         yield stands_out(
             f"{as_written(facts, each.reshape)} makes shape {each.after} of {each.before} and moves no number: it does "
-            f"not exchange dimensions {first} and {second}, as `transpose({first}, {second})` does, so they are mixed",
+            f"not exchange dimensions {first} and {second}, as `transpose({first}, {second})` does",
             facts.label("value_made_here", each.reshape.site, "reshaped here", each.reshape.index),
             facts.label("observed_here", each.made.site, "made here", each.made.index),
         )

@@ -150,7 +150,8 @@ def _drawn(training: MeasuredTraining, leaf: int) -> tuple[Call, Call] | None:
     used = _used_passes(training, leaf)
     for backward in examined_passes(training.facts):
         if backward.site in used and any(change.tensor == leaf for change in backward.gradients):
-            return next(cancelled_means(training.facts, backward), None) if len(used) == 1 else None
+            pairs = cancelled_means(training.facts, backward, leaf) if len(used) == 1 else ()
+            return next(iter(pairs), None)
     return None
 
 
