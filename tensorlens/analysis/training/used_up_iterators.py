@@ -43,7 +43,7 @@ def used_up_iterators(facts: TraceIndex) -> Iterator[UsedUp]:
         parents: _Parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         for made in ast.walk(tree):
-            if isinstance(made, ast.Assign) and _is_iterator(made.value, defined) and len(made.targets) == 1:
+            if isinstance(made, ast.Assign) and is_iterator(made.value, defined) and len(made.targets) == 1:
                 name = plain_name(made.targets[0])
                 if name and _is_set_once(tree, parents, made, name):
                     found = _read_again(facts, file, parents, (made, name))
@@ -52,7 +52,7 @@ def used_up_iterators(facts: TraceIndex) -> Iterator[UsedUp]:
                         yield UsedUp(name, facts.span_of(made.value, file), facts.span_of(read, file), runs)
 
 
-def _is_iterator(value: ast.expr, defined: set[str]) -> bool:
+def is_iterator(value: ast.expr, defined: set[str]) -> bool:
     """Returns whether a value can be read once. The program may have methods of its own with such names."""
     if _ENDLESS.search(ast.unparse(value)):
         return False

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.given_iterators import GivenIterator, iterator_at
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.given_iterators import GivenIterator, iterator_at
 from tensorlens.analysis.training.timeline import GRAD_SET, Training, training_of
 from tensorlens.diagnostics.shared.edits.scopes import is_visible
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name

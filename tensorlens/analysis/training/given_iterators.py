@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from tensorlens.analysis.code_around import function_around, parent_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.used_up_iterators import is_iterator
 
-_FUNCTIONS = frozenset("filter map zip iter chain reversed".split())
-_METHODS = frozenset("parameters named_parameters chain from_iterable".split())
 _CONTAINERS = ("list", "tuple", "set", "dict", "sorted")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -103,24 +102,16 @@ def _only_value(facts: TraceIndex, file: str, name: str) -> GivenIterator | None
 
 def _is_iterator(facts: TraceIndex, file: str, value: ast.expr) -> bool:
     """Returns whether a value can be read once: also the result of a function of the file that returns such a value."""
-    if isinstance(value, ast.GeneratorExp):
+    functions = {node.name: node for node in ast.walk(facts.tree(file)) if isinstance(node, _Function)}
+    if is_iterator(value, set(functions)):
         return True
-    if not isinstance(value, ast.Call):
+    called = functions.get(ast.unparse(value.func)) if isinstance(value, ast.Call) else None
+    if called is None:
         return False
-    function = value.func
-    if isinstance(function, ast.Attribute):
-        return function.attr in _METHODS
-    name = ast.unparse(function)
-    defined = [node for node in ast.walk(facts.tree(file)) if isinstance(node, _Function) and node.name == name]
-    if len(defined) != 1:
-        return name in _FUNCTIONS and not defined
-    inner = list(ast.walk(defined[0]))
+    inner = list(ast.walk(called))
     returned = [node.value for node in inner if isinstance(node, ast.Return) and node.value is not None]
     is_generator = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in inner)
-    return is_generator or (
-        bool(returned)
-        and all(ast.unparse(each) != ast.unparse(value) and _is_iterator(facts, file, each) for each in returned)
-    )
+    return is_generator or (bool(returned) and all(is_iterator(each, set(functions)) for each in returned))
 
 
 def _is_container(value: ast.expr) -> bool:
