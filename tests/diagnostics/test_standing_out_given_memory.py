@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.standing_out import marked, sentences
 
-WHAT = "shares memory with"
+WHAT = "memory with"
 LAYERS = "a, b = nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)\n"
 TRAIN = """
 opt = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)

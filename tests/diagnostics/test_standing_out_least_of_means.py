@@ -20,6 +20,7 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+TWO = "a, b = error(out[:4], target[:4]), error(out[4:], target[4:])\n    "
 WRONG = {
     "two orders": "loss = torch.minimum(error(out, target).mean(), error(out.flip(1), target).mean())  #!",
     "a clipped objective": "loss = -torch.min((ratio * advantage).mean(), (ratio.clamp(0.8) * advantage).mean())  #!",
@@ -28,8 +29,8 @@ WRONG = {
 RIGHT = {
     "one for each": "loss = torch.minimum(error(out, target), error(out.flip(1), target)).mean()",
     "the clipped objective": "loss = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()",
-    "the worse of two groups": "e = error(out, target)\n    loss = torch.maximum(e[:4].mean(), e[4:].mean())",
-    "the better of two groups": "e = error(out, target)\n    loss = torch.minimum(e[:4].mean(), e[4:].mean())",
+    "the worse of two groups": TWO + "loss = torch.maximum(a.mean(), b.mean())",
+    "the better of two groups": TWO + "loss = torch.minimum(a.mean(), b.mean())",
     "the worse of two terms": "loss = torch.maximum(error(out, target).mean(), out.square().mean(1).mean())",
     "two batches": "loss = torch.minimum(error(out, target).mean(), error(net(torch.randn(8, 3)), target).mean())",
     "a bound": "loss = torch.minimum(error(out, target).mean(), torch.tensor(3.0))",

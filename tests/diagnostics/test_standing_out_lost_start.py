@@ -53,6 +53,9 @@ RIGHT = {
     "read before": HEADS.replace(SET, SET + "        self.start = self.head.bias.detach().clone()\n"),
     "all, and then some": HEADS.replace(SET, "        self.apply(init)\n").replace(
         "self.apply(init)  #!", "nn.init.constant_(self.head.bias, -4.6)"),
+    "defaults of the library": HEADS.replace(SET, ""),
+    "one for one": HEADS.replace("self.apply(init)  #!", "nn.init.zeros_(self.head.bias)"),
+    "the same again": HEADS.replace("constant_(self.head.bias, -4.6)", "zeros_(self.head.bias)"),
     "an embedding": HEADS.replace("self.head.bias, -4.6", "self.body.weight, 0.1").replace(
         "        nn.init.xavier_uniform_(module.weight)\n", ""),
 }  # fmt: skip

@@ -30,7 +30,7 @@ RIGHT = {
     "a transpose": TRACKS.format("net(x.transpose(0, 1))"),
     "merged": TRACKS.format("net(x.view(24, 2))"),
     "turned back": TRACKS.format("net(x.view(4, 6, 2)).view(4, 6, 3); x.view(4, 6, 2).view(6, 4, 2)"),
-    "split by a factor": TRACKS.format("net(x).repeat(1, 3, 1).view(12, 6, 3)"),
+    "split by a factor": TRACKS.format("net(torch.stack([torch.randn(3, 2) for _ in range(6)])).view(3, 6, 3)"),
     "groups": TRACKS.format("net(x.view(6, 2, 2, 2))"),
     "of its own order": TRACKS.format("net(torch.arange(48.0).view(6, 4, 2).view(4, 6, 2))"),
 }

@@ -63,7 +63,7 @@ RIGHT = {
     "set by its data": PEAK.replace(
         "        return x / peak", "            self.peak.data = peak\n        return x / peak"
     ),
-    "noise": PEAK.replace(UPDATE, "peak = peak + 0.1 * torch.rand(())"),
+    "noise": PEAK.replace(UPDATE, "peak = 0.9 * peak + 0.1 * torch.rand(())"),
     "the batch alone": PEAK.replace(UPDATE, "peak = x.detach().abs().amax()"),
     "in all modes": PEAK.replace("if self.training:", "if True:"),
     "a parameter": PEAK.replace(

@@ -71,7 +71,7 @@ def _adds_up(facts: TraceIndex, moments: list[Moment], one: Call, other: Call) -
     """Returns whether a pass adds to a gradient between two runs of a line, and nothing else changes it."""
     first, last = (bisect_left(moments, call.index, key=lambda moment: moment.index) for call in (one, other))
     between = moments[first:last]
-    if not between or any(moment.kind != "fill" or moment.fresh for moment in between):
+    if not between or any(moment.kind != "fill" for moment in between):
         return False
     memory = facts.storage_of(other.inputs[0].tensor, other.index)
     calls = facts.calls_between(one.index + 1, other.index - 1)
