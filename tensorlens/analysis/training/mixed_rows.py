@@ -33,16 +33,17 @@ _Order = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class MixedCopies:
-    """A reshape of rows that a call put together in the other order. `order` has (copies, samples) of `copied`."""
+class MixedRows:
+    """A reshape of rows that a call put together in another order: `order` has its two sizes, `after` those of the
+    reshape."""
 
     reshape: Call
-    copied: Call
+    made: Call  # what put them together
     order: _Order
     after: _Order
 
 
-def mixed_copies(facts: TraceIndex) -> Iterator[MixedCopies]:
+def mixed_rows(facts: TraceIndex) -> Iterator[MixedRows]:
     """Yields these reshapes, one for each line. A program that takes rows apart in both orders is left alone."""
     reported: set[int] = set()
     shapes = {_shape(facts, call.outputs[0].tensor)[:2] for call in facts.calls if op_name(call) in _RESHAPING}
@@ -52,14 +53,14 @@ def mixed_copies(facts: TraceIndex) -> Iterator[MixedCopies]:
                 before, after = _shape(facts, call.inputs[0].tensor), _shape(facts, call.outputs[0].tensor)
                 if len(after) < 2 or not before or before[0] != after[0] * after[1] or min(after[:2]) < 2:
                     continue
-                found = _copied(facts, call, before[0]) if after[1::-1] not in shapes else None
+                found = _put_together(facts, call, before[0]) if after[1::-1] not in shapes else None
                 if found is not None and found[1] == after[1::-1] and after[0] != after[1]:
                     reported.add(call.site)
-                    yield MixedCopies(call, found[0], found[1], (after[0], after[1]))
+                    yield MixedRows(call, found[0], found[1], (after[0], after[1]))
 
 
-def _copied(facts: TraceIndex, call: Call, rows: int) -> tuple[Call, _Order] | None:
-    """Returns the only call that put copies together in the rows that a call takes apart, and their order.
+def _put_together(facts: TraceIndex, call: Call, rows: int) -> tuple[Call, _Order] | None:
+    """Returns the only call that put together the rows that a call takes apart, and their order.
 
     All calls in between keep the rows in their places, and the other values that they use have no order of their own.
     """

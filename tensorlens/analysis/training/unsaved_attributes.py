@@ -83,9 +83,9 @@ def drawn_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
 def _modules(facts: TraceIndex) -> set[str]:
     """Returns the names of the program's classes that are modules, by their bases."""
     classes = [node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    bases = {node.name: {ast.unparse(each).rpartition(".")[2] for each in node.bases} for node in classes}
     found = set[str]()
-    for _ in classes:
-        bases = {node.name: {ast.unparse(each).rpartition(".")[2] for each in node.bases} for node in classes}
+    for _ in bases:  # each round reaches one class further down
         found |= {name for name, each in bases.items() if "Module" in each or each & found}
     return found
 

@@ -27,29 +27,23 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds them if nothing changes the originals or reads them while the steps are made, and no line uses the copies
     after the last step, or what was computed from them."""
     facts, steps = training.facts, training.training.steps
-    if not steps or training.training.is_hidden or not is_complete(facts.trace) or _saves(facts):
+    if not steps or training.training.is_hidden or not is_complete(facts.trace):
         return
     first, last, stepping = steps[0].index, steps[-1].index, {step.site for step in steps}
-    after = [call for call in facts.calls_between(last + 1) if call.site not in stepping]
     copies = [row for row in training.rows if row.is_stepped]
-    if not copies or _are_read(facts, {row.tensor for row in copies}, first, after):
+    pairs = [(copy, *each) for copy in copies for each in _originals(training, copy.tensor, first)]
+    after = [call for call in facts.calls_between(last + 1) if call.site not in stepping] if pairs else []
+    if not after or _saves(facts) or _are_read(facts, {row.tensor for row in copies}, first, after):
         return
     left = {access.tensor for call in facts.calls if op_name(call) in _LEAVING for access in call.inputs}
     outside = {storage for number in left for storage in facts.storages_of(number)}
     found: list[tuple[ParameterRow, Call, ParameterRow, Call]] = []
-    for copy in copies:
-        for original, made in _originals(training, copy.tensor, first):
-            used = next((call for call in after if _is_used(call, original.tensor)), None)
-            is_idle = not training.writes(original.tensor, since=made.index) and not any(
-                _is_used(call, original.tensor) for call in facts.calls_between(first, last)
-            )
-            if (
-                used is not None
-                and is_idle
-                and original.requires_grad
-                and not outside & facts.storages_of(original.tensor)
-            ):
-                found.append((copy, made, original, used))
+    for copy, original, made in pairs:
+        used = next((call for call in after if _is_used(call, original.tensor)), None)
+        is_read = any(_is_used(call, original.tensor) for call in facts.calls_between(first, last))
+        is_changed = training.writes(original.tensor, since=made.index) or outside & facts.storages_of(original.tensor)
+        if used is not None and original.requires_grad and not is_read and not is_changed:
+            found.append((copy, made, original, used))
     if found:
         copy, made, _, used = found[0]
         rows = list(dict.fromkeys(original for _, _, original, _ in found))
