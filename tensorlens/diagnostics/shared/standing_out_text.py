@@ -1,14 +1,15 @@
-"""Makes the sentences about what stands out in a training, and lists parameters in them."""
+"""Makes the sentences about what stands out in a training, and lists parameters in them. Says what a finder is."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from tensorlens.analysis.training.measured import ParameterRow
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
 from tensorlens.records.report import Label, StandingOut
 
+Finder = Callable[[MeasuredTraining], Iterator[StandingOut]]
 _NAMED = 3
 
 

@@ -1,7 +1,7 @@
 """Says what stands out in the training of a run: measured facts, one sentence each, that may be intended.
 
-A finding of the other families says that something is wrong. A sentence here says only what is so: each module has a
-function `find` that yields them. What a finding of the report says already is left out.
+A finding of the other families says that something is wrong. A sentence here says only what is so: each module of a
+subject, a folder, has a function `find` that yields them. What a finding of the report says already is left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Collection
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, measured_training
-from tensorlens.diagnostics.standing_out.finders import FINDERS, SAID_BY, Finder
+from tensorlens.diagnostics.shared.standing_out_text import Finder
+from tensorlens.diagnostics.standing_out.finders import FINDERS, SAID_BY
 from tensorlens.records.report import Diagnostic, StandingOut
 
 

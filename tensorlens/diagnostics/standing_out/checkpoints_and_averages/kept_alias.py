@@ -12,8 +12,8 @@ from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.one_memory import origin
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
-from tensorlens.diagnostics.standing_out import self_update
-from tensorlens.diagnostics.standing_out.self_update import found_already
+from tensorlens.diagnostics.standing_out.changed_in_place import self_update
+from tensorlens.diagnostics.standing_out.changed_in_place.self_update import found_already
 from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
 from tensorlens.records.report import StandingOut

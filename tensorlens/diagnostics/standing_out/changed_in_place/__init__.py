@@ -1,0 +1,42 @@
+"""Names tensors that a line changes in place, where other names or views have the same memory, or none has it."""
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.shared.standing_out_text import Finder
+from tensorlens.diagnostics.standing_out.changed_in_place import (
+    changed_argument,
+    changed_by_other_name,
+    changed_copy,
+    changed_start,
+    crossed_attribute,
+    data_changed_in_place,
+    expanded_write,
+    filled_memory,
+    lost_addition,
+    lost_fractions,
+    one_buffer,
+    outdated_arrays,
+    repeated_item,
+    self_update,
+    two_attributes,
+    write_to_copy,
+)
+
+FINDERS: tuple[Finder, ...] = (
+    self_update.find,
+    repeated_item.find,
+    outdated_arrays.find,
+    crossed_attribute.find,
+    two_attributes.find,
+    one_buffer.find,
+    expanded_write.find,
+    changed_argument.find,
+    changed_by_other_name.find,
+    lost_addition.find,
+    lost_fractions.find,
+    data_changed_in_place.find,
+    changed_start.find,
+    filled_memory.find,
+    write_to_copy.find,
+    changed_copy.find,
+)

@@ -1,0 +1,34 @@
+"""Names snapshots that are no copies, states that are not saved or loaded, and averages that do not follow."""
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.shared.standing_out_text import Finder
+from tensorlens.diagnostics.standing_out.checkpoints_and_averages import (
+    average_is_stepped,
+    changed_state_dict,
+    empty_loads,
+    kept_alias,
+    kept_module,
+    reversed_average,
+    rounded_average,
+    swapped_average,
+    unloaded_state,
+    unread_copy,
+    unread_load,
+    unsaved_attribute,
+)
+
+FINDERS: tuple[Finder, ...] = (
+    empty_loads.find,
+    kept_alias.find,
+    kept_module.find,
+    changed_state_dict.find,
+    average_is_stepped.find,
+    swapped_average.find,
+    reversed_average.find,
+    rounded_average.find,
+    unread_copy.find,
+    unloaded_state.find,
+    unsaved_attribute.find,
+    unread_load.find,
+)

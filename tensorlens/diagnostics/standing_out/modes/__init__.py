@@ -1,0 +1,22 @@
+"""Names layers that run in the wrong mode, running statistics and random seeds."""
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.shared.standing_out_text import Finder
+from tensorlens.diagnostics.standing_out.modes import (
+    batch_momentum,
+    dropout_without_mode,
+    initial_statistics,
+    modes_at_steps,
+    repeated_seed,
+    training_mode_kept,
+)
+
+FINDERS: tuple[Finder, ...] = (
+    modes_at_steps.find,
+    initial_statistics.find,
+    batch_momentum.find,
+    training_mode_kept.find,
+    dropout_without_mode.find,
+    repeated_seed.find,
+)

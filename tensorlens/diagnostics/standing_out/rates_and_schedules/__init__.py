@@ -1,0 +1,28 @@
+"""Names learning rates and schedules that do not reach the steps, or reach zero."""
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.shared.standing_out_text import Finder
+from tensorlens.diagnostics.standing_out.rates_and_schedules import (
+    first_group_only,
+    idle_schedules,
+    learning_rates,
+    loaded_rates,
+    overwritten_rate,
+    plateau_mode,
+    rate_not_read,
+    schedule_length,
+    unread_options,
+)
+
+FINDERS: tuple[Finder, ...] = (
+    learning_rates.find,
+    first_group_only.find,
+    overwritten_rate.find,
+    loaded_rates.find,
+    idle_schedules.find,
+    schedule_length.find,
+    plateau_mode.find,
+    unread_options.find,
+    rate_not_read.find,
+)

@@ -1,0 +1,34 @@
+"""Names dimensions, reshapes and masks that mix what they should keep apart."""
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.shared.standing_out_text import Finder
+from tensorlens.diagnostics.standing_out.shapes_and_masks import (
+    added_mask,
+    counted_mask,
+    default_dimension,
+    last_of_padded,
+    mixed_by_reshape,
+    mixed_copies,
+    padding_position,
+    row_vector,
+    run_along_batch,
+    swapped_shape,
+    turned_mask,
+    unused_part,
+)
+
+FINDERS: tuple[Finder, ...] = (
+    unused_part.find,
+    counted_mask.find,
+    added_mask.find,
+    turned_mask.find,
+    row_vector.find,
+    run_along_batch.find,
+    last_of_padded.find,
+    mixed_by_reshape.find,
+    mixed_copies.find,
+    swapped_shape.find,
+    default_dimension.find,
+    padding_position.find,
+)
