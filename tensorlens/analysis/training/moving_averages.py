@@ -16,7 +16,7 @@ from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.averaged_parameters import source_of_average
-from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.records.model import Call
 
 _MIN_WRITES = 4
@@ -33,26 +33,42 @@ class MovingAverage:
     target: int
 
 
-def moving_averages(training: MeasuredTraining) -> Iterator[MovingAverage]:
-    """Yields these lines, each with one of its averages. Steps of an optimizer come between the updates, and nothing
-    steps the average."""
-    facts = training.facts
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A parameter that one line moves towards a trained one, again and again, with steps in between."""
+
+    row: ParameterRow
+    source: int
+    writes: tuple[Call, ...]
+
+
+def followers(training: MeasuredTraining) -> Iterator[Follower]:
+    """Yields the parameters that are averages of trained ones. Nothing steps them."""
     trained = {row.tensor: row for row in training.rows if row.is_stepped}
-    steps = [step.index for step in facts.trace.inspection.steps]
-    seen: set[int] = set()
+    steps = [step.index for step in training.facts.trace.inspection.steps]
     for row in training.rows:
         if row.tensor in trained:
             continue
         by_site: dict[int, list[Call]] = defaultdict(list)
         for call in training.writes(row.tensor, since=0):
-            if call.site not in seen and source_of_average(training, call, row.tensor, trained) is not None:
-                by_site[call.site].append(call)
-        for site, writes in by_site.items():
+            by_site[call.site].append(call)
+        for writes in by_site.values():
             counts = [bisect_left(steps, b.index) - bisect_left(steps, a.index) for a, b in pairwise(writes)]
             if len(writes) < _MIN_WRITES or min(counts) < 1:
                 continue
-            seen.add(site)
-            yield MovingAverage(writes[-1], _share(facts, site), len(writes), row.tensor)
+            first, last = (source_of_average(training, call, row.tensor, trained) for call in (writes[0], writes[-1]))
+            if last is not None and first == last:
+                yield Follower(row, last, tuple(writes))
+
+
+def moving_averages(training: MeasuredTraining) -> Iterator[MovingAverage]:
+    """Yields the lines that update averages, each with one of them."""
+    seen: set[int] = set()
+    for each in followers(training):
+        write = each.writes[-1]
+        if write.site not in seen:
+            seen.add(write.site)
+            yield MovingAverage(write, _share(training.facts, write.site), len(each.writes), each.row.tensor)
 
 
 def _share(facts: TraceIndex, site: int) -> float | None:

@@ -23,7 +23,7 @@ from tensorlens.records.model import Call
 _CONSTRUCTOR = "__init__"
 _OWN_STATES = frozenset(("get_extra_state", "set_extra_state", "_save_to_state_dict", "state_dict"))
 _AVERAGING = frozenset("add radd iadd sub rsub isub mul rmul imul lerp maximum minimum".split())
-_REDUCTIONS = frozenset("mean sum var std var_mean std_mean amax amin max min norm quantile".split())
+REDUCTIONS = frozenset("mean sum var std var_mean std_mean amax amin max min norm quantile".split())
 _MIN_CHANGES = 3
 _MAX_CALLS = 60
 
@@ -120,7 +120,7 @@ def _is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:
     above = islice(ancestry(facts, last.outputs[0].tensor, last.index + 1), _MAX_CALLS)
     since = [made for _, made in above if made.index > changes[-2].index]
     keeps = any(op_name(made) in _AVERAGING for made in since if before & {access.tensor for access in made.inputs})
-    return keeps and any(op_name(made) in _REDUCTIONS for made in since)
+    return keeps and any(op_name(made) in REDUCTIONS for made in since)
 
 
 def _is_of_one_object(facts: TraceIndex, made: Call, load: Call) -> bool:

@@ -1,0 +1,130 @@
+"""Finds buffers of an average of a model that stay as they are, while those of the trained model change.
+
+A soft update that goes through `parameters()` moves no buffers: a target network that standardises its inputs goes on
+with the statistics that it was copied with.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.moving_averages import Follower, followers
+from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.unsaved_attributes import REDUCTIONS
+from tensorlens.records.model import Call
+
+_PARTS = re.compile(r"\[[^\]]*\]|\.?[^.\[]+")
+_COPYING = frozenset("clone detach deepcopy to cpu numpy item tolist".split())
+_TAKING = frozenset("data buffers named_buffers _buffers state_dict load_state_dict".split())
+_MIN_CHANGES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBuffer:
+    """A buffer of an average, and the buffer of the same name of the model that the average follows."""
+
+    name: str
+    source: str
+    update: Call  # moves the parameters of the average
+    updates: int
+    changes: tuple[Call, ...]  # of the buffer of the trained model, since the first update
+    used: Call  # reads the buffer of the average after the first of these changes
+
+
+def left_buffers(training: MeasuredTraining) -> Iterator[LeftBuffer]:
+    """Yields these buffers. Nothing writes to them after the first update, and the
+    changes are statistics."""
+    facts = training.facts
+    named, at_end = _names(facts), {each.name: each.tensor for each in facts.trace.end.bindings}
+    rows = {row.tensor: row for row in training.rows}
+    models: dict[tuple[str, str], Follower] = {}
+    for each in followers(training) if named else ():
+        roots = _roots(each.row.name, rows[each.source].name)
+        if roots is not None:
+            models.setdefault(roots, each)
+    for (average, model), follower in models.items():
+        for name, number in named.items():
+            source = model + name.removeprefix(average)
+            if not name.startswith((average + ".", average + "[")) or number in rows or source not in named:
+                continue
+            if at_end.get(name, number) != number or not _is_alike(facts, number, named[source]):
+                continue
+            since = follower.writes[0].index
+            changes = training.writes(named[source], since)
+            if len(changes) < _MIN_CHANGES or training.writes(number, since) or not _is_statistic(facts, *changes[-2:]):
+                continue
+            used = _use(facts, number, changes[0].index)
+            if used is not None and (is_complete(facts.trace) or _is_surely_left(facts, number)):
+                yield LeftBuffer(name, source, follower.writes[-1], len(follower.writes), tuple(changes), used)
+
+
+def _names(facts: TraceIndex) -> dict[str, int]:
+    """Returns the tensors that modules have, by their names when the first pass began."""
+    return {
+        name: number
+        for reached in facts.trace.inspection.reached[:1]
+        for name, number in zip(reached.names, reached.tensors, strict=True)
+    }
+
+
+def _roots(average: str, source: str) -> tuple[str, str] | None:
+    """Returns the names of two models by those of a parameter that both have: ("target", "net") for `target[0].weight`
+    and `net[0].weight`. None if a name is all that they have in common."""
+    one, other = _PARTS.findall(average), _PARTS.findall(source)
+    while one and other and one[-1] == other[-1]:
+        del one[-1], other[-1]
+    return ("".join(one), "".join(other)) if one and other else None
+
+
+def _is_alike(facts: TraceIndex, number: int, source: int) -> bool:
+    one, other = facts.tensor(number), facts.tensor(source)
+    is_own = not facts.storages_of(number) & facts.storages_of(source)
+    return is_own and (one.shape, one.dtype) == (other.shape, other.dtype) and one.dtype.startswith(("float", "bfloat"))
+
+
+def _use(facts: TraceIndex, number: int, since: int) -> Call | None:
+    """Returns the last call that computes with a buffer."""
+    found = None
+    for call in facts.calls_between(since):
+        if any(access.tensor == number for access in call.inputs) and op_name(call) not in _COPYING:
+            found = call
+    return found
+
+
+def _is_surely_left(facts: TraceIndex, number: int) -> bool:
+    """Returns whether no call that a long run left out can have written to a buffer: its version has not moved, and no
+    line takes buffers together or their `.data`."""
+    versions = {access.version for call in facts.calls for access in call.inputs if access.tensor == number}
+    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree))
+    taken = any(isinstance(node, ast.Attribute) and node.attr in _TAKING for node in nodes)
+    return len(versions) == 1 and None not in versions and not taken
+
+
+def _is_statistic(facts: TraceIndex, before: Call, change: Call) -> bool:
+    """Returns whether a change of a buffer writes what a reduction has given since the one before, such as a mean of
+    data: the noise of a layer is no such."""
+    waiting, seen = [(access.tensor, change.index) for access in change.inputs[1:]], set[int]()
+    for number, limit in waiting:
+        for made in takewhile(lambda call: call.index > before.index, facts.producers(number, limit)):
+            if op_name(made) in REDUCTIONS:
+                return True
+            if made.index not in seen:
+                seen.add(made.index)
+                waiting += [(access.tensor, made.index) for access in made.inputs]
+    return False
+
+
+def by_model(found: Iterator[LeftBuffer]) -> Iterator[list[LeftBuffer]]:
+    """Groups buffers by the line that moves the parameters next to them."""
+    groups: dict[int, list[LeftBuffer]] = defaultdict(list)
+    for each in found:
+        groups[each.update.site].append(each)
+    yield from groups.values()
