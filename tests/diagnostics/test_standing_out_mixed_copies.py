@@ -27,6 +27,12 @@ WRONG = {
     "expand": DRAWS.format("x.unsqueeze(0).expand(5, 8, 3).reshape(-1, 3)", "draws.reshape(8, 5)  #!", 1),
 }
 RIGHT = {
+    "no rows at first": DRAWS.format("torch.cat([torch.empty(0, 3), torch.randn(40, 3)])", "draws.view(8, 5)", 1),
+    "chunks": DRAWS.format("torch.randn(8, 5, 3).reshape(40, 3)", "draws.view(5, 8)", 0)
+    .replace("    loss =", "    parts = parts.flatten()\n    loss =")
+    .replace("logsumexp(0)", "logsumexp(-1)"),
+    "copies of zeros": DRAWS.format("torch.zeros(8, 3).repeat(5, 1)", "draws.view(8, 5)", 1),
+    "a sum over rows": DRAWS.format("x.repeat(5, 1)", "(draws[:, None] * torch.randn(40)).mean(0).view(8, 5)", 1),
     "repeat": DRAWS.format("x.repeat(5, 1)", "draws.view(5, 8)", 0),
     "interleave": DRAWS.format("torch.repeat_interleave(x, 5, dim=0)", "draws.view(8, 5)", 1),
     "expand": DRAWS.format("x.unsqueeze(1).expand(8, 5, 3).reshape(-1, 3)", "draws.reshape(8, 5)", 1),

@@ -365,6 +365,15 @@ USUAL_RATES = {
     "for _ in range(4):\n    f(torch.randn(8, 4)).backward()\n    one.step(); other.step(); a.step(); b.step()\n"
     "    one.zero_grad(); other.zero_grad()\n",
 }  # fmt: skip
+ENDING = MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)\nschedule = torch.optim.lr_scheduler.{}\n"
+CHOSEN_ENDS = {
+    "a decay with a floor": ENDING.format("LambdaLR(opt, lambda i: max(0.6 ** i, 0.05))") + SCHEDULED.format(30),
+    "plateaus": ENDING.format("LambdaLR(opt, lambda i: 0.1 ** min(i // 4, 2))") + SCHEDULED.format(24),
+    "a rate that a line sets": ENDING.format("LambdaLR(opt, lambda i: max(0.02, 1 - i / 10))") + SCHEDULED.format(12)
+    + "opt.param_groups[0]['lr'] = 0.002\n" + LOOP.replace("range(3)", "range(18)"),
+    "a scheduler that stops": ENDING.format("CosineAnnealingLR(opt, 8, 0.001)") + SCHEDULED.format(8)
+    + LOOP.replace("range(3)", "range(18)"),
+}  # fmt: skip
 RATE_WORDS = ("were made with", "was made with", "holds no parameters", "has none")
 
 
@@ -373,6 +382,11 @@ def test_rates_that_no_step_uses_as_they_were_made_are_named(tmp_path: Path, nam
     body, text = RATES[name]
     (found,) = (each for each in sentences(tmp_path, body) if any(word in each.text for word in RATE_WORDS))
     assert text in found.text
+
+
+@pytest.mark.parametrize("name", CHOSEN_ENDS)
+def test_an_end_that_the_program_chooses_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, CHOSEN_ENDS[name]) if "stays there" in each.text] == []
 
 
 @pytest.mark.parametrize("name", USUAL_RATES)

@@ -24,13 +24,22 @@ WRONG = {
     "the result of a layer": TRACKS.format("net(x).reshape(4, 6, 3)  #!"),
     "channels": TRACKS.format("net(x).reshape(6, 3, 4)  #!"),
     "a new dimension": TRACKS.format("net(x[..., :1].expand(6, 4, 2)); out = torch.stack("
-                                     "[torch.randn(4) for _ in range(6)]).view(4, 6, 1) * out.sum()  #!"),
+                                     "[net(x)[n, :, 0] for n in range(6)]).view(4, 6, 1) * out.sum()  #!"),
 }  # fmt: skip
 RIGHT = {
     "a transpose": TRACKS.format("net(x.transpose(0, 1))"),
     "merged": TRACKS.format("net(x.view(24, 2))"),
     "turned back": TRACKS.format("net(x.view(4, 6, 2)).view(4, 6, 3); x.view(4, 6, 2).view(6, 4, 2)"),
     "split by a factor": TRACKS.format("net(torch.stack([torch.randn(3, 2) for _ in range(6)])).view(3, 6, 3)"),
+    "steps that are joined two by two": TRACKS.format(
+        "torch.stack([net(x)[:3, :, 0] for _ in range(8)], 1).view(3, 4, 8)"
+    ),
+    "one sequence, cut anew": TRACKS.format(
+        "net(x) * torch.stack([torch.randn(4) for _ in range(6)]).view(4, 6).sum()"
+    ),
+    "data and targets alike": TRACKS.format(
+        "net(x.view(4, 6, 2)); y = torch.stack([torch.randn(4, 3) for _ in range(6)]); out = out - y.view(4, 6, 3)"
+    ),
     "groups": TRACKS.format("net(x.view(6, 2, 2, 2))"),
     "of its own order": TRACKS.format("net(torch.arange(48.0).view(6, 4, 2).view(4, 6, 2))"),
 }

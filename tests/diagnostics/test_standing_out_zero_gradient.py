@@ -62,6 +62,34 @@ def test_a_sample_without_its_graph_is_left_alone(tmp_path: Path) -> None:
     assert sentences(tmp_path, DRAWN.replace("rsample", "sample")) == ()
 
 
+HOOKED = (
+    "loc = nn.Parameter(torch.zeros(3))\nwide = nn.Parameter(torch.zeros(3))\n"
+    "loc.register_hook(torch.zeros_like)\nopt = torch.optim.SGD([loc, wide], lr=0.1)\n"
+    + LOOP + "    d = torch.distributions.Normal(loc, wide.exp())\n    x = d.rsample()\n"
+    "    (d.log_prob(x) * torch.randn(3)).mean().backward()\n    opt.step()\n"
+)  # fmt: skip
+
+
+def test_no_operation_is_named_for_zeros_of_a_hook(tmp_path: Path) -> None:
+    (found,) = sentences(tmp_path, HOOKED)
+    assert found.text == "the gradient of `loc` is exactly zero at each of 4 steps"
+
+
+GROUPED = (
+    "loc = nn.Parameter(torch.zeros(3))\noffset = nn.Parameter(torch.zeros(3))\nwide = nn.Parameter(torch.zeros(3))\n"
+    "opt = torch.optim.SGD([loc, offset, wide], lr=0.1)\n"
+    + LOOP + "    d = torch.distributions.Normal(loc, wide.exp())\n    x = d.rsample()\n"
+    "    y = torch.randn(3) + offset\n"
+    "    ((d.log_prob(x) * torch.randn(3)).mean() + (y - offset).square().sum()).backward()\n    opt.step()\n"
+)  # fmt: skip
+
+
+def test_each_reason_has_its_own_parameters(tmp_path: Path) -> None:
+    own, other = sorted(each.text for each in sentences(tmp_path, GROUPED))
+    assert own.startswith("the gradient of `loc` is exactly zero at each of 4 steps: `d.log_prob(x)` subtracts")
+    assert other.startswith("the gradient of `offset` is exactly zero at each of 4 steps: `y - offset` subtracts")
+
+
 def test_no_operation_is_named_for_zeros_that_a_line_sets(tmp_path: Path) -> None:
     assert report_of(tmp_path, SET_TO_ZERO).trace.inspection.zeroed == ()
     assert report_of(tmp_path, ROUNDED).trace.inspection.zeroed != ()

@@ -27,7 +27,9 @@ _BY_ROW = frozenset(  # of the first input
     "linear dropout layer_norm batch_norm squeeze unsqueeze chunk split sum mean logsumexp log_softmax softmax expand "
     "flatten conv1d conv2d embedding".split()
 )
-_FREE = DRAWS | frozenset("zeros zeros_like ones ones_like full full_like".split())  # have no order of their own
+_BY_DIMENSION = frozenset("chunk split sum mean logsumexp log_softmax softmax expand flatten".split())
+_EQUAL = frozenset("zeros zeros_like ones ones_like full full_like".split())  # whose copies are all alike
+_FREE = DRAWS | _EQUAL  # have no order of their own
 _MAX_CALLS = 400
 _Order = tuple[int, int]
 
@@ -47,13 +49,15 @@ def mixed_rows(facts: TraceIndex) -> Iterator[MixedRows]:
     """Yields these reshapes, one for each line. A program that takes rows apart in both orders is left alone."""
     reported: set[int] = set()
     shapes = {_shape(facts, call.outputs[0].tensor)[:2] for call in facts.calls if op_name(call) in _RESHAPING}
+    merged = set(_merged(facts))
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
             if op_name(call) in _RESHAPING and call.inputs and call.site not in reported:
                 before, after = _shape(facts, call.inputs[0].tensor), _shape(facts, call.outputs[0].tensor)
                 if len(after) < 2 or not before or before[0] != after[0] * after[1] or min(after[:2]) < 2:
                     continue
-                found = _put_together(facts, call, before[0]) if after[1::-1] not in shapes else None
+                is_excused = after[1::-1] in shapes or after[:2] in merged
+                found = None if is_excused else _put_together(facts, call, before[0])
                 if found is not None and found[1] == after[1::-1] and after[0] != after[1]:
                     reported.add(call.site)
                     yield MixedRows(call, found[0], found[1], (after[0], after[1]))
@@ -76,7 +80,8 @@ def _put_together(facts: TraceIndex, call: Call, rows: int) -> tuple[Call, _Orde
         order = _order(facts, made, rows) if made.inputs else None
         name = op_name(made)
         if order is not None:
-            found[made.index] = made, order
+            if not _is_free(facts, made):
+                found[made.index] = made, order
         elif made.writes or (name not in _ELEMENTWISE and name not in _BY_ROW) or not made.inputs:
             return None
         else:
@@ -84,7 +89,7 @@ def _put_together(facts: TraceIndex, call: Call, rows: int) -> tuple[Call, _Orde
             inputs = made.inputs[:1] if name in _BY_ROW else made.inputs
             own = [_shape(facts, access.tensor) for access in inputs]
             aligned = [shape[:1] == (rows,) and (name in _BY_ROW or len(shape) == size) for shape in own]
-            if not any(aligned):
+            if not any(aligned) or (name in _BY_DIMENSION and not _is_plain(facts, made, rows)):
                 return None
             waiting += [(each.tensor, made.index) for each, is_row in zip(inputs, aligned, strict=True) if is_row]
     orders = {order for _, order in found.values()}
@@ -95,7 +100,9 @@ def _order(facts: TraceIndex, made: Call, rows: int) -> _Order | None:
     """Returns the two sizes whose product is the rows of a call's result, in the order of the rows, if a call has put
     copies together or merged two dimensions."""
     name, shape = op_name(made), _shape(facts, made.inputs[0].tensor)
-    if _shape(facts, made.outputs[0].tensor)[:1] != (rows,) or not shape or rows % shape[0] or shape[0] == rows:
+    if _shape(facts, made.outputs[0].tensor)[:1] != (rows,) or 0 in shape or shape[:1] in ((), (rows,)):
+        return None
+    if rows % shape[0]:
         return None
     copies = rows // shape[0]
     if name == "repeat" and len(shape) == len(_shape(facts, made.outputs[0].tensor)):
@@ -105,6 +112,31 @@ def _order(facts: TraceIndex, made: Call, rows: int) -> _Order | None:
     if name in _MERGING and len(shape) > 1 and shape[0] * shape[1] == rows:
         return (shape[0], shape[1])
     return None
+
+
+def _merged(facts: TraceIndex) -> Iterator[_Order]:
+    """Yields the first two sizes of what other calls merge to rows again, as the chunks of a batch."""
+    for call in facts.calls:
+        if not call.inputs or not call.outputs:
+            continue
+        first, result = _shape(facts, call.inputs[0].tensor), _shape(facts, call.outputs[0].tensor)
+        if op_name(call) in _MERGING and len(first) > 1 and result[:1] == (first[0] * first[1],):
+            yield first[0], first[1]
+        elif op_name(call) == "cat" and first and result[:1] == (len(call.inputs) * first[0],):
+            yield len(call.inputs), first[0]
+
+
+def _is_free(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether what a call copies or merges has no order of its own."""
+    source = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
+    return source is not None and op_name(source) in _EQUAL
+
+
+def _is_plain(facts: TraceIndex, made: Call, rows: int) -> bool:
+    """Returns whether one dimension only has as many elements as there are rows, before and after a call: which one a
+    call reduces, or adds, is not recorded."""
+    shapes = _shape(facts, made.inputs[0].tensor), _shape(facts, made.outputs[0].tensor)
+    return all(shape.count(rows) == 1 for shape in shapes)
 
 
 def _shape(facts: TraceIndex, number: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.training.cancelled_means import cancelled_means
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.loss_calls import examined_passes
-from tensorlens.analysis.training.losses import term_name
+from tensorlens.analysis.training.losses import Loss, LossTerm, term_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.term_shares import cancelling_terms
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -30,7 +30,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if changed is None and not calls and _is_bias_of(row.name, trained):
                 continue  # its gradients cancel, as in a critic that compares the means of two batches
             sites = tuple(dict.fromkeys(call.site for call in (*calls, *([] if changed is None else [changed]))))
-            groups.setdefault((sites, _when(row)), []).append(row)
+            cancelled = None if sites else _cancelled(training, row.tensor)
+            groups.setdefault((sites, cancelled, _when(row)), []).append(row)
     for rows in groups.values():
         yield _sentence(training, rows)
 
@@ -120,8 +121,8 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
     if changed is not None:
         text += f": {as_written(facts, changed)} changes it before the step"
         return stands_out(text, facts.label("modified_here", changed.site, "changed here", changed.index))
-    cancelling = None if calls else cancelling_terms(training, rows[0].tensor)
-    if cancelling is not None and _used_passes(training, rows[0].tensor) == {cancelling[0].site}:
+    cancelling = None if calls else _terms(training, rows[0].tensor)
+    if cancelling is not None:
         loss, terms = cancelling
         names = [f"`{term_name(facts, term.terms[-1])}`" for term in terms]
         text += f": the gradients of {', '.join(names[:-1])} and {names[-1]} cancel"
@@ -144,10 +145,26 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
     return stands_out(text, facts.label("graph_cut_here", call.site, "zeroed here", call.index), *others)
 
 
+def _cancelled(training: MeasuredTraining, leaf: int) -> tuple[int, ...]:
+    """Returns the lines whose gradients cancel in a leaf, which are the reason why it is zero."""
+    terms, drawn = _terms(training, leaf), _drawn(training, leaf)
+    if terms is not None:
+        return (terms[0].site, *(term.terms[-1].added.site for term in terms[1]))
+    return () if drawn is None else tuple(call.site for call in drawn)
+
+
+def _terms(training: MeasuredTraining, leaf: int) -> tuple[Loss, tuple[LossTerm, ...]] | None:
+    """Returns the loss of all passes of a parameter, and the terms of it whose gradients cancel there."""
+    found = cancelling_terms(training, leaf)
+    return found if found is not None and _used_passes(training, leaf) == {found[0].site} else None
+
+
 def _drawn(training: MeasuredTraining, leaf: int) -> tuple[Call, Call] | None:
     """Returns the calls that take the location off a sample, and that have added it, if all passes of a parameter go
     through such calls."""
-    used = _used_passes(training, leaf)
+    used, callbacks = _used_passes(training, leaf), training.facts.trace.callbacks
+    if any(each.kind == "tensor hook" and each.target == leaf for each in callbacks.registrations):
+        return None  # the hook may make the zeros
     for backward in examined_passes(training.facts):
         if backward.site in used and any(change.tensor == leaf for change in backward.gradients):
             pairs = cancelled_means(training.facts, backward, leaf) if len(used) == 1 else ()

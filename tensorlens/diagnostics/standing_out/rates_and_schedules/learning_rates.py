@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from math import isclose, isfinite
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
@@ -117,17 +118,46 @@ def _way(group: OptimizerGroup) -> str:
 def _floor(training: MeasuredTraining, group: OptimizerGroup) -> str:
     """Says that the schedule of a learning rate has ended in the first half of the steps, with a small rate."""
     schedules = [each for each in training.facts.trace.inspection.schedules if each.number == training.measured.number]
-    own = {each.name for each in schedules if each.optimizer == group.optimizer and each.steps}
+    own = [each for each in schedules if each.optimizer == group.optimizer and each.steps]
     course, low = list(group.course), min(group.course, default=0.0)
-    if not own or not own <= _ENDING or len(course) < _MIN_COURSE or low > _FLOOR * max(course):
+    if not own or not {each.name for each in own} <= _ENDING or len(course) < _MIN_COURSE:
+        return ""
+    is_stopped = any(each.is_held or 0 < each.steps <= each.made_for for each in own)
+    if low > _FLOOR * max(course) or is_stopped or _is_set(training) or _others_change(training, group):
         return ""
     rest = next((n for n, rate in enumerate(reversed(course)) if not isclose(rate, low, rel_tol=1e-6)), len(course))
     fall = course[: len(course) - rest]
-    if len(fall) < _MIN_FALL or 2 * rest <= len(course) or fall != sorted(fall, reverse=True):
+    is_chosen = any(each.name == "LambdaLR" for each in own) and (_has_plateaus(fall) or _is_geometric(fall))
+    if len(fall) < _MIN_FALL or 2 * rest <= len(course) or fall != sorted(fall, reverse=True) or is_chosen:
         return ""
     about, share = "" if len(course) == group.steps else "about ", round(100 * rest / len(course))
     text = f"falls from {about}{course[0]:g} to {low:g}, and stays there for {about}the last {share} % of"
     return f"{text} {group.steps} steps"
+
+
+def _has_plateaus(fall: list[float]) -> bool:
+    return any(a == b for a, b in pairwise(fall))
+
+
+def _is_geometric(fall: list[float]) -> bool:
+    """Returns whether each rate is the one before times the same number."""
+    ratios = [b / a for a, b in pairwise(fall)]
+    return all(isclose(ratio, ratios[0], rel_tol=1e-3) for ratio in ratios)
+
+
+def _is_set(training: MeasuredTraining) -> bool:
+    """Returns whether a line of the program sets a learning rate by hand."""
+    nodes = (node for _, tree in training.facts.trees() for node in ast.walk(tree))
+    return any(
+        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and ast.unparse(node.slice) == "'lr'"
+        for node in nodes
+    )
+
+
+def _others_change(training: MeasuredTraining, group: OptimizerGroup) -> bool:
+    """Returns whether another group of an optimizer goes on with other rates in the second half of the steps."""
+    others = (each for each in training.groups if each.optimizer == group.optimizer and each is not group)
+    return any(len(set(each.course[len(each.course) // 2 :])) > 1 for each in others)
 
 
 def _whose(training: MeasuredTraining, group: OptimizerGroup) -> str:

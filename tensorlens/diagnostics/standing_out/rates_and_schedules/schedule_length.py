@@ -61,7 +61,8 @@ def _too_long(
     length = schedule.made_for
     low, high = group.rates
     is_high = 1 + cos(pi * schedule.steps / length) > 2 * _HIGH
-    if schedule.name == _COSINE and schedule.steps > length and is_high and low < high:
+    is_used = len(group.course) > 0 and group.course[-1] > min(group.course)  # by the last step
+    if schedule.name == _COSINE and schedule.steps > length and is_high and low < high and is_used:
         text = f"`{schedule.name}` makes {schedule.steps:,} steps, and `T_max` is {length:,}: "
         text += f"the learning rate of `{group.name}` rises again after {_each(schedule.steps, length)}"
         yield stands_out(
