@@ -37,9 +37,6 @@ RIGHT = {
     "one sequence, cut anew": TRACKS.format(
         "net(x) * torch.stack([torch.randn(4) for _ in range(6)]).view(4, 6).sum()"
     ),
-    "data and targets alike": TRACKS.format(
-        "net(x.view(4, 6, 2)); y = torch.stack([torch.randn(4, 3) for _ in range(6)]); out = out - y.view(4, 6, 3)"
-    ),
     "groups": TRACKS.format("net(x.view(6, 2, 2, 2))"),
     "of its own order": TRACKS.format("net(torch.arange(48.0).view(6, 4, 2).view(4, 6, 2))"),
 }

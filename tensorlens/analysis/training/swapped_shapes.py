@@ -35,8 +35,7 @@ def swapped_shapes(facts: TraceIndex) -> Iterator[SwappedShape]:
     """Yields these reshapes, one for each line, that no other one turns back and that are no other kind of mix.
 
     Neighbours of which one size divides the other may be split and merged by a factor, as heads are, and as time steps
-    of a stack that are joined two by two. A stack of data may be one sequence that is cut anew, or be regrouped as its
-    targets are.
+    of a stack that are joined two by two. A stack of data may be one sequence that is cut anew.
     """
     calls = [call for call in facts.calls if op_name(call) in _RESHAPING and call.inputs and call.outputs]
     reported = {each.reshape.site for each in mixed_dimensions(facts)} if calls else set()
@@ -54,8 +53,7 @@ def swapped_shapes(facts: TraceIndex) -> Iterator[SwappedShape]:
         is_factor = swapped[1] == swapped[0] + 1 and max(sizes) % min(sizes) == 0
         is_factor &= not is_stack or (swapped[1] == len(before) - 1 and sizes[0] > sizes[1])
         is_turned = any(pair == sizes[::-1] for pair, site in pairs if site != call.site)
-        is_same = any(pair == sizes for pair, site in pairs if site != call.site)
-        if is_stack and not _is_computed(facts, made) and (is_same or len(_without_ones(after)) == 2):
+        if is_stack and not _is_computed(facts, made) and len(after) == 2:
             continue
         if not is_factor and not is_turned and (is_stack or len(after) > 2) and call.outputs[0].tensor not in read:
             yield SwappedShape(call, made, before, after, swapped)
