@@ -74,6 +74,9 @@ RIGHT = {
     "one buffer": NORM + COPY + "target[0].mean = net[0].mean\n" + UPDATE + TRAIN,
     "loads now and then": NORM + COPY + UPDATE + TRAIN + "    target[0].load_state_dict(net[0].state_dict())\n",
     "replaced by copies": NORM + COPY + UPDATE + TRAIN + "    target[0].mean = net[0].mean.clone()\n",
+    "replaced now and then": NORM + COPY + UPDATE + TRAIN
+    + "    if step % 3 == 2:\n        target[0].mean = net[0].mean.clone()\n",
+    "changed a few times": NORM.replace("self.training:", "self.training and step in (2, 5):") + COPY + UPDATE + TRAIN,
     "nothing changes them": NORM.replace("if self.training", "if False") + COPY + UPDATE + TRAIN,
     "noise": NOISE,
     "nothing reads them": NORM + COPY + UPDATE + TRAIN.replace("target(x)", "target[1:](x)"),

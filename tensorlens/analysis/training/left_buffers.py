@@ -40,10 +40,8 @@ class LeftBuffer:
 
 
 def left_buffers(training: MeasuredTraining) -> Iterator[LeftBuffer]:
-    """Yields these buffers. Nothing writes to them after the first update, and the
-    changes are statistics."""
-    facts = training.facts
-    named, at_end = _names(facts), {each.name: each.tensor for each in facts.trace.end.bindings}
+    """Yields these buffers. Nothing writes to them after the first update, and the changes are statistics."""
+    named = _names(training.facts)
     rows = {row.tensor: row for row in training.rows}
     models: dict[tuple[str, str], Follower] = {}
     for each in followers(training) if named else ():
@@ -51,19 +49,27 @@ def left_buffers(training: MeasuredTraining) -> Iterator[LeftBuffer]:
         if roots is not None:
             models.setdefault(roots, each)
     for (average, model), follower in models.items():
-        for name, number in named.items():
+        for name in named:
             source = model + name.removeprefix(average)
-            if not name.startswith((average + ".", average + "[")) or number in rows or source not in named:
-                continue
-            if at_end.get(name, number) != number or not _is_alike(facts, number, named[source]):
-                continue
-            since = follower.writes[0].index
-            changes = training.writes(named[source], since)
-            if len(changes) < _MIN_CHANGES or training.writes(number, since) or not _is_statistic(facts, *changes[-2:]):
-                continue
-            used = _use(facts, number, changes[0].index)
-            if used is not None and (is_complete(facts.trace) or _is_surely_left(facts, number)):
-                yield LeftBuffer(name, source, follower.writes[-1], len(follower.writes), tuple(changes), used)
+            is_buffer = name.startswith((average + ".", average + "[")) and named[name] not in rows
+            if is_buffer and source in named and _is_alike(training.facts, named[name], named[source]):
+                yield from _left(training, follower, (name, named[name]), (source, named[source]))
+
+
+def _left(
+    training: MeasuredTraining, follower: Follower, buffer: tuple[str, int], source: tuple[str, int]
+) -> Iterator[LeftBuffer]:
+    """Yields a buffer of an average if nothing writes to it or replaces it, while lines change the other one."""
+    facts, (name, number), since = training.facts, buffer, follower.writes[0].index
+    changes = training.writes(source[1], since)
+    if len(changes) < _MIN_CHANGES or training.writes(number, since) or not _is_statistic(facts, *changes[-2:]):
+        return
+    used = _use(facts, number, changes[0].index)
+    is_kept = any((each.name, each.tensor) == buffer for each in facts.trace.end.bindings)
+    if used is None or not (is_kept or used.index > follower.writes[-2].index):
+        return
+    if is_complete(facts.trace) or _is_surely_left(facts, number):
+        yield LeftBuffer(name, source[0], follower.writes[-1], len(follower.writes), tuple(changes), used)
 
 
 def _names(facts: TraceIndex) -> dict[str, int]:
@@ -86,8 +92,7 @@ def _roots(average: str, source: str) -> tuple[str, str] | None:
 
 def _is_alike(facts: TraceIndex, number: int, source: int) -> bool:
     one, other = facts.tensor(number), facts.tensor(source)
-    is_own = not facts.storages_of(number) & facts.storages_of(source)
-    return is_own and (one.shape, one.dtype) == (other.shape, other.dtype) and one.dtype.startswith(("float", "bfloat"))
+    return (one.shape, one.dtype) == (other.shape, other.dtype) and one.dtype.startswith(("float", "bfloat"))
 
 
 def _use(facts: TraceIndex, number: int, since: int) -> Call | None:
