@@ -23,9 +23,18 @@ for _ in range(3):
 WRONG = {
     "steps": "loss = out(F.normalize(net(x)))  #!",
     "heads": "loss = out(F.normalize(net(x).view(8, 5, 2, 3)).flatten(2))  #!",
-    "the angle": "loss = F.cosine_similarity(net(x), torch.randn(8, 5, 6))  #!",
+    "scores": "q = F.normalize(net(x)); loss = q @ net(x).transpose(1, 2) + out(net(x)).sum()  #!",
 }
 RIGHT = {
+    "an angle to data": "loss = F.cosine_similarity(net(x), torch.randn(8, 5, 6)) + 0 * out(net(x)).sum()",
+    "a module of that name": "normalize = nn.CosineSimilarity(dim=-1)\n"
+    "    cosine_similarity = lambda a: a * normalize(a, a)[..., None]\n    loss = out(cosine_similarity(net(x)))",
+    "a function of that name": "from functools import partial; normalize = partial(F.normalize, dim=-1)\n"
+    "    loss = out(normalize(net(x)))",
+    "over steps, on purpose": "q = F.normalize(net(x)); loss = q.transpose(1, 2) @ q + out(net(x)).sum()",
+    "time of channels": "loss = out(F.normalize(net(conv(x))))",
+    "other ranks": "bank = torch.randn(3, 1, 5, 6); a = F.cosine_similarity(net(x), bank); "
+    "loss = a @ torch.randn(6, 2) + out(net(x)).sum()",
     "a dimension": "loss = out(F.normalize(net(x), dim=-1))",
     "by its place": "loss = out(F.normalize(net(x), 2, -1))",
     "rows": "loss = out(F.normalize(net(x[:, 0])))",

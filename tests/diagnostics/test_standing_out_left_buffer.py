@@ -77,6 +77,19 @@ RIGHT = {
     "replaced now and then": NORM + COPY + UPDATE + TRAIN
     + "    if step % 3 == 2:\n        target[0].mean = net[0].mean.clone()\n",
     "changed a few times": NORM.replace("self.training:", "self.training and step in (2, 5):") + COPY + UPDATE + TRAIN,
+    "a hook of the steps copies them": NORM + COPY + UPDATE + TRAIN.replace(
+        "for step",
+        "def copied(*_):\n    target[0].mean.copy_(net[0].mean)\nopt.register_step_post_hook(copied)\nfor step",
+    ),
+    "arrays copy them": NORM + COPY + UPDATE + TRAIN + "    target[0].mean.numpy()[...] = net[0].mean.numpy()\n",
+    "storages copy them": NORM + COPY + UPDATE + TRAIN
+    + "    target[0].mean.untyped_storage().copy_(net[0].mean.untyped_storage())\n",
+    "of another domain": NORM + COPY + "target[0].mean.copy_(torch.randn(9, 4).mean(0))\n" + UPDATE + TRAIN,
+    "only compared": NORM + COPY + UPDATE + TRAIN.replace("target(x)", "target[1:](x)")
+    + "    print((target[0].mean - net[0].mean).abs().max())\n",
+    "copied anew": NORM + COPY + UPDATE + TRAIN
+    + "    if step % 3 == 2:\n        target = copy.deepcopy(net).eval().requires_grad_(False)\n",
+    "an iteration": NORM.replace("x.mean(0), 0.1", "x[0] / x[0].norm(), 0.1") + COPY + UPDATE + TRAIN,
     "nothing changes them": NORM.replace("if self.training", "if False") + COPY + UPDATE + TRAIN,
     "noise": NOISE,
     "nothing reads them": NORM + COPY + UPDATE + TRAIN.replace("target(x)", "target[1:](x)"),

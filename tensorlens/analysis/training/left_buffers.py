@@ -24,6 +24,9 @@ from tensorlens.records.model import Call
 _PARTS = re.compile(r"\[[^\]]*\]|\.?[^.\[]+")
 _COPYING = frozenset("clone detach deepcopy to cpu numpy item tolist".split())
 _TAKING = frozenset("data buffers named_buffers _buffers state_dict load_state_dict".split())
+_LEAVING = frozenset("numpy array dlpack to_dlpack from_dlpack".split())
+_PAST_VERSIONS = frozenset("untyped_storage storage swap_tensors data_ptr set_ script".split())
+_REDUCTIONS = REDUCTIONS - {"norm"}  # of a direction that an iteration finds
 _MIN_CHANGES = 4
 
 
@@ -40,7 +43,7 @@ class LeftBuffer:
 
 
 def left_buffers(training: MeasuredTraining) -> Iterator[LeftBuffer]:
-    """Yields these buffers. Nothing writes to them after the first update, and the changes are statistics."""
+    """Yields these buffers. Nothing writes to them but loads, and the changes are statistics."""
     named = _names(training.facts)
     rows = {row.tensor: row for row in training.rows}
     models: dict[tuple[str, str], Follower] = {}
@@ -62,11 +65,16 @@ def _left(
     """Yields a buffer of an average if nothing writes to it or replaces it, while lines change the other one."""
     facts, (name, number), since = training.facts, buffer, follower.writes[0].index
     changes = training.writes(source[1], since)
-    if len(changes) < _MIN_CHANGES or training.writes(number, since) or not _is_statistic(facts, *changes[-2:]):
+    if (
+        len(changes) < _MIN_CHANGES
+        or _may_be_written(training, number, since)
+        or not _is_statistic(facts, *changes[-2:])
+    ):
         return
-    used = _use(facts, number, changes[0].index)
+    used = _use(facts, (number, source[1]), changes[0].index)
     is_kept = any((each.name, each.tensor) == buffer for each in facts.trace.end.bindings)
-    if used is None or not (is_kept or used.index > follower.writes[-2].index):
+    last = max(changes[-2].index, follower.writes[-2].index, *(step.index for step in training.training.steps[-2:-1]))
+    if used is None or not (is_kept or used.index > last):
         return
     if is_complete(facts.trace) or _is_surely_left(facts, number):
         yield LeftBuffer(name, source[0], follower.writes[-1], len(follower.writes), tuple(changes), used)
@@ -95,11 +103,37 @@ def _is_alike(facts: TraceIndex, number: int, source: int) -> bool:
     return (one.shape, one.dtype) == (other.shape, other.dtype) and one.dtype.startswith(("float", "bfloat"))
 
 
-def _use(facts: TraceIndex, number: int, since: int) -> Call | None:
-    """Returns the last call that computes with a buffer."""
-    found = None
+def _may_be_written(training: MeasuredTraining, number: int, since: int) -> bool:
+    """Returns whether anything may have written to a buffer, also past its version.
+
+    Loads before the first update do not count.
+    """
+    facts = training.facts
+    sites, storages = facts.trace.sites, facts.storages_of(number)
+    outside = any(
+        op_name(call) in _LEAVING and access.tensor == number for call in facts.calls for access in call.inputs[:1]
+    )
+    written = (
+        call
+        for call in facts.calls
+        for write in call.writes
+        if facts.storage_of(write.tensor, call.index) in storages
+        and (call.index > since or not sites[call.site].through)
+    )
+    return outside or any(True for _ in written) or _has(facts, _PAST_VERSIONS)
+
+
+def _has(facts: TraceIndex, attributes: frozenset[str]) -> bool:
+    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree))
+    return any(isinstance(node, ast.Attribute) and node.attr in attributes for node in nodes)
+
+
+def _use(facts: TraceIndex, numbers: tuple[int, int], since: int) -> Call | None:
+    """Returns the last call that computes with a buffer, and not with that of the trained model, as to compare them."""
+    found, (number, source) = None, numbers
     for call in facts.calls_between(since):
-        if any(access.tensor == number for access in call.inputs) and op_name(call) not in _COPYING:
+        inputs = {access.tensor for access in call.inputs}
+        if number in inputs and source not in inputs and op_name(call) not in _COPYING:
             found = call
     return found
 
@@ -108,9 +142,7 @@ def _is_surely_left(facts: TraceIndex, number: int) -> bool:
     """Returns whether no call that a long run left out can have written to a buffer: its version has not moved, and no
     line takes buffers together or their `.data`."""
     versions = {access.version for call in facts.calls for access in call.inputs if access.tensor == number}
-    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree))
-    taken = any(isinstance(node, ast.Attribute) and node.attr in _TAKING for node in nodes)
-    return len(versions) == 1 and None not in versions and not taken
+    return len(versions) == 1 and None not in versions and not _has(facts, _TAKING)
 
 
 def _is_statistic(facts: TraceIndex, before: Call, change: Call) -> bool:
@@ -119,7 +151,7 @@ def _is_statistic(facts: TraceIndex, before: Call, change: Call) -> bool:
     waiting, seen = [(access.tensor, change.index) for access in change.inputs[1:]], set[int]()
     for number, limit in waiting:
         for made in takewhile(lambda call: call.index > before.index, facts.producers(number, limit)):
-            if op_name(made) in REDUCTIONS:
+            if op_name(made) in _REDUCTIONS:
                 return True
             if made.index not in seen:
                 seen.add(made.index)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from math import prod
 
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -14,10 +17,16 @@ from tensorlens.records.report import StandingOut
 
 _ITEM = re.compile(r"^(.+)\[\d+\](\.\w+)$")
 _MIN_MODULES = 3
+_CHANGING = frozenset(  # what a tensor holds: others fill it
+    "neg add iadd sub isub mul imul div idiv logical_not bitwise_not logical_xor bitwise_xor pow square copy".split()
+)
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds them if a line changed the tensor about once for each module, before the first backward pass only."""
+    """Finds them if a line changed the tensor about once for each module, before the first backward pass only.
+
+    It computes the whole tensor from what it held, as `mask.neg_()`: to fill one table, row by row, is usual.
+    """
     facts = training.facts
     first = facts.backwards[0].index if facts.backwards else 0
     held: dict[tuple[int, str, str], list[str]] = defaultdict(list)
@@ -36,6 +45,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         if calls[-1].index > first or not _is_between(training, calls, names[-2:]):
             continue
+        if not all(write.tensor == number for _, write in writes) or not _is_changed(facts, calls[-1], number):
+            continue
         last, changes = calls[-1], writes[-1][1].after  # a run of one line may stand for several
         if changes < len(names) - 1 or not all(facts.same_line(call.site, last.site) for call in calls[1:]):
             continue
@@ -45,6 +56,18 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             "changed in place between the modules: all of them have its last values",
             facts.label("modified_here", last.site, "changed here, in place", last.index),
         )
+
+
+def _is_changed(facts: TraceIndex, call: Call, number: int) -> bool:
+    """Returns whether a call computes a tensor of several elements from what it held, and is in no constructor."""
+    name, shape = op_name(call), facts.tensor(number).shape
+    is_in_constructor = facts.trace.sites[call.site].function.endswith("__init__")
+    if name not in _CHANGING or prod(shape) < 2 or is_in_constructor:
+        return False
+    if name != "copy":
+        return True
+    sources = (made for access in call.inputs[1:] for made in facts.producers(access.tensor, call.index))
+    return any(each.tensor == number for made in sources for each in made.inputs)
 
 
 def _is_between(training: MeasuredTraining, calls: list[Call], names: list[str]) -> bool:
