@@ -225,7 +225,8 @@ def test_each_followed_process_has_a_row_and_its_findings(both: tuple[subprocess
     report = followed.stdout.removeprefix(plain.stdout)
     table = report[: report.index("\n\n")].splitlines()[2:]
     rows = [" ".join(line.split()) for line in table]
-    assert [row.split(" ", 1)[1].rsplit(" started", 1)[0].rstrip(",") for row in rows[:6]] == [
+    names = [row.split(" ", 1)[1].rsplit(" started", 1)[0].rstrip(",") for row in rows[:6]]
+    assert [*sorted(names[:2]), *names[2:]] == [  # on a busy machine the second of two workers may begin first
         "worker 0 of a DataLoader",
         "worker 1 of a DataLoader",
         "worker 0 of a DataLoader",

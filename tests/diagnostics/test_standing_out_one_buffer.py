@@ -20,7 +20,8 @@ class Half(nn.Module):
         return x + self.out(x * self.mask) * (1 - self.mask)
 
 layers = nn.ModuleList()
-mask = torch.tensor([1.0, 0.0, 1.0, 0.0])
+mask = torch.zeros(4)
+mask[::2] = 1.0
 for _ in range(4):
     layers.append(Half(mask))
     mask.neg_().add_(1.0)  #!
@@ -40,11 +41,11 @@ RIGHT = {
         "for _ in range(4)", "mask.neg_().add_(1.0)\nfor _ in range(4)"),
     "a table that a loop fills first": MASKS.replace("    mask.neg_().add_(1.0)  #!\n", "").replace(
         "layers = nn.ModuleList()\n", "layers = nn.ModuleList()\nmask = torch.zeros(4)\n").replace(
-        "mask = torch.tensor([1.0, 0.0, 1.0, 0.0])\n", "for i in range(4):\n    mask[i] = i % 2\n"),
+        "mask = torch.zeros(4)\nmask[::2] = 1.0\n", "for i in range(4):\n    mask[i] = i % 2\n"),
     "a table with a row for each": MASKS.replace("mask.neg_().add_(1.0)  #!", "mask[len(layers) - 1] = 0.5"),
     "one that is filled anew": MASKS.replace("mask.neg_().add_(1.0)  #!", "mask.fill_(0.5)"),
     "a count": MASKS.replace("mask.neg_().add_(1.0)  #!", "mask.add_(1.0)").replace(
-        "torch.tensor([1.0, 0.0, 1.0, 0.0])", "torch.zeros(1)"),
+        "torch.zeros(4)\nmask[::2] = 1.0", "torch.zeros(1)"),
     "a constructor": MASKS.replace("    mask.neg_().add_(1.0)  #!\n", "").replace(
         "        self.out =", "        self.mask.neg_().add_(1.0)\n        self.out ="),
     "one that the training changes": MASKS.replace("    mask.neg_().add_(1.0)  #!\n", "").replace(

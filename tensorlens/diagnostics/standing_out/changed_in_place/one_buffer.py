@@ -45,7 +45,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         if calls[-1].index > first or not _is_between(training, calls, names[-2:]):
             continue
-        if not all(write.tensor == number for _, write in writes) or not _is_changed(facts, calls[-1], number):
+        if not all(write.tensor == number for _, write in writes[1:]) or not _is_changed(facts, calls[-1], number):
             continue
         last, changes = calls[-1], writes[-1][1].after  # a run of one line may stand for several
         if changes < len(names) - 1 or not all(facts.same_line(call.site, last.site) for call in calls[1:]):
@@ -59,10 +59,13 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _is_changed(facts: TraceIndex, call: Call, number: int) -> bool:
-    """Returns whether a call computes a tensor of several elements from what it held, and is in no constructor."""
+    """Returns whether a call computes a tensor of several elements from what it held, and not by an attribute, as the
+    constructors of the modules may.
+    """
     name, shape = op_name(call), facts.tensor(number).shape
-    is_in_constructor = facts.trace.sites[call.site].function.endswith("__init__")
-    if name not in _CHANGING or prod(shape) < 2 or is_in_constructor:
+    span = facts.span(call.site)
+    is_attribute = span is not None and facts.names.syntax.text(span, 1_000).startswith("self.")
+    if name not in _CHANGING or prod(shape) < 2 or is_attribute:
         return False
     if name != "copy":
         return True
