@@ -16,7 +16,8 @@ from tensorlens.tracer.frames.code_between_calls import place_of
 from tensorlens.tracer.recording import compiled
 from tensorlens.tracer.recording.reached_names import known_site
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.saved_tensors.watched_storage import UnsavedStorage, WatchedStorage
+from tensorlens.tracer.recording.unsaved_storage import UnsavedStorage
+from tensorlens.tracer.saved_tensors.watched_storage import WatchedStorage
 
 pytestmark = pytest.mark.skipif(compiled.FastPath is None, reason="the fast path was not compiled")
 

@@ -40,6 +40,7 @@
 #include "fast_path_c/user_frames.h"
 #include "fast_path_c/templates.h"
 #include "fast_path_c/results.h"
+#include "fast_path_c/unsaved_memory.h"
 #include "fast_path_c/slow_path.h"
 #include "fast_path_c/calls.h"
 #include "fast_path_c/data_reads.h"

@@ -24,10 +24,13 @@ from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.torch_features import ONLY_CPU
 from tensorlens.tracer.recording import native, ops
 from tensorlens.tracer.recording.ops import Args
+from tensorlens.tracer.recording.unsaved_storage import UnsavedStorage
 
 if TYPE_CHECKING:
     from tensorlens.tracer.recording import _fast_path
     from tensorlens.tracer.recording.dispatch_mode import FastPathMode
+
+_READ_DATA: Any = vars(torch._C.TensorBase)["data"].__get__
 
 FastPath: type[_fast_path.FastPath] | None = None  # None: not compiled, or not for this PyTorch
 
@@ -143,4 +146,7 @@ def compiled_fast_path(
         sharers=tensor_ids.sharers,
         texts=texts,
         handle=handle_torch_function,
+        uncounted=recorder.uncounted,
+        unsaved=UnsavedStorage,
+        alias_op=ops.name_of(_READ_DATA),
     )

@@ -43,7 +43,7 @@ Key = tuple[Any, ...]
 """What the calls of a template have in common: (function, kinds of its arguments, graph, length of `inputs`, is leaf,
 sequence numbers drawn, shape, dtype, device, ...). `graph` is 2 if the result requires grad, plus 1 under `no_grad`."""
 Ordinary = tuple[Function, Kinds, FrameType]  # a function, its arguments without tensors, the frame that called it
-Template = tuple[Key, int, bool]  # key, id, whether its function is one of `ops.RISKS`
+Template = tuple[Key, int, bool, int]  # key, id, whether its function is one of `ops.RISKS`, site
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
@@ -164,7 +164,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
             found = self._all_templates[place] = self._new_template(site, key, result, written)
         if found == NONE:
             raise SlowPathError
-        template = key, found, key[0] in ops.RISKS
+        template = key, found, key[0] in ops.RISKS, site
         if self.tensor_ids.in_c is None and id(code) in by_id and self.mode is self._mode:
             self.templates[id(code) + frame.f_lasti] = template  # in other threads, the main thread is yet to be noted
         return template

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from tensorlens.tracer.isolation.torch_features import USES_OF_STORAGE, USES_OF_TENSOR
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -29,6 +31,7 @@ _FUNCTIONS = (
     "_ZN5torch8autograd4impl15version_counterERKN2at6TensorE",  # torch::autograd::impl::version_counter
 )
 _WORD = ctypes.sizeof(ctypes.c_void_p)
+_SEARCHED = 8 * _WORD  # the storage is among the first members of a C++ tensor
 _VERSION_AT = 2 * _WORD  # in a version counter, after its table of virtual functions and its counts of references
 
 
@@ -39,7 +42,7 @@ def bind(module: ModuleType) -> bool:
     place = _place_of_tensor(samples)
     if addresses is None or place is None:
         return False
-    module.bind(samples[0], addresses, place, _VERSION_AT)
+    module.bind(samples[0], addresses, place, _VERSION_AT, _place_of_storage(samples))
     return all(_is_right(module.facts(tensor), tensor) for tensor in samples)
 
 
@@ -73,6 +76,29 @@ def _place_of_tensor(samples: list[torch.Tensor]) -> int | None:
         if all(ctypes.c_void_p.from_address(id(tensor) + place).value == tensor._cdata for tensor in samples):
             return place
     return None
+
+
+def _place_of_storage(samples: list[torch.Tensor]) -> int:
+    """Finds where a C++ tensor has its storage; 0 if that is not at one place in all samples.
+
+    It is 0, too, if the use counts of tensors and storages are not where the fast path reads them.
+    """
+    if USES_OF_TENSOR is None or USES_OF_STORAGE is None:
+        return 0
+    kept = [(tensor, torch._C.TensorBase.untyped_storage(tensor)) for tensor in samples]
+    for tensor, storage in kept:
+        uses = USES_OF_TENSOR(tensor), USES_OF_STORAGE(storage._cdata)
+        if uses != tuple(map(_uses_at, (tensor._cdata, storage._cdata))):
+            return 0
+    for place in range(2 * _WORD, _SEARCHED, _WORD):
+        if all(ctypes.c_void_p.from_address(tensor._cdata + place).value == storage._cdata for tensor, storage in kept):
+            return place
+    return 0
+
+
+def _uses_at(address: int) -> int:
+    """Returns the use count of a C++ object: the lower half of the word after its table of virtual functions."""
+    return ctypes.c_uint32.from_address(address + _WORD).value
 
 
 def _is_right(facts: dict[str, object], tensor: torch.Tensor) -> bool:

@@ -37,6 +37,11 @@ class PropertyReads(FastPathMode):
         except Exception as error:  # ours, never the user's
             self.internal_error("shared memory", error, frame)
 
+    def set_watch_due(self, count: int) -> None:
+        """Sets how many watched storages there are when they are swept next."""
+        if self.tensor_ids.in_c is not None:
+            self.tensor_ids.in_c.watch_due = count
+
     def _record_alias(
         self, func: Function, source: torch.Tensor, result: torch.Tensor, frame: FrameType | None
     ) -> bool:

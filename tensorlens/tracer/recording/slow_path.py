@@ -36,6 +36,7 @@ class SlowPath(ExceptionRows):
         super().__init__(own_files)
         self.watched: dict[int, Any] = {}  # number -> watched storage: it can be written past a version counter
         self.guarded: list[Any] = []  # (number, watched storage) of those that are compared after every call
+        self.uncounted: set[str] = set()  # why PyTorch's use counts may not show all that is saved
         self.risky = False  # an operation whose derivative may be infinite or NaN was recorded since the last backward
 
     def call(self, func: Function, args: Args, kwargs: Kwargs, frame: FrameType | None, name: str = "") -> Any:

@@ -15,11 +15,18 @@ from tensorlens.tracer.saved_tensors.graph import Node
 
 Attribute = tuple[str, torch.Tensor, int]  # its name on `ctx`, the tensor, the version it had when `forward` ended
 
+_ATTRIBUTES = "attributes of a custom Function"
+
 
 class ContextAttributes:
-    """Knows the attributes of custom Functions' nodes that are alive. Keeps no tensor and no node alive itself."""
+    """Knows the attributes of custom Functions' nodes that are alive. Keeps no tensor and no node alive itself.
 
-    def __init__(self) -> None:
+    While there are any, `uncounted` says so: PyTorch's use counts do not show these uses.
+    """
+
+    def __init__(self, uncounted: set[str]) -> None:
+        self._uncounted = uncounted
+        uncounted.discard(_ATTRIBUTES)
         self._by_sequence: dict[int, tuple[weakref.ref[Node], dict[str, tuple[weakref.ref[torch.Tensor], int]]]] = {}
 
     def __bool__(self) -> bool:
@@ -36,6 +43,7 @@ class ContextAttributes:
         }
         if attributes and node is not None:
             self._by_sequence[node._sequence_nr()] = (weakref.ref(node), attributes)
+            self._uncounted.add(_ATTRIBUTES)
 
     def changed(self) -> dict[int, list[Attribute]]:
         """Returns the attributes whose tensor has another version now, by the sequence number of their node."""
@@ -48,6 +56,8 @@ class ContextAttributes:
                 tensor = ref()
                 if tensor is not None and version != NONE and version_of(tensor) != version:
                     changed.setdefault(sequence, []).append((name, tensor, version))
+        if not self._by_sequence:
+            self._uncounted.discard(_ATTRIBUTES)
         return changed
 
 

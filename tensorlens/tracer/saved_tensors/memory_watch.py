@@ -23,11 +23,11 @@ from tensorlens.tracer.frames.code_between_calls import Place, place_of, sites_o
 from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.recording.unsaved_storage import UnsavedStorage
 from tensorlens.tracer.saved_tensors.array_guards import ArrayGuards
 from tensorlens.tracer.saved_tensors.overwrites import Overwrite, Overwrites
 from tensorlens.tracer.saved_tensors.watched_storage import (
     Memory,
-    UnsavedStorage,
     WatchedStorage,
     WatchedStorages,
     address_of,
@@ -56,7 +56,7 @@ class MemoryWatcher:
         self._recorder = recorder
         self._overwrites = overwrites
         self._counts_are_complete = counts_are_complete
-        self._storages = WatchedStorages(recorder.watched)
+        self._storages = WatchedStorages(recorder.watched, recorder.set_watch_due)
         self._guards = ArrayGuards(recorder.guarded)  # the storages compared after every call
         self._pass_ran = False  # a backward pass may have freed the nodes that the guards are for
 
@@ -73,7 +73,7 @@ class MemoryWatcher:
             return
         site = self._recorder.sites.site_of(frame)
         if known is not None:
-            known.op, known.site = op, site
+            self._recorder.watched[number] = known._replace(op=op, site=site)
             return
         if not is_in_main_memory(source):
             return

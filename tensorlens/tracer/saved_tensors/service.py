@@ -29,8 +29,7 @@ class SavedTensors:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._overwrites = Overwrites(recorder)
-        self._attributes = ContextAttributes()
-        self._has_packed = False  # a pack hook of the program ran: no use count shows what it keeps
+        self._attributes = ContextAttributes(recorder.uncounted)
         self._watch_memory()
         self._statistics: set[int] = set()  # running statistics that nodes may have saved
 
@@ -40,7 +39,7 @@ class SavedTensors:
 
     def _counts_are_complete(self) -> bool:
         """Returns whether PyTorch's use counts show everything that is saved."""
-        return not self._has_packed and not self._attributes
+        return not self._recorder.uncounted
 
     # --- asked by the recorder, only if some storage is watched -----------------------------------------------------
 
@@ -103,15 +102,16 @@ class SavedTensors:
         return with_version_check(self._recorder, pack, unpack, self._note_packed)
 
     def _note_packed(self) -> None:
-        self._has_packed = True
+        """Notes that a pack hook of the program ran: no use count shows what it keeps."""
+        self._recorder.uncounted.add("packed tensors")
 
     def forget(self) -> None:
         """Forgets what was watched: writes to it may have been made without a record."""
         self._recorder.watched.clear()
         self._recorder.guarded.clear()
         self._overwrites.forget()
-        self._attributes = ContextAttributes()
-        self._has_packed = True  # hooks may have packed tensors unseen
+        self._attributes = ContextAttributes(self._recorder.uncounted)
+        self._note_packed()  # hooks may have packed tensors unseen
         self._watch_memory()
         self._statistics.clear()
 

@@ -7,7 +7,6 @@ import weakref
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -18,6 +17,7 @@ from tensorlens.tracer.isolation.torch_features import USES_OF_STORAGE, USES_OF_
 from tensorlens.tracer.isolation.torch_originals import data_ptr, element_size, numel, stride, untyped_storage
 from tensorlens.tracer.recording.compiled import has_bytes
 from tensorlens.tracer.recording.tensor_ids import PLAIN, is_fake
+from tensorlens.tracer.recording.unsaved_storage import UnsavedStorage
 
 LARGE = 1024 * 1024  # bytes: larger memory is not copied, and only changes that PyTorch makes itself are seen there
 _ARRAY_ALONE = 2  # the tensor that the array keeps, and the storage's own Python object
@@ -93,28 +93,17 @@ class WatchedStorage:
         return self.op.rpartition(".")[2] in ("numpy", "__array__")
 
 
-@dataclass(slots=True)
-class UnsavedStorage:
-    """Memory that an alias, which PyTorch made, can write past its version counter, and that no node has saved.
+class WatchedStorages:
+    """The watched storages of a run, by their number and by address.
 
-    Most aliases are gone before a node saves their memory, so no more is read of it until then.
+    The fast path looks at `by_number`, too, and adds to it, but not beyond the number that `set_due` gives it.
     """
 
-    op: str  # as in `WatchedStorage`
-    site: int
-    tensor: int
-    start: int  # address
-    may_be_saved: ClassVar[bool] = False
-    external: ClassVar[bool] = False
-
-
-class WatchedStorages:
-    """The watched storages of a run, by their number and by address. The fast path looks at `by_number`, too."""
-
-    def __init__(self, by_number: dict[int, WatchedStorage | UnsavedStorage]) -> None:
+    def __init__(self, by_number: dict[int, WatchedStorage | UnsavedStorage], set_due: Callable[[int], object]) -> None:
         self._by_number = by_number
         self._starts: dict[int, list[tuple[int, int]]] = {}  # bit length of the size -> sorted (address, number)
-        self._sweep_at = 64
+        self._set_due = set_due
+        self._sweep_when(64)
         self._credit = 0  # visits that a sweep may make: it visits every storage
 
     def __len__(self) -> int:
@@ -187,7 +176,13 @@ class WatchedStorages:
                 stays = storage.memory.is_there() and (storage.may_be_saved or is_used(storage.memory.start, None))
             if not stays:
                 self.drop(number)
-        self._sweep_at, self._credit = 2 * len(self) + 64, 0
+        self._credit = 0
+        self._sweep_when(2 * len(self) + 64)
+
+    def _sweep_when(self, count: int) -> None:
+        """Sets how many storages there are when they are swept next."""
+        self._sweep_at = count
+        self._set_due(count)
 
     def at(self, address: int) -> Iterator[int]:
         """Finds the storages whose memory contains an address: there may be several, since arrays overlap."""

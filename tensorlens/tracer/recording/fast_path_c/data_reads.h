@@ -77,7 +77,10 @@ record_alias(FastPath *self, Call *call)
     Py_DECREF(ref);
     if (failed || write_row(self, call, id, -2 - storage, call->version) < 0)
         return -1;
-    return id < self->numbers->due ? 1 : sweep(self, id);
+    if (id >= self->numbers->due && sweep(self, id) < 0)
+        return -1;
+    call->id = id;
+    return 1;
 }
 
 /* Makes a read of `.data` and records it. Sets `made` to 0 if the read is for Python. */
@@ -96,10 +99,10 @@ read_alias(FastPath *self, PyObject *const *arguments, Py_ssize_t count, int *ma
     if (*made)
         result = call.result = PyObject_Call(call.func, call.args, call.kwargs);
     if (result != NULL) {
-        int recorded = record_alias(self, &call);
+        int recorded = record_alias(self, &call), watched = recorded == 1 ? watch_unsaved(self, &call, call.id) : 0;
         if (PyErr_Occurred() && !is_user_error())
             PyErr_Clear(); /* the alias has no version, or the call no template */
-        if (!PyErr_Occurred()) {
+        if (!PyErr_Occurred() && watched != 1) {
             PyObject *values[] = {self->recorder, call.func, call.inputs[0].tensor, result, (PyObject *)call.frame,
                                   recorded == 1 ? Py_True : Py_False};
             Py_XDECREF(PyObject_VectorcallMethod(s_finish_alias, values, 6, NULL));

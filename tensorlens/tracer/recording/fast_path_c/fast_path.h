@@ -4,7 +4,7 @@ typedef struct Template { /* of calls that one instruction makes: what must be t
     struct Template *next;
     uintptr_t place, outer; /* the instruction that called PyTorch; the user's, if that is a library's */
     PyObject *func, *kinds; /* `kinds` is a tuple */
-    int64_t id, drawn;
+    int64_t id, site, drawn;
     Kind kind;
     uint32_t hash;
     int8_t graph, leaf, shared, risky; /* `shared`: -1 for a kernel */
@@ -29,10 +29,12 @@ typedef struct {
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *only_cpu;
     PyObject *sharers, *texts; /* of `TensorIds` and tensor_ids.py */
     PyObject *handle;     /* PyTorch's `handle_torch_function` */
+    PyObject *uncounted, *unsaved, *alias_op; /* see unsaved_memory.h */
     Template **templates; /* `bucket_count` lists, a power of two */
     Py_ssize_t template_count, most_templates, bucket_count, next_bucket;
     int64_t *run; /* of MAX_RUN numbers: compact calls that are not in the rows yet, see `settle` */
     Py_ssize_t run_length;
+    Py_ssize_t watch_due; /* how many watched storages there are when they are swept next */
     char paused; /* whether nothing is recorded */
     Kind last_kind; /* of a tensor that got its rows, with the names of its dtype and device */
     PyObject *dtype_text, *device_text;
@@ -61,7 +63,8 @@ typedef struct {
     Kind kind;
     void *address;
     Entry owner;             /* of the base of a view: `ref` is NULL if there is none */
-    int64_t id, template_id; /* of the template that fits */
+    int64_t id; /* of the result */
+    int64_t template_id, site; /* of the template that fits */
     int risky;
 } Call;
 

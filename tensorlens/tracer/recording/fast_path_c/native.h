@@ -1,14 +1,14 @@
 /* Takes the addresses of PyTorch's functions from `native.py`, and answers what it compares. */
 
-/* Takes the addresses of PyTorch's functions, the place of a tensor in its Python object and that of the version in a
-   version counter. Of a plain tensor it notes the C++ class. */
+/* Takes the addresses of PyTorch's functions, the places of a tensor in its Python object, of the version in a version
+   counter and of the storage in a tensor. Of a plain tensor it notes the C++ class. */
 static PyObject *
 bind(PyObject *Py_UNUSED(module), PyObject *args)
 {
     unsigned long long f[10];
     PyObject *plain;
-    if (!PyArg_ParseTuple(args, "O(KKKKKKKKKK)nn", &plain, &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6], &f[7], &f[8],
-                          &f[9], &torch.tensor_at, &torch.version_at))
+    if (!PyArg_ParseTuple(args, "O(KKKKKKKKKK)nnn", &plain, &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6], &f[7], &f[8],
+                          &f[9], &torch.tensor_at, &torch.version_at, &torch.storage_at))
         return NULL;
     void *places[] = {&torch.dimensions, &torch.sizes, &torch.dtype, &torch.device, &torch.index, &torch.address,
                       &torch.nbytes, &torch.grad_enabled, &torch.next_sequence, &torch.version_counter};

@@ -31,11 +31,8 @@ touches_saved(FastPath *self, Call *call)
     int found = 0, recorded = (int64_t)torch.next_sequence() != call->first;
     for (Py_ssize_t n = 0; n < call->count && found == 0; n++) {
         Entry *entry = entry_of(self, call->inputs[n].tensor);
-        PyObject *storage = entry == NULL ? NULL : PyLong_FromLongLong(entry->storage);
-        PyObject *memory = storage == NULL ? NULL : PyDict_GetItemWithError(self->watched, storage);
-        Py_XDECREF(storage);
-        if (memory != NULL)
-            found = recorded ? 1 : truth(PyObject_GetAttr(memory, s_may_be_saved));
+        if (entry != NULL)
+            found = is_read_of(self, entry->storage, recorded);
     }
     return PyErr_Occurred() ? -1 : found;
 }

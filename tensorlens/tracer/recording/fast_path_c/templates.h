@@ -51,6 +51,7 @@ take_template(FastPath *self, Call *call, uintptr_t place, uintptr_t outer)
         return 0;
     template->used = 1;
     call->template_id = template->id;
+    call->site = template->site;
     call->risky = template->risky;
     return 1;
 }
@@ -131,6 +132,7 @@ keep_template(FastPath *self, Call *call, PyObject *kinds, uintptr_t place, uint
                            .func = Py_NewRef(call->func),
                            .kinds = Py_NewRef(kinds),
                            .id = call->template_id,
+                           .site = call->site,
                            .drawn = call->drawn,
                            .kind = call->kind,
                            .hash = hash,
@@ -205,6 +207,7 @@ find_template(FastPath *self, Call *call, PyObject **kinds, int written)
     if (template == NULL)
         return -1;
     call->template_id = PyLong_AsLongLong(PyTuple_GET_ITEM(template, 1));
+    call->site = PyLong_AsLongLong(PyTuple_GET_ITEM(template, 3));
     call->risky = PyTuple_GET_ITEM(template, 2) == Py_True;
     *kinds = shared_kinds(PyTuple_GET_ITEM(template, 0), *kinds);
     Py_DECREF(template);

@@ -1,7 +1,7 @@
 /* Finds what is called of PyTorch: C and C++ functions, getters of properties, and Python functions. */
 
 static struct { /* see native.py */
-    Py_ssize_t tensor_at, version_at; /* in the Python object of a tensor, in a version counter */
+    Py_ssize_t tensor_at, version_at, storage_at; /* in the Python object of a tensor, a version counter, a tensor */
     void *plain;                      /* the C++ class of plain tensors: its virtual table */
     int32_t (*dimensions)(void *, int64_t *), (*sizes)(void *, int64_t **), (*dtype)(void *, int32_t *),
         (*device)(void *, int32_t *), (*index)(void *, int32_t *), (*address)(void *, void **),
