@@ -20,6 +20,7 @@ _COPYING = frozenset("stack clone detach requires_grad cat to parameter deepcopy
 _LEAVING = frozenset("numpy from_numpy to_dlpack __dlpack__ asarray".split())
 _PRINTING = frozenset("item tolist float int format str repr".split())
 _SAVING = ("save", "dump")
+_WRITING_TEXT = ("json.dump", "json.dumps")  # these take no tensors
 _MAX_CALLS = 12
 
 
@@ -59,8 +60,8 @@ def _saves(facts: TraceIndex) -> bool:
     """Returns whether a program may write its parameters to a file."""
     files = {site.span.file for site in facts.trace.sites}
     trees = (tree for file, tree in facts.trees() if file in files)
-    called = (node.func for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return any(getattr(each, "attr", getattr(each, "id", "")).startswith(_SAVING) for each in called)
+    called = (ast.unparse(node.func) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(name.rpartition(".")[2].startswith(_SAVING) for name in called if name not in _WRITING_TEXT)
 
 
 def _originals(training: MeasuredTraining, number: int, before: int) -> Iterator[tuple[ParameterRow, Call]]:
