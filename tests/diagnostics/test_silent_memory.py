@@ -108,6 +108,41 @@ WAYS = {
             window[0] = 0.0  # modified_here
             loss.backward()  # needed_here
         """,
+    "an array that is changed and then lost": """
+        import numpy as np, torch
+        batch = np.ones(3)
+        inputs = torch.from_numpy(batch)  # shared_here
+        w = torch.ones(3, requires_grad=True, dtype=torch.float64)
+        loss = (w * inputs).sum()  # saved_here
+        batch[0] = 5  # modified_here
+        del batch
+        for step in range(3):
+            w * inputs
+        loss.backward()  # needed_here
+        """,
+    "a view of an array that is lost": """
+        import numpy as np, torch
+        batch = np.ones((2, 3))
+        row = batch[1]
+        inputs = torch.from_numpy(batch)  # shared_here
+        del batch
+        w = torch.ones(3, requires_grad=True, dtype=torch.float64)
+        for step in range(3):
+            loss = (w * inputs).sum()  # saved_here
+            row += 1  # modified_here
+            loss.backward()  # needed_here
+        """,
+    "a memoryview of an array that is lost": """
+        import numpy as np, torch
+        buffer = np.zeros(4, dtype=np.float32)
+        batch, window = torch.as_tensor(buffer), memoryview(buffer)  # shared_here
+        del buffer
+        w = torch.ones(4, requires_grad=True)
+        for step in range(2):
+            loss = (batch * w).exp().sum()  # saved_here
+            window[0] = step + 1.0  # modified_here
+            loss.backward()  # needed_here
+        """,
     "DLPack": """
         import torch
         x = torch.ones(3, requires_grad=True)
@@ -454,6 +489,29 @@ def test_calls_stay_on_the_fast_path_while_memory_is_watched(monkeypatch: pytest
             for mine, theirs in zip(average.parameters(), net.parameters(), strict=True):
                 mine.data.mul_(0.9).add_(theirs.data, alpha=0.1)
     assert set(long[len(long) // 2 :]) <= {"__get__", "from_numpy", "linear"}
+
+
+def test_an_array_that_only_its_tensor_keeps_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    long: list[str] = []
+    finish = Recorder.finish
+
+    def counted(self: Recorder, called: Any, *rest: Any) -> None:
+        long.append((called[1] or called[0].__name__).rpartition(".")[2])
+        finish(self, called, *rest)
+
+    monkeypatch.setattr(Recorder, "finish", counted)
+    w, session = torch.ones(4, requires_grad=True), tensorlens.trace()
+    with session:
+        recorder = session._recorder
+        assert recorder is not None
+        for _ in range(20):
+            batch = torch.as_tensor(numpy.ones((2, 4), dtype=numpy.float32))
+            (w * batch).sum().backward()
+            assert not recorder.watched
+        kept = numpy.ones((2, 4), dtype=numpy.float32)
+        (w * torch.as_tensor(kept)).sum()
+        assert recorder.watched
+    assert set(long[len(long) // 2 : -3]) == {"as_tensor"}
 
 
 def test_arrays_that_a_program_keeps_are_not_compared_where_nothing_saved_them() -> None:

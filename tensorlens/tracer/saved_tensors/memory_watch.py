@@ -36,13 +36,12 @@ from tensorlens.tracer.saved_tensors.watched_storage import (
     is_surely_unsaved,
     is_used_by_array_alone,
     memory_of,
+    owns_its_memory,
+    tensors_with_alias,
     weak_alias,
 )
 
 SWEEP_CREDIT = 8  # what each backward pass adds to the credit of a sweep: see `WatchedStorages`
-_TENSORS_WITH_ALIAS = {"from_numpy": 1, "as_tensor": 1, "asarray": 1, "numpy": 2, "__array__": 2, "__get__": 2}
-"""The tensors on a storage that only an alias and its source use, by the last part of the op that made the alias."""
-_sharing: dict[str, int] = {}  # the same by the whole op, for those that were asked for
 _next_sequence = torch._C._autograd._get_sequence_nr
 
 
@@ -105,7 +104,8 @@ class MemoryWatcher:
         if memory is None:
             return
         alias = weak_alias(source) if external else None
-        storage = WatchedStorage(memory, op, site, entry[1], alias, external, may_be_saved=False)
+        is_arrays = external and owns_its_memory(source)
+        storage = WatchedStorage(memory, op, site, entry[1], alias, external, is_arrays, may_be_saved=False)
         if known is not None and known.external and known.may_be_saved:
             storage.may_be_saved, storage.contents, storage.place = True, known.contents, known.place
         else:
@@ -216,13 +216,16 @@ class MemoryWatcher:
     def _drop_if_safe(self, number: int) -> bool:
         """Stops watching a storage that nothing can write past its version counter any more; returns whether it did.
 
-        That is so when the storage is gone, or when PyTorch makes all writes and no two version counters are left.
+        That is so when the storage is gone, or when PyTorch makes all writes and no two version counters are left. It
+        makes all writes of memory of an array from when only the storage keeps that array.
         """
         unsaved = self._storages.unsaved(number)
         storage = None if unsaved is not None else self._storages.get(number)
         start = unsaved.start if unsaved is not None else 0 if storage is None else storage.memory.start
         if storage is not None and storage.external:
-            return False
+            if not storage.is_out_of_reach():
+                return False
+            storage.external = False
         if start and len(self._recorder.tensor_ids.counters_at(start)) > 1:
             return False
         self._storages.drop(number)
@@ -269,10 +272,7 @@ class MemoryWatcher:
 
         `op` made an alias of it.
         """
-        sharing = _sharing.get(op)
-        if sharing is None:
-            sharing = _sharing[op] = _TENSORS_WITH_ALIAS.get(op.rpartition(".")[2], 0)
-        return is_surely_unsaved(tensor, sharing) and self._counts_are_complete()
+        return is_surely_unsaved(tensor, tensors_with_alias(op)) and self._counts_are_complete()
 
     def compare_all(self, frame: FrameType) -> None:
         """Compares all watched memory with its copies."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import weakref
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -20,6 +22,7 @@ from tensorlens.tracer.recording.tensor_ids import PLAIN, is_fake
 from tensorlens.tracer.recording.unsaved_storage import UnsavedStorage
 
 LARGE = 1024 * 1024  # bytes: larger memory is not copied, and only changes that PyTorch makes itself are seen there
+_TENSORS_WITH_ALIAS = {"from_numpy": 1, "as_tensor": 1, "asarray": 1, "numpy": 2, "__array__": 2, "__get__": 2}
 _ARRAY_ALONE = 2  # the tensor that the array keeps, and the storage's own Python object
 
 
@@ -71,6 +74,7 @@ class WatchedStorage:
     tensor: int  # id of the tensor that it was made of
     alias: weakref.ref[object] | None  # the array that can write there; None if no weak reference can follow it
     external: bool  # others than PyTorch can write there
+    is_arrays: bool = False  # the alias owns the memory, and the storage keeps it
     may_be_saved: bool = True  # by a node. Other memory does not matter to a backward pass
     contents: bytes | None = None  # the last copy, if the memory `may_be_saved` and is not too large
     place: Place = ()  # in the program, when the copy was made
@@ -87,6 +91,15 @@ class WatchedStorage:
     def is_changed(self) -> bool:
         """Returns whether the bytes differ from their last copy."""
         return self.contents is not None and not has_bytes(self.memory.start, self.contents)
+
+    def is_out_of_reach(self) -> bool:
+        """Returns whether the program has lost an array, which only the storage keeps, and nothing changed it before.
+
+        A view of the array or a buffer of it keeps it, too.
+        """
+        if not self.is_arrays or self.alias is None or _references(self.alias) > _ONE_REFERENCE:
+            return False
+        return not self.may_be_saved or (self.contents is not None and not self.is_changed())
 
     def is_array_of_tensor(self) -> bool:
         """Returns whether the alias is an array that was made of a tensor, not the other way round."""
@@ -205,6 +218,12 @@ def is_used_by_array_alone(storage: torch.UntypedStorage) -> bool:
     return USES_OF_STORAGE is not None and USES_OF_STORAGE(storage._cdata) <= _ARRAY_ALONE
 
 
+@cache
+def tensors_with_alias(op: str) -> int:
+    """Returns how many tensors are on a storage that only an alias and its source use. `op` made the alias."""
+    return _TENSORS_WITH_ALIAS.get(op.rpartition(".")[2], 0)
+
+
 def is_surely_unsaved(tensor: torch.Tensor, sharing: int) -> bool:
     """Returns whether no node can have saved a tensor, or another one on its memory.
 
@@ -233,6 +252,25 @@ def extent_of(tensor: torch.Tensor) -> int:
     """Counts the bytes from the first to the last element of a tensor, both included."""
     last = sum((n - 1) * step for n, step in zip(tensor.shape, stride(tensor), strict=True))
     return (last + 1) * element_size(tensor) if numel(tensor) else 0
+
+
+def _references(ref: weakref.ref[object]) -> int:
+    """Counts the references to an object, and a few of this function's own."""
+    kept = ref()
+    return sys.getrefcount(kept)
+
+
+class _Kept:
+    """An object with one reference."""
+
+
+_KEPT = _Kept()
+_ONE_REFERENCE = _references(weakref.ref(_KEPT))
+
+
+def owns_its_memory(alias: object) -> bool:
+    """Returns whether an alias is an array that was not made of other memory."""
+    return type(alias).__name__ == "ndarray" and getattr(alias, "base", alias) is None
 
 
 def weak_alias(alias: object) -> weakref.ref[object] | None:
