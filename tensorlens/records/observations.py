@@ -302,6 +302,7 @@ class Observations:
     ] = ()  # these and the next only of a run with `--training`
     zeroed_sequences: tuple[training_values.ZeroedSequences, ...] = ()
     plateaus: tuple[training_values.PlateauMetric, ...] = ()
+    rates_set: tuple[training_values.RateSetBetween, ...] = ()
     shallow_copies: tuple[training_values.ShallowCopy, ...] = ()
     shared_states: tuple[training_values.SharedState, ...] = ()
 

@@ -173,6 +173,21 @@ class PlateauMetric:
 
 
 @dataclass(frozen=True, slots=True)
+class RateSetBetween:
+    """A learning rate of a group that was set between two steps of a scheduler, for the first time."""
+
+    index: int
+    number: NonNegative
+    schedule: NonNegative  # as in `LearningRateSchedule`
+    group: NonNegative  # of its optimizer
+    times: NonNegative  # that one was set between two steps
+    steps: NonNegative  # of the scheduler before
+    before: float  # the rate after the scheduler's step before
+    rate: float  # that it was set to
+    after: float  # the one after the scheduler's next step
+
+
+@dataclass(frozen=True, slots=True)
 class ShallowCopy:
     """A module that `copy.copy()` made of another one, with the same parameters."""
 

@@ -41,6 +41,7 @@ SETS = (
     "training_sixteenth",
     "training_seventeenth",
     "training_eighteenth",
+    "training_nineteenth",
 )
 SECOND_RUN = ("beat_filters", "branch_rounds", "plume_sources")  # found by what a second run measures
 DAILY = 8  # one in so many programs is run each time

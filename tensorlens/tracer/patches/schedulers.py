@@ -11,6 +11,7 @@ from torch.optim import lr_scheduler
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.schedules import rates_of
 
 
 @observe
@@ -33,11 +34,15 @@ def _init(recorder: Recorder, original: Function) -> Function:
 @observe
 def _step(recorder: Recorder, original: Function) -> Function:
     def step(frame: FrameType, /, self: object, *args: object, **kwargs: object) -> object:
+        before: tuple[float, ...] = ()
+        if recorder.statistics is not None:
+            with ErrorGuard(recorder, "a scheduler", frame), torch._C.DisableTorchFunction():
+                before = rates_of(self)
         result = original(self, *args, **kwargs)
         if recorder.statistics is not None:
             with ErrorGuard(recorder, "a scheduler", frame), torch._C.DisableTorchFunction():
                 metric = args[0] if args else kwargs.get("metrics")
-                recorder.statistics.schedules.stepped(self, frame, metric)
+                recorder.statistics.schedules.stepped(self, frame, before, metric)
         return result
 
     return step

@@ -5,14 +5,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 
 import torch
 from torch.optim import lr_scheduler
 
 from tensorlens.records.training import LearningRateSchedule
-from tensorlens.records.training_values import PlateauMetric
+from tensorlens.records.training_values import PlateauMetric, RateSetBetween
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.optimizer_groups import rate_of
@@ -47,6 +47,17 @@ class _Metric:
 
 
 @dataclass(slots=True)
+class _SetRate:
+    """A learning rate that was set between two steps of a scheduler: the first one."""
+
+    steps: int  # of the scheduler before
+    before: float
+    rate: float
+    after: float
+    times: int = 1
+
+
+@dataclass(slots=True)
 class _Schedule:
     number: int
     ref: weakref.ref[object]
@@ -62,6 +73,8 @@ class _Schedule:
     length: tuple[int, str] = (0, "")
     seen: tuple[int, int] = (0, 0)  # steps of its optimizer and of all, at its last step
     metric: _Metric | None = None
+    rates: tuple[float, ...] = ()  # of the groups of its optimizer, after its last step
+    set_between: dict[int, _SetRate] = field(default_factory=dict)  # by group
 
 
 class Schedules:
@@ -91,17 +104,22 @@ class Schedules:
         number, steps, every = self._count(optimizer) if isinstance(optimizer, torch.optim.Optimizer) else (None, 0, 0)
         site = self._recorder.sites.site_or_outside(frame)
         is_known = getattr(type(scheduler), "step").__module__ == _TORCH  # noqa: B009
-        schedule = _Schedule(len(self._all), weakref.ref(scheduler), type(scheduler).__name__, site, number, is_known,
-                             steps, length=_length(scheduler), seen=(steps, every))  # fmt: skip
+        what = type(scheduler).__name__, site, number, is_known, steps
+        schedule = _Schedule(len(self._all), weakref.ref(scheduler), *what, length=_length(scheduler))
+        schedule.seen, schedule.rates = (steps, every), rates_of(scheduler)
         self._schedules[scheduler] = schedule
         self._all.append(schedule)
 
-    def stepped(self, scheduler: object, frame: FrameType, metric: object = None) -> None:
-        """Counts a step. It is idle if other optimizers have stepped since the last one, and its own has not."""
+    def stepped(self, scheduler: object, frame: FrameType, before: tuple[float, ...], metric: object = None) -> None:
+        """Counts a step. It is idle if other optimizers have stepped since the last one, and its own has not.
+
+        `before`: the learning rates before it.
+        """
         known = self._schedules.get(scheduler)
         optimizer = getattr(scheduler, "optimizer", None)
         if known is None or self._making:
             return
+        _note_rates(known, before, rates_of(scheduler))
         known.steps += 1
         known.last = self._recorder.sites.site_or_outside(frame)
         if isinstance(optimizer, torch.optim.Optimizer):
@@ -123,6 +141,11 @@ class Schedules:
             self._recorder.rows.write_fact(
                 LearningRateSchedule, number, *what, each.steps, each.last, each.idle, each.before, *each.length
             )
+            for group, found in each.set_between.items():
+                rates = found.before, found.rate, found.after
+                self._recorder.rows.write_fact(
+                    RateSetBetween, number, each.number, group, found.times, found.steps, *rates
+                )
             if each.metric is not None:
                 values = each.metric
                 ends = values.first, values.last
@@ -135,6 +158,24 @@ class Schedules:
             for each in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(each, lr_scheduler.LRScheduler) and (held := self._schedules.get(each)) is not None:
                     held.is_held = True
+
+
+def rates_of(scheduler: object) -> tuple[float, ...]:
+    """Returns the learning rates of the groups of a scheduler's optimizer."""
+    groups = getattr(getattr(scheduler, "optimizer", None), "param_groups", ())
+    return tuple(rate_of(group) for group in groups)
+
+
+def _note_rates(known: _Schedule, before: tuple[float, ...], after: tuple[float, ...]) -> None:
+    """Notes the rates that something else than the scheduler has changed since its last step."""
+    for group, (last, rate, now) in enumerate(zip(known.rates, before, after, strict=False)):
+        if rate == last or rate != rate:
+            continue
+        if group in known.set_between:
+            known.set_between[group].times += 1
+        else:
+            known.set_between[group] = _SetRate(known.steps, last, rate, now)
+    known.rates = after
 
 
 def _note_metric(known: _Schedule, scheduler: lr_scheduler.ReduceLROnPlateau, metric: object) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.run_summary import is_complete
@@ -82,6 +84,8 @@ def _frozen(training: MeasuredTraining, group: OptimizerGroup) -> Iterator[Stand
     if not rows or len(known) < len(rows):
         return
     at = frozen_at(facts, known[0].tensor)
+    if at is None and all(_has_option(facts, row.tensor) for row in known):
+        return
     frozen = facts.label("leaf_made_here", born(facts, known[0].tensor), "made here, and does not require grad")
     if at is not None:
         frozen = facts.label("flag_changed_here", at.site, "frozen here", at.index)
@@ -90,6 +94,18 @@ def _frozen(training: MeasuredTraining, group: OptimizerGroup) -> Iterator[Stand
     several = sum(each.optimizer == group.optimizer for each in training.groups) > 1
     whose = f"a group of `{group.name}`" if several else f"`{group.name}`"
     yield stands_out(f"{which} of {whose} is frozen, and never has a gradient", frozen, made)
+
+
+def _has_option(facts: TraceIndex, number: int) -> bool:
+    """Returns whether an option of the program decides if a parameter requires grad: `requires_grad=learned`."""
+    span = facts.span(born(facts, number))
+    node = None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call):
+        return False
+    values = [each.value for each in node.keywords if each.arg == "requires_grad"]
+    if ast.unparse(node.func).endswith("Parameter"):
+        values += node.args[1:2]
+    return any(not isinstance(value, ast.Constant) for value in values)
 
 
 def _is_frozen(row: ParameterRow) -> bool:

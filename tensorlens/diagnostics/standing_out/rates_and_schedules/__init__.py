@@ -11,6 +11,7 @@ from tensorlens.diagnostics.standing_out.rates_and_schedules import (
     overwritten_rate,
     plateau_mode,
     rate_not_read,
+    rate_set_back,
     schedule_length,
     unread_options,
 )
@@ -19,6 +20,7 @@ FINDERS: tuple[Finder, ...] = (
     learning_rates.find,
     first_group_only.find,
     overwritten_rate.find,
+    rate_set_back.find,
     loaded_rates.find,
     idle_schedules.find,
     schedule_length.find,

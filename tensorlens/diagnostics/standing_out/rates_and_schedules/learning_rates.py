@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import isclose, isfinite
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.diagnostics.shared.learning_rate_text import group_name, lines_that_set_rates
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.eager import COARSEST, EPSILON
 from tensorlens.records.report import Label, StandingOut
@@ -30,10 +31,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         if low == high == 0:
             steps = "its only step" if group.steps == 1 else f"each of its {group.steps} steps"
-            text = f"the learning rate of {_whose(training, group)} is 0 at {steps}"
+            text = f"the learning rate of {group_name(training, group)} is 0 at {steps}"
             yield stands_out(text, _made(training, group), *_schedulers(training, group))
         elif way := _way(group) or _floor(training, group):
-            text = f"the learning rate of {_whose(training, group)} {way}"
+            text = f"the learning rate of {group_name(training, group)} {way}"
             yield stands_out(text, _made(training, group), *_schedulers(training, group))
     yield from _replaced(training)
     yield from _unmoved(training)
@@ -65,12 +66,15 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
         for group in groups:
             high, is_factor = group.rates[1], group.made_rate == 1  # a schedule of rates themselves is made for 1
             if group.optimizer in scheduled and not is_factor and 0 < high < _LOW * group.made_rate:
-                text = f"{_whose(training, group)} was made with a learning rate of {group.made_rate:g}, and its steps"
+                text = (
+                    f"{group_name(training, group)} was made with a learning rate of {group.made_rate:g}, and its steps"
+                )
                 yield stands_out(f"{text} use at most {high:g}", *_schedulers(training, group), _made(training, group))
             elif _is_squared(training, group):
                 yield stands_out(
-                    f"{_whose(training, group)} was made with a learning rate of {group.made_rate:g}, and its steps "
-                    f"use at most {high:g}, its square: `LambdaLR` multiplies the rate by what its function returns",
+                    f"{group_name(training, group)} was made with a learning rate of {group.made_rate:g}, and its "
+                    f"steps use at most {high:g}, its square: `LambdaLR` multiplies the rate by what its function "
+                    "returns",
                     *_schedulers(training, group),
                     _made(training, group),
                 )
@@ -123,7 +127,12 @@ def _floor(training: MeasuredTraining, group: OptimizerGroup) -> str:
     if not own or not {each.name for each in own} <= _ENDING or len(course) < _MIN_COURSE:
         return ""
     is_stopped = any(each.is_held or 0 < each.steps <= each.made_for for each in own)
-    if low > _FLOOR * max(course) or is_stopped or _is_set(training) or _others_change(training, group):
+    if (
+        low > _FLOOR * max(course)
+        or is_stopped
+        or any(lines_that_set_rates(training.facts))
+        or _others_change(training, group)
+    ):
         return ""
     rest = next((n for n, rate in enumerate(reversed(course)) if not isclose(rate, low, rel_tol=1e-6)), len(course))
     fall = course[: len(course) - rest]
@@ -145,27 +154,10 @@ def _is_geometric(fall: list[float]) -> bool:
     return all(isclose(ratio, ratios[0], rel_tol=1e-3) for ratio in ratios)
 
 
-def _is_set(training: MeasuredTraining) -> bool:
-    """Returns whether a line of the program sets a learning rate by hand."""
-    nodes = (node for _, tree in training.facts.trees() for node in ast.walk(tree))
-    return any(
-        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and ast.unparse(node.slice) == "'lr'"
-        for node in nodes
-    )
-
-
 def _others_change(training: MeasuredTraining, group: OptimizerGroup) -> bool:
     """Returns whether another group of an optimizer goes on with other rates in the second half of the steps."""
     others = (each for each in training.groups if each.optimizer == group.optimizer and each is not group)
     return any(len(set(each.course[len(each.course) // 2 :])) > 1 for each in others)
-
-
-def _whose(training: MeasuredTraining, group: OptimizerGroup) -> str:
-    """Names an optimizer, or the parameters of a group if it has several."""
-    if sum(each.optimizer == group.optimizer for each in training.groups) == 1:
-        return f"`{group.name}`"
-    rows = [row for number in group.parameters if (row := training.row(number)) is not None]
-    return f"the group of {listed(rows)}" if rows else f"a group of `{group.name}`"
 
 
 def _made(training: MeasuredTraining, group: OptimizerGroup) -> Label | None:

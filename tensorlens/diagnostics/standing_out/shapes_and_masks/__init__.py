@@ -13,6 +13,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     padding_position,
     row_vector,
     run_along_batch,
+    split_row,
     swapped_shape,
     turned_mask,
     unused_part,
@@ -29,6 +30,7 @@ FINDERS: tuple[Finder, ...] = (
     mixed_by_reshape.find,
     mixed_copies.find,
     swapped_shape.find,
+    split_row.find,
     default_dimension.find,
     padding_position.find,
 )

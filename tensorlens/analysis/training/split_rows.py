@@ -1,0 +1,67 @@
+"""Finds reshapes that cut the rows of a tensor into groups where its features are to be cut into heads:
+`x.view(batch, heads, time, size)` of (batch, time, heads * size)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.records.model import Call
+
+_RESHAPING = frozenset("view reshape unflatten".split())
+_MOVING = frozenset("transpose permute swapaxes contiguous mT mul div truediv rmul".split())
+_MULTIPLYING = frozenset("matmul rmatmul bmm einsum scaled_dot_product_attention".split())
+_MAX_USES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRows:
+    """A reshape of (..., rows, heads * size) to (..., heads, rows, size)."""
+
+    reshape: Call
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+def split_rows(facts: TraceIndex) -> Iterator[SplitRows]:
+    """Yields these reshapes of computed values that go into a matrix product, one for each line."""
+    found: dict[int, SplitRows] = {}
+    for call in facts.calls:
+        if op_name(call) in _RESHAPING and call.inputs and call.outputs and call.site not in found:
+            number = call.inputs[0].tensor
+            before, after = facts.tensor(number).shape, facts.tensor(call.outputs[0].tensor).shape
+            if _splits_rows(before, after) and facts.requires_grad(number, call.index):
+                found[call.site] = SplitRows(call, before, after)
+    readers = _first_readers(facts) if found else {}
+    yield from (each for each in found.values() if _is_multiplied(readers, each.reshape))
+
+
+def _splits_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    if len(before) < 3 or len(after) != len(before) + 1 or after[:-3] != before[:-2]:
+        return False
+    (rows, features), (heads, kept, size) = before[-2:], after[-3:]
+    return kept == rows != heads and heads * size == features and min(heads, rows, size) > 1
+
+
+def _first_readers(facts: TraceIndex) -> dict[int, Call]:
+    """Returns the first call that takes each tensor."""
+    readers: dict[int, Call] = {}
+    for call in facts.calls:
+        for access in call.inputs:
+            readers.setdefault(access.tensor, call)
+    return readers
+
+
+def _is_multiplied(readers: dict[int, Call], call: Call) -> bool:
+    """Returns whether the result goes into a matrix product, perhaps after a transpose or a scale."""
+    number = call.outputs[0].tensor
+    for _ in range(_MAX_USES):
+        reader = readers.get(number)
+        if reader is None or op_name(reader) in _MULTIPLYING:
+            return reader is not None
+        if op_name(reader) not in _MOVING or not reader.outputs:
+            return False
+        number = reader.outputs[0].tensor
+    return False

@@ -1,0 +1,29 @@
+"""Names groups of optimizers, and finds the lines that set learning rates, for the sentences about these."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import listed
+from tensorlens.records.model import Span
+from tensorlens.records.training import OptimizerGroup
+
+
+def group_name(training: MeasuredTraining, group: OptimizerGroup) -> str:
+    """Names an optimizer, or the parameters of a group if it has several."""
+    if sum(each.optimizer == group.optimizer for each in training.groups) == 1:
+        return f"`{group.name}`"
+    rows = [row for number in group.parameters if (row := training.row(number)) is not None]
+    return f"the group of {listed(rows)}" if rows else f"a group of `{group.name}`"
+
+
+def lines_that_set_rates(facts: TraceIndex) -> Iterator[Span]:
+    """Yields where the program sets an item "lr", as in `group["lr"] = 0.1`."""
+    for file, tree in facts.trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                if ast.unparse(node.slice) == "'lr'":
+                    yield facts.span_of(node, file)

@@ -1,0 +1,25 @@
+"""Names reshapes that give each head some rows of a tensor, not a part of the features of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.split_rows import split_rows
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    for each in split_rows(facts) if training.training.steps else ():
+        dimension, (heads, rows, size) = len(each.after) - 3, each.after[-3:]
+        share = f"{rows // heads}" if rows % heads == 0 else "a part"
+        wanted = ", ".join(map(str, (*each.after[:-3], rows, heads, size)))
+        yield stands_out(
+            f"{as_written(facts, each.reshape)} makes shape {each.after} of {each.before} and moves no number: each "
+            f"slice of dimension {dimension} holds {share} of the {rows} rows of dimension {len(each.before) - 2}, not "
+            f"a part of each row, as `view({wanted}).transpose({dimension}, {dimension + 1})` gives it",
+            facts.label("value_made_here", each.reshape.site, "reshaped here", each.reshape.index),
+        )
