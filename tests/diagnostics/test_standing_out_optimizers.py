@@ -225,6 +225,9 @@ RIGHT = {
     "a group that nothing uses": TWO + "spare = nn.Linear(4, 4)\n"
     "opt = torch.optim.SGD([{'params': spare.parameters()}, {'params': [*body.parameters(), *head.parameters()]}])\n"
     + LOOP,
+    "frozen by an option": "learned = False\n" + MODEL
+    + "gate = nn.Parameter(torch.ones(1), requires_grad=learned)\ngates = torch.optim.Adam([gate])\n" + SGD
+    + "f = lambda x: (gate * model(x)).square().mean()\n" + LOOP + "    gates.step()\n",
     "frozen layers in the only group": TWO + "body.requires_grad_(False)\n"
     "opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1, weight_decay=0.1)\n" + LOOP,
     "unfrozen later": TWO + "body.requires_grad_(False)\n"

@@ -15,6 +15,7 @@ from tensorlens.records.model import Call
 _PRODUCTS = frozenset(("mul", "imul", "masked_fill"))
 _MULTIPLYING = frozenset(("mul", "rmul", "imul", "where", "masked_fill"))
 
+_NEW = frozenset(("zero", "fill", "normal", "uniform", "trunc_normal"))
 _READING_NOTHING = frozenset(("register_hook", "register_post_accumulate_grad_hook", "requires_grad"))
 
 
@@ -67,9 +68,17 @@ def _overwritten(training: MeasuredTraining, uses: list[int], product: Call) -> 
     later = (facts.call(index) for index in uses[bisect_right(uses, product.index) :])
     calls = (call for call in later if call is not None and op_name(call) not in _READING_NOTHING)
     write = next(calls, None)
-    if write is None or not write.op.startswith("nn.init.") or write.site == product.site:
+    if write is None or write.site == product.site or not _is_new(training, write, product.writes[0].tensor):
         return None
     masks = facts.storages_of(mask)
     products = (call for call in calls if op_name(call) in _MULTIPLYING)
     is_masked = any(facts.storage_of(each.tensor, call.index) in masks for call in products for each in call.inputs)
     return None if is_masked else write
+
+
+def _is_new(training: MeasuredTraining, write: Call, number: int) -> bool:
+    """Returns whether a call gives each element of a parameter a new value that depends on no tensor."""
+    facts = training.facts
+    if not write.op.startswith("nn.init.") and op_name(write) not in _NEW:
+        return False
+    return len(write.writes) == 1 and facts.tensor(write.writes[0].tensor).shape == facts.tensor(number).shape

@@ -1,0 +1,60 @@
+"""Checks the sentence about products of parameters with a mask that new initial values overwrite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+MASKED = """\
+class Masked(nn.Linear):
+    def __init__(self, n):
+        super().__init__(n, n)
+        self.register_buffer("mask", torch.tril(torch.ones(n, n)))
+        with torch.no_grad():
+            {}
+        self.weight.register_hook(lambda grad: grad * self.mask)
+
+    def forward(self, x):
+        return nn.functional.linear(x, {}, self.bias)
+
+net = nn.Sequential(Masked(4), nn.ReLU(), Masked(4))
+def start(layer):
+    if isinstance(layer, nn.Linear):
+        nn.init.xavier_uniform_(layer.weight)  #!
+{}
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(torch.randn(8, 4)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "a product": MASKED.format("self.weight.mul_(self.mask)", "self.weight", "net.apply(start)"),
+    "through .data": MASKED.format("self.weight.data.mul_(self.mask)", "self.weight", "net.apply(start)"),
+    "a mask of zeros": MASKED.format("self.weight.masked_fill_(self.mask == 0, 0.0)", "self.weight",
+                                     "net.apply(start)"),
+}  # fmt: skip
+RIGHT = {
+    "no other start": MASKED.format("self.weight.mul_(self.mask)", "self.weight", ""),
+    "masked where it is used": MASKED.format("self.weight.mul_(self.mask)", "self.weight * self.mask",
+                                             "net.apply(start)"),
+    "of one layer": MASKED.format("self.weight.mul_(self.mask)", "self.weight", "start(net[2])"),
+    "masked again": MASKED.format("self.weight.mul_(self.mask)", "self.weight",
+                                  "net.apply(start)\nfor layer in net[::2]: layer.weight.data.mul_(layer.mask)"),
+    "a gain": MASKED.format("self.weight.mul_(torch.tensor(0.5))", "self.weight", "net.apply(start)"),
+}  # fmt: skip
+WORDS = "overwrites all of the results"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mask_that_is_lost_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_products_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

@@ -1,0 +1,56 @@
+"""Checks the sentence about a learning rate that is set between two steps of a scheduler, which sets it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+LOOP = """\
+body, head = nn.Linear(4, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([{{"params": body.parameters(), "lr": 0.0}}, {{"params": head.parameters(), "lr": 0.1}}])
+schedule = torch.optim.lr_scheduler.{}
+for step in range(30):
+    if step == 10:
+        {}
+    head(body(torch.randn(8, 4))).square().mean().backward()
+    opt.step()
+    opt.zero_grad()
+    schedule.step()
+"""
+WRONG = {
+    "LambdaLR": LOOP.format("LambdaLR(opt, lambda n: 1 / (1 + n))", 'opt.param_groups[0]["lr"] = 0.05  #!'),
+    "CyclicLR": LOOP.format("CyclicLR(opt, [0.01, 0.01], [0.02, 0.02], 5)", 'opt.param_groups[1]["lr"] = 0.2  #!'),
+    "in a loop over the groups": LOOP.format(
+        "LambdaLR(opt, lambda n: 1.0)", 'for group in opt.param_groups: group["lr"] = 0.5  #!'
+    ),
+}
+RIGHT = {
+    "nothing is set": LOOP.format("LambdaLR(opt, lambda n: 1 / (1 + n))", "pass"),
+    "a scheduler that goes on from there": LOOP.format("StepLR(opt, 100)", 'opt.param_groups[0]["lr"] = 0.05'),
+    "the base rate too": LOOP.format(
+        "LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[0]["lr"] = schedule.base_lrs[0] = 0.05'
+    ),
+    "a warm-up by hand, in each step": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace(
+        "    head(", '    opt.param_groups[1]["lr"] = 0.01 * (step + 1)\n    head('
+    ),
+    "near the end": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace("step == 10", "step == 28").replace(
+        "        pass", '        opt.param_groups[1]["lr"] = 0.5'
+    ),
+    "almost the same": LOOP.format("LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[1]["lr"] = 0.12'),
+}  # fmt: skip
+WORDS = "sets it back"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_rate_that_is_set_back_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+    assert "after 10 steps of its" in found.text
+    assert "at each of the 20 steps that are left" in found.text
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_rate_that_lasts_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
