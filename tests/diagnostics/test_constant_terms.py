@@ -162,6 +162,13 @@ NOTES = {
             decay = sum(p.square().sum() for p in net.parameters())
         loss = net(x).square().mean() + 0.1 * decay
         """,
+    "behind a layer under no_grad": """
+        world = nn.Linear(1, 1)
+        state = torch.randn(5, 3)
+        with torch.no_grad():
+            value = world(net(state))
+        loss = net(state).square().mean() - value.mean()
+        """,
     "counts": """
         x = torch.randn(5, 3)
         wrong = (net(x) > 0).float().mean()

@@ -168,7 +168,8 @@ def history_lost_at(facts: TraceIndex, term: int, before: int) -> list[tuple[Cal
             with_history = [a.tensor for a in call.inputs if facts.requires_grad(a.tensor, call.index - 1)]
             lost = with_history if not facts.requires_grad(number, call.index) else []
             cuts += [(call, source) for source in lost]
-            waiting += [(access.tensor, call.index) for access in call.inputs if access.tensor not in lost]
+            further = call.inputs if not lost or call.mode != "grad" else ()
+            waiting += [(access.tensor, call.index) for access in further if access.tensor not in lost]
     return cuts
 
 
