@@ -182,6 +182,8 @@ class RateSetBetween:
     group: NonNegative  # of its optimizer
     times: NonNegative  # that one was set between two steps
     steps: NonNegative  # of the scheduler before
+    used: NonNegative  # steps of the optimizer between the two
+    earlier: NonNegative  # steps of the optimizer from when the scheduler was made to the first of the two
     before: float  # the rate after the scheduler's step before
     rate: float  # that it was set to
     after: float  # the one after the scheduler's next step

@@ -38,6 +38,9 @@ RIGHT = {
     "near the end": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace("step == 10", "step == 28").replace(
         "        pass", '        opt.param_groups[1]["lr"] = 0.5'
     ),
+    "a phase of its own": LOOP.format("LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[1]["lr"] = 0.01').replace(
+        "    schedule.step()", "    if not 10 <= step < 18: schedule.step()"
+    ),
     "almost the same": LOOP.format("LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[1]["lr"] = 0.12'),
 }  # fmt: skip
 WORDS = "sets it back"

@@ -32,6 +32,7 @@ RIGHT = {
     "windows of rows": ATTENTION.format("net(x).view(3, 2, 3, 12)", PRODUCT),
     "channels first": ATTENTION.format("net(x).transpose(1, 2).reshape(3, 4, 3, 6)", PRODUCT),
     "data": ATTENTION.format("net(x); y = x.view(3, 4, 6, 3); y = y @ y.transpose(-2, -1)", "q"),
+    "a layout that is learned": ATTENTION.format("net(x).view(3, 18, 4).view(3, 2, 18, 2)", PRODUCT),
     "no product": ATTENTION.format("net(x).view(3, 4, 6, 3)", "q"),
 }
 WORDS = "not a part of each row"

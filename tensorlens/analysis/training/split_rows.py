@@ -32,7 +32,9 @@ def split_rows(facts: TraceIndex) -> Iterator[SplitRows]:
         if op_name(call) in _RESHAPING and call.inputs and call.outputs and call.site not in found:
             number = call.inputs[0].tensor
             before, after = facts.tensor(number).shape, facts.tensor(call.outputs[0].tensor).shape
-            if _splits_rows(before, after) and facts.requires_grad(number, call.index):
+            made = facts.creator(number)
+            is_split = made is not None and op_name(made) in _RESHAPING  # by a layout of its own
+            if _splits_rows(before, after) and facts.requires_grad(number, call.index) and not is_split:
                 found[call.site] = SplitRows(call, before, after)
     readers = _first_readers(facts) if found else {}
     yield from (each for each in found.values() if _is_multiplied(readers, each.reshape))

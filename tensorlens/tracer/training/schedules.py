@@ -51,6 +51,7 @@ class _SetRate:
     """A learning rate that was set between two steps of a scheduler: the first one."""
 
     steps: int  # of the scheduler before
+    used: tuple[int, int]  # steps of the optimizer: since the scheduler's last step, and until that one
     before: float
     rate: float
     after: float
@@ -119,7 +120,7 @@ class Schedules:
         optimizer = getattr(scheduler, "optimizer", None)
         if known is None or self._making:
             return
-        _note_rates(known, before, rates_of(scheduler))
+        _note_rates(known, self._used(known, optimizer), before, rates_of(scheduler))
         known.steps += 1
         known.last = self._recorder.sites.site_or_outside(frame)
         if isinstance(optimizer, torch.optim.Optimizer):
@@ -132,6 +133,11 @@ class Schedules:
             if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
                 _note_metric(known, scheduler, metric)
 
+    def _used(self, known: _Schedule, optimizer: object) -> tuple[int, int]:
+        """Returns the steps of an optimizer since the last step of its scheduler, and those from when that was made."""
+        steps = self._count(optimizer)[1] if isinstance(optimizer, torch.optim.Optimizer) else 0
+        return max(0, steps - known.seen[0]), max(0, known.seen[0] - known.before)
+
     def write(self, number: int) -> None:
         """Writes what was counted so far."""
         for schedule in self._all:
@@ -142,15 +148,13 @@ class Schedules:
                 LearningRateSchedule, number, *what, each.steps, each.last, each.idle, each.before, *each.length
             )
             for group, found in each.set_between.items():
-                rates = found.before, found.rate, found.after
-                self._recorder.rows.write_fact(
-                    RateSetBetween, number, each.number, group, found.times, found.steps, *rates
-                )
+                counts, rates = (found.times, found.steps, *found.used), (found.before, found.rate, found.after)
+                self._recorder.rows.write_fact(RateSetBetween, number, each.number, group, *counts, *rates)
             if each.metric is not None:
                 values = each.metric
                 ends = values.first, values.last
-                counts = values.steps, values.lows, values.highs, values.cuts
-                self._recorder.rows.write_fact(PlateauMetric, number, each.number, values.mode, *ends, *counts)
+                seen = values.steps, values.lows, values.highs, values.cuts
+                self._recorder.rows.write_fact(PlateauMetric, number, each.number, values.mode, *ends, *seen)
 
     def _note_held(self, scheduler: object) -> None:
         """Notes the schedulers that another one has in its attributes, and steps itself."""
@@ -166,7 +170,7 @@ def rates_of(scheduler: object) -> tuple[float, ...]:
     return tuple(rate_of(group) for group in groups)
 
 
-def _note_rates(known: _Schedule, before: tuple[float, ...], after: tuple[float, ...]) -> None:
+def _note_rates(known: _Schedule, used: tuple[int, int], before: tuple[float, ...], after: tuple[float, ...]) -> None:
     """Notes the rates that something else than the scheduler has changed since its last step."""
     for group, (last, rate, now) in enumerate(zip(known.rates, before, after, strict=False)):
         if rate == last or rate != rate:
@@ -174,7 +178,7 @@ def _note_rates(known: _Schedule, before: tuple[float, ...], after: tuple[float,
         if group in known.set_between:
             known.set_between[group].times += 1
         else:
-            known.set_between[group] = _SetRate(known.steps, last, rate, now)
+            known.set_between[group] = _SetRate(known.steps, used, last, rate, now)
     known.rates = after
 
 

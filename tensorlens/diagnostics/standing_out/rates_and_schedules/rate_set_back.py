@@ -15,6 +15,7 @@ from tensorlens.records.training_values import RateSetBetween
 _ANEW = frozenset(("LambdaLR", "OneCycleLR", "CyclicLR", "CosineAnnealingWarmRestarts"))
 """Schedulers that compute each rate from the one that the group had when the scheduler was made."""
 _MIN_LEFT = 5  # steps of the scheduler after it
+_LONGER = 3  # times as many steps of the optimizer as between other steps of the scheduler
 _FACTOR = 2  # between the rate that was set and the one that it is set back to
 _NEAR = 0.5  # relative difference between two steps of a schedule
 
@@ -40,6 +41,8 @@ def _is_set_back(schedule: LearningRateSchedule, each: RateSetBetween) -> bool:
     """Returns whether the schedule goes on as if nothing had been set."""
     if schedule.name not in _ANEW or each.times > 1 or schedule.steps - each.steps < _MIN_LEFT:
         return False
+    if each.used * each.steps > _LONGER * each.earlier:
+        return False  # the rate of a phase of its own, in which the scheduler rests
     low, high = sorted((each.rate, each.after))
     goes_on = isclose(each.before, each.after, rel_tol=_NEAR)
     return goes_on and low >= 0 and high > _FACTOR * low
