@@ -10,11 +10,11 @@ from benchmarks.paired import Measured, measure
 from benchmarks.workloads import SHORT, WORKLOADS, actor_critic, conv, gpt, mlp
 from tensorlens.render.markdown_text import markdown_table
 
-ROUNDS = {"tiny ops": 15, "MLP": 12, "mini-GPT": 6, "conv net": 10, "actor-critic": 5, "ODE solver": 10, "lists": 3}
+ROUNDS = {"tiny ops": 15, "MLP": 14, "mini-GPT": 12, "conv net": 20, "actor-critic": 12, "ODE solver": 10, "lists": 3}
 HEAVY = {"detect_anomaly", "DebugMode", "LoggingTensorMode", "TorchSnooper"}  # measured on short workloads
 HEAVY_ROUNDS = 3
 EVERY = 100
-SAMPLED_ROUNDS = 3
+SAMPLED_ROUNDS = 5
 MANY: dict[str, tuple[Any, int]] = {  # a workload and its steps
     "MLP": (mlp, 2_000),
     "mini-GPT": (gpt, 100),
