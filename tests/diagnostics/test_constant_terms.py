@@ -165,8 +165,9 @@ NOTES = {
     "behind a layer under no_grad": """
         world = nn.Linear(1, 1)
         state = torch.randn(5, 3)
+        out = net(state)
         with torch.no_grad():
-            value = world(net(state))
+            value = world(out)
         loss = net(state).square().mean() - value.mean()
         """,
     "counts": """

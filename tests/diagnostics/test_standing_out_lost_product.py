@@ -41,6 +41,12 @@ RIGHT = {
     "no other start": MASKED.format("self.weight.mul_(self.mask)", "self.weight", ""),
     "masked where it is used": MASKED.format("self.weight.mul_(self.mask)", "self.weight * self.mask",
                                              "net.apply(start)"),
+    "masked by a copy": MASKED.format("self.weight.mul_(self.mask.clone())", "self.weight * self.mask",
+                                      "net.apply(start)"),
+    "in the constructor of a derived class": MASKED.replace("net = nn.Sequential(Masked(4), nn.ReLU(), Masked(4))",
+        "class Dense(Masked):\n    def __init__(self, n):\n        super().__init__(n)\n"
+        "        nn.init.normal_(self.weight)\n\nnet = nn.Sequential(Dense(4), nn.ReLU(), Dense(4))"
+    ).format("self.weight.mul_(self.mask)", "self.weight", ""),
     "of one layer": MASKED.format("self.weight.mul_(self.mask)", "self.weight", "start(net[2])"),
     "masked again": MASKED.format("self.weight.mul_(self.mask)", "self.weight",
                                   "net.apply(start)\nfor layer in net[::2]: layer.weight.data.mul_(layer.mask)"),

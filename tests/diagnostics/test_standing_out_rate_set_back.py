@@ -41,6 +41,9 @@ RIGHT = {
     "a phase of its own": LOOP.format("LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[1]["lr"] = 0.01').replace(
         "    schedule.step()", "    if not 10 <= step < 18: schedule.step()"
     ),
+    "before the schedule begins": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace(
+        "for step", 'opt.param_groups[1]["lr"] = 0.01\nfor step'
+    ),
     "almost the same": LOOP.format("LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[1]["lr"] = 0.12'),
 }  # fmt: skip
 WORDS = "sets it back"

@@ -33,6 +33,9 @@ RIGHT = {
     "channels first": ATTENTION.format("net(x).transpose(1, 2).reshape(3, 4, 3, 6)", PRODUCT),
     "data": ATTENTION.format("net(x); y = x.view(3, 4, 6, 3); y = y @ y.transpose(-2, -1)", "q"),
     "a layout that is learned": ATTENTION.format("net(x).view(3, 18, 4).view(3, 2, 18, 2)", PRODUCT),
+    "rows of a parameter": ATTENTION.format(
+        "net(x); free = nn.Parameter(torch.randn(6, 12)); q = free.expand(3, 6, 12).reshape(3, 4, 6, 3)", PRODUCT
+    ),
     "no product": ATTENTION.format("net(x).view(3, 4, 6, 3)", "q"),
 }
 WORDS = "not a part of each row"

@@ -157,19 +157,24 @@ def _is_detached(facts: TraceIndex, added: Call, term: int) -> bool:
 
 
 def history_lost_at(facts: TraceIndex, term: int, before: int) -> list[tuple[Call, int]]:
-    """Returns the calls at which what a term was computed from lost its history, each with an input that had one."""
+    """Returns the calls at which what a term was computed from lost its history, each with an input that had one.
+
+    Behind a call that lost that of its weights, with gradients off, only values that were computed with them on count.
+    """
     cuts: list[tuple[Call, int]] = []
-    waiting, seen = [(term, before)], set[int]()
-    for number, limit in waiting:
+    waiting, seen = [(term, before, False)], set[int]()
+    for number, limit, is_behind in waiting:
         for call in facts.producers(number, limit)[:1]:
             if call.index in seen or len(seen) > MAX_CALLS:
                 continue
             seen.add(call.index)
             with_history = [a.tensor for a in call.inputs if facts.requires_grad(a.tensor, call.index - 1)]
             lost = with_history if not facts.requires_grad(number, call.index) else []
-            cuts += [(call, source) for source in lost]
+            computed = [each for each in lost if not facts.is_leaf_requiring_grad(each, call.index - 1)]
+            cuts += [(call, source) for source in (computed if is_behind else lost)[:1]]
             further = call.inputs if not lost or call.mode != "grad" else ()
-            waiting += [(access.tensor, call.index) for access in further if access.tensor not in lost]
+            inputs = [access.tensor for access in further if access.tensor not in lost]
+            waiting += [(each, call.index, is_behind or bool(lost)) for each in inputs]
     return cuts
 
 

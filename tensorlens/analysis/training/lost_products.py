@@ -15,6 +15,7 @@ from tensorlens.records.model import Call
 _PRODUCTS = frozenset(("mul", "imul", "masked_fill"))
 _MULTIPLYING = frozenset(("mul", "rmul", "imul", "where", "masked_fill"))
 
+_CONSTRUCTORS = ("__init__", "reset_parameters")
 _NEW = frozenset(("zero", "fill", "normal", "uniform", "trunc_normal"))
 _READING_NOTHING = frozenset(("register_hook", "register_post_accumulate_grad_hook", "requires_grad"))
 
@@ -64,16 +65,16 @@ def _products(training: MeasuredTraining) -> dict[int, list[Call]]:
 
 def _overwritten(training: MeasuredTraining, uses: list[int], product: Call) -> Call | None:
     """Returns the call that gives all of a parameter new values before anything reads a product."""
-    facts, mask = training.facts, product.inputs[1].tensor
+    facts = training.facts
     later = (facts.call(index) for index in uses[bisect_right(uses, product.index) :])
     calls = (call for call in later if call is not None and op_name(call) not in _READING_NOTHING)
     write = next(calls, None)
     if write is None or write.site == product.site or not _is_new(training, write, product.writes[0].tensor):
         return None
-    masks = facts.storages_of(mask)
+    if facts.trace.sites[write.site].function.endswith(_CONSTRUCTORS):
+        return None  # a class may replace what the one that it is derived from has made
     products = (call for call in calls if op_name(call) in _MULTIPLYING)
-    is_masked = any(facts.storage_of(each.tensor, call.index) in masks for call in products for each in call.inputs)
-    return None if is_masked else write
+    return None if any(len(call.inputs) > 1 for call in products) else write
 
 
 def _is_new(training: MeasuredTraining, write: Call, number: int) -> bool:

@@ -13,6 +13,7 @@ from tensorlens.records.model import Call
 _RESHAPING = frozenset("view reshape unflatten".split())
 _MOVING = frozenset("transpose permute swapaxes contiguous mT mul div truediv rmul".split())
 _MULTIPLYING = frozenset("matmul rmatmul bmm einsum scaled_dot_product_attention".split())
+_ROW_BY_ROW = frozenset("linear layer_norm dropout chunk split transpose add mul relu gelu tanh".split())
 _MAX_USES = 4
 
 
@@ -33,8 +34,8 @@ def split_rows(facts: TraceIndex) -> Iterator[SplitRows]:
             number = call.inputs[0].tensor
             before, after = facts.tensor(number).shape, facts.tensor(call.outputs[0].tensor).shape
             made = facts.creator(number)
-            is_split = made is not None and op_name(made) in _RESHAPING  # by a layout of its own
-            if _splits_rows(before, after) and facts.requires_grad(number, call.index) and not is_split:
+            is_of_rows = made is not None and op_name(made) in _ROW_BY_ROW  # other layouts may be learned
+            if is_of_rows and _splits_rows(before, after) and facts.requires_grad(number, call.index):
                 found[call.site] = SplitRows(call, before, after)
     readers = _first_readers(facts) if found else {}
     yield from (each for each in found.values() if _is_multiplied(readers, each.reshape))

@@ -41,6 +41,8 @@ def _is_set_back(schedule: LearningRateSchedule, each: RateSetBetween) -> bool:
     """Returns whether the schedule goes on as if nothing had been set."""
     if schedule.name not in _ANEW or each.times > 1 or schedule.steps - each.steps < _MIN_LEFT:
         return False
+    if not each.steps:
+        return False  # a first phase with a rate of its own, after which the schedule begins
     if each.used * each.steps > _LONGER * each.earlier:
         return False  # the rate of a phase of its own, in which the scheduler rests
     low, high = sorted((each.rate, each.after))

@@ -18,8 +18,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         share = f"{rows // heads}" if rows % heads == 0 else "a part"
         wanted = ", ".join(map(str, (*each.after[:-3], rows, heads, size)))
         yield stands_out(
-            f"{as_written(facts, each.reshape)} makes shape {each.after} of {each.before} and moves no number: each "
-            f"slice of dimension {dimension} holds {share} of the {rows} rows of dimension {len(each.before) - 2}, not "
-            f"a part of each row, as `view({wanted}).transpose({dimension}, {dimension + 1})` gives it",
+            f"{as_written(facts, each.reshape)} makes shape {each.after} of {each.before} and keeps the order of the "
+            f"numbers: each slice of dimension {dimension} holds {share} of the {rows} rows of dimension "
+            f"{len(each.before) - 2}, not a part of each row, as "
+            f"`view({wanted}).transpose({dimension}, {dimension + 1})` gives it",
             facts.label("value_made_here", each.reshape.site, "reshaped here", each.reshape.index),
         )
