@@ -204,6 +204,14 @@ def test_a_term_that_cancels_is_named(warm: Warm, tmp_path: Path) -> None:
     )
 
 
+def test_terms_that_give_next_to_nothing_share_a_sentence(warm: Warm, tmp_path: Path) -> None:
+    loss = "calm = net(x).square().mean() * 1e-7\nlow = size * 1e-7\nloss = fit + calm + low"
+    report, _ = report_of(warm, tmp_path, loss)
+    (found,) = (each for each in report.standing_out or () if "measured passes" in each.text)
+    assert found.text.startswith("each of the terms `calm` and `size` of the loss gives `net` less than 0.1 %")
+    assert len({label.span.line for label in found.labels}) == 3
+
+
 def test_a_small_weight_is_left_alone(warm: Warm, tmp_path: Path) -> None:
     report, _ = report_of(warm, tmp_path, "loss = fit + 0.02 * size")
     assert report.standing_out == ()
