@@ -40,12 +40,13 @@ def training_parts(report: Report, everything: bool) -> list[RenderableType]:
     parts: list[RenderableType] = [Text.assemble(("training", "heading"), f"   {safe(summary(training))}")]
     parts += [hanging(Text("  "), Text(safe(text))) for text in sentences(report)]
     table = HouseTable(["\n".join(each.rsplit(" ", 1)) for each in HEADINGS], ["name"], right=(1, 4, 6))
-    for row in training_cells(training, everything):
+    rows = training_cells(training, everything)
+    for row in rows:
         table.add(*row)
     tables = [each for shown in (table, losses_table(training)) if len(shown) for each in (Text(""), shown)]
     quiet = [
         hanging(Text("  "), Text(safe(text), "quiet"))
-        for text in (shares_text(training), memory_text(training))
+        for text in (_unknown_text(rows), shares_text(training), memory_text(training))
         if text
     ]
     return [*parts, *tables, *([Text("")] if quiet else []), *quiet]
@@ -65,6 +66,11 @@ def summary(training: MeasuredTraining) -> str:
     again += ["check the custom Functions"] if inspection.functions_checked else []
     searched = f"; a second run, to {' and to '.join(again)}" if again else ""
     return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}{changed}{searched}"
+
+
+def _unknown_text(rows: list[list[str]]) -> str | None:
+    is_unknown = any(cell.split("\n")[0] == UNKNOWN for row in rows for cell in row)
+    return f"{UNKNOWN}: not measured, or not at the same steps for all parameters of the row" if is_unknown else None
 
 
 def memory_text(training: MeasuredTraining) -> str | None:
