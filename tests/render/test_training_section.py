@@ -89,8 +89,8 @@ def test_a_norm_that_is_not_known_is_explained(tmp_path: Path, is_alternating: b
     program.write_text(
         "import torch\nnet = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 1))\n"
         "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor step in range(4):\n    optimizer.zero_grad()\n"
-        f"    layers = net[0] if {is_alternating} and step % 2 else net\n"
-        "    layers(torch.ones(2, 3)).square().sum().backward()\n    optimizer.step()\n"
+        f"    out = net[0](torch.ones(2, 3)) if {is_alternating} and step % 2 else net(torch.ones(2, 3))\n"
+        "    out.square().sum().backward()\n    optimizer.step()\n"
     )
     printed = run_command("explain", "--training", program).stdout
     assert ("?: not measured, or not at the same steps" in printed) is is_alternating
