@@ -62,6 +62,9 @@ WRONG = {
     "by a product with a triangle": PLAIN.replace(
         "scores.masked_fill(late, 1e-9)", "scores * torch.tril(torch.ones(6, 6))"),
     "by a product with a comparison": PLAIN.replace("scores.masked_fill(late, 1e-9)", "scores * (~pad).float()"),
+    "by a product with ones that lines write": PLAIN.replace(FILLED, (
+        "    mask = torch.zeros(4, 6)\n    for row, word in enumerate(ids):\n"
+        "        mask[row, : int((word > 0).sum())] = 1.0\n    scores = scores * mask[:, None]  #!\n")),
     "dropout of weights": PLAIN.replace(SOFTMAX, "    weights = F.dropout(F.softmax(scores, -1), 0.1)\n"),
     "log_softmax": PLAIN.replace(SOFTMAX, "    weights = F.log_softmax(scores, dim=2)\n"),
     "items of a module": POOL,
@@ -86,6 +89,9 @@ RIGHT = {
     "a sum with the mask": PLAIN.replace(FILLED, "    scores = scores * (~pad) + pad * -1e9\n"),
     "a temperature": PLAIN.replace(FILLED, "    scores = scores * torch.tensor(0.5)\n"),
     "weights of positions": PLAIN.replace(FILLED, "    scores = scores * torch.linspace(1, 2, 6)\n"),
+    "weights that lines write": PLAIN.replace(FILLED, (
+        "    mask = torch.zeros(6)\n    mask[2:] = 1.0\n    mask[4:] = 0.5\n    scores = scores * mask\n")),
+    "ones": PLAIN.replace(FILLED, "    scores = scores * torch.ones(6)\n"),
     "weights of a triangle": PLAIN.replace(FILLED, "    scores = scores * torch.tril(torch.rand(6, 6))\n"),
     "a number that is computed": PLAIN.replace("1e-9)  #!", "FILL)")
     .replace("    x = embed", "    FILL = -1e9 * 2\n    x = embed"),

@@ -68,6 +68,11 @@ WRONG = {
         TABLE.replace("q = codes[index]  #!", "q = codes[index]").replace(
             "decoder(q)", "decoder(s)").replace("    extra", "    s = q + (z - q).detach()  #!\n    extra") + STEP,
         "has the value of `z` and the gradient of `q`"),
+    "the other way round, in another layout": (
+        TABLE.replace("z = encoder(x)", "z = encoder(x).t()").replace("cdist(z,", "cdist(z.t(),")
+        .replace("codes[index]  #!", "codes[index].t()").replace("decoder(q)", "decoder(s.t())")
+        .replace("    extra", "    s = q + (z - q).detach()  #!\n    extra") + STEP,
+        "has the value of `z` and the gradient of `q`"),
     "the nearest code": (TABLE + STEP, "`codes[index]` passes no gradient on to `encoder.weight` and `encoder.bias`: "),
     "the nearest code, by an embedding": (
         TABLE.replace("codes[index]", "nn.functional.embedding(index, codes)") + STEP, "passes no gradient on to"),

@@ -60,6 +60,9 @@ WRONG = {
     "mul and add of a product": line("a.mul_(1 - decay).add_(decay * p)  #!"),
     "a sum": line("a.data = decay * p.data + (1 - decay) * a.data  #!"),
     "a small tau with the wrong weights": line("a.copy_(0.005 * a + 0.995 * p)  #!"),
+    "a copy of a lerp": line("a.copy_(a.lerp(p, decay))  #!"),
+    "lerp as a function": line("a.data = torch.lerp(a, p, weight=decay)  #!"),
+    "lerp from the other end": line("a.copy_(p.lerp(a, 1 - decay))  #!"),
     "an argument of the call": NET + UPDATE.replace("=0.99", "") + TRAIN.replace("(ema, net)", "(ema, net, 0.999)"),
     "a class with a configuration": NET + CLASS + OF_CLASS,
     "an option": "import argparse\nparser = argparse.ArgumentParser()\n"
@@ -68,6 +71,9 @@ WRONG = {
 }  # fmt: skip
 RIGHT = {
     "lerp": NET + UPDATE.replace("decay)  #!", "1 - decay)") + TRAIN,
+    "a copy of a lerp": line("a.copy_(a.lerp(p, 1 - decay))"),
+    "lerp from the other end": line("a.copy_(p.lerp(a, decay))"),
+    "lerp as a function, from the other end": line("a.copy_(torch.lerp(p, end=a, weight=decay))"),
     "mul and add": line("a.mul_(decay).add_(p, alpha=1 - decay)"),
     "a sum": line("a.data = decay * a.data + (1 - decay) * p.data"),
     "a small tau": line("a.copy_(0.995 * a + 0.005 * p)"),

@@ -81,11 +81,26 @@ def _share(facts: TraceIndex, site: int) -> float | None:
     by_name = {node.func.attr: node for node in calls if isinstance(node.func, ast.Attribute)}
     lerp = by_name.get("lerp_") or by_name.get("lerp")
     if lerp is not None:
-        weights = [keyword.value for keyword in lerp.keywords if keyword.arg == "weight"] or lerp.args[-1:]
-        return number_of(facts, span.file, weights[0]) if weights else None
+        return _of_lerp(facts, span.file, statement, lerp)
     if "add_" in by_name:
         return _of_add(facts, span.file, by_name)
     return _of_sum(facts, span.file, statement)
+
+
+def _of_lerp(facts: TraceIndex, file: str, statement: ast.stmt, lerp: ast.Call) -> float | None:
+    """Reads `a.lerp_(p, e)`, and `a.copy_(...)` of `a.lerp(p, e)` or `p.lerp(a, 1 - e)`."""
+    receiver = lerp.func.value if isinstance(lerp.func, ast.Attribute) else None
+    is_function = isinstance(receiver, ast.Name) and receiver.id == "torch"
+    parts: list[ast.expr | None] = [*([] if is_function else [receiver]), *lerp.args]
+    by_keyword: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in lerp.keywords}
+    start, end, weight = (*parts, *(by_keyword.get(name) for name in ("input", "end", "weight")[len(parts) :]))[:3]
+    number = None if weight is None else number_of(facts, file, weight)
+    is_in_place = isinstance(lerp.func, ast.Attribute) and lerp.func.attr == "lerp_"
+    target = start if is_in_place else _assigned(statement)[0]
+    if number is None or start is None or end is None or target is None:
+        return None
+    names = [_base(each) for each in (start, end)]
+    return None if names.count(_base(target)) != 1 else number if names[0] == _base(target) else 1 - number
 
 
 def _of_add(facts: TraceIndex, file: str, by_name: dict[str, ast.Call]) -> float | None:
@@ -100,14 +115,7 @@ def _of_add(facts: TraceIndex, file: str, by_name: dict[str, ast.Call]) -> float
 
 def _of_sum(facts: TraceIndex, file: str, statement: ast.stmt) -> float | None:
     """Reads `a.data = d * a.data + e * p.data`, and `a.copy_(...)` of such a sum: e, if d and e are 1 together."""
-    target: ast.expr | None = None
-    value: ast.expr | None = None
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target, value = statement.targets[0], statement.value
-    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        call = statement.value
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "copy_" and call.args:
-            target, value = call.func.value, call.args[0]
+    target, value = _assigned(statement)
     if target is None or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return None
     name = _base(target)
@@ -117,6 +125,16 @@ def _of_sum(facts: TraceIndex, file: str, statement: ast.stmt) -> float | None:
     if len(own) != 1 or own[0] is None or other[0] is None or abs(own[0] + other[0] - 1) > _CLOSE:
         return None
     return other[0]
+
+
+def _assigned(statement: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:
+    """Returns what a statement writes to, and the value: of `a = ...` or `a.copy_(...)`."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        return statement.targets[0], statement.value
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "copy_" and call.args:
+        return call.func.value, call.args[0]
+    return None, None
 
 
 def _factor(facts: TraceIndex, file: str, node: ast.expr) -> float | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import ERRORS, is_error
@@ -20,6 +22,7 @@ _NEVER_NEGATIVE = ERRORS | frozenset("square abs norm cross_entropy exp relu sqr
 _CLAMPS = frozenset("clamp clip clamp_min".split())
 _COMPARISONS = frozenset("eq ne lt gt le ge isin logical_not logical_and logical_or invert and or".split())
 _TRIANGLES, _ONES = frozenset(("tril", "triu")), frozenset(("ones", "ones_like", "new_ones", "eye"))
+_FILLED = _ONES | {"zeros", "zeros_like", "new_zeros"}
 _MAX_CALLS, _MAX_DEPTH = 400, 8
 
 
@@ -61,15 +64,22 @@ def is_scaled(facts: TraceIndex, call: Call) -> bool:
 
 
 def is_zero_or_one(facts: TraceIndex, number: int, before: int) -> bool:
-    """Returns whether a tensor is a comparison, or a triangle of ones, as another dtype or in another shape."""
+    """Returns whether a tensor is a comparison, a triangle of ones, or zeros in which lines write ones.
+
+    It may have another dtype or shape than these.
+    """
     return made_as_zero_or_one(facts, number, before) is not None
 
 
 def made_as_zero_or_one(facts: TraceIndex, number: int, before: int) -> Call | None:
-    """Returns the comparison, or the call that made a triangle of ones, that a tensor has the values of."""
+    """Returns the call that made what `is_zero_or_one` describes, if a tensor has its values."""
     hops: list[tuple[int, Call, int]] = []
     for _ in range(_MAX_DEPTH):
         call = next(iter(facts.producers(number, before)), None)
+        made = facts.creator(number)
+        if made is not None and op_name(made) in _FILLED:
+            is_whole = _gets_zeros_and_ones(facts, number, made, before)
+            return made if is_whole and not any(is_written_between(facts, *hop) for hop in hops) else None
         if call is None or not call.inputs:
             return None
         hops.append((number, call, before))
@@ -90,6 +100,20 @@ def _makes_zero_or_one(facts: TraceIndex, call: Call) -> bool:
     return op_name(call) in _COMPARISONS and dtypes == ["bool"]
 
 
+def _gets_zeros_and_ones(facts: TraceIndex, number: int, made: Call, before: int) -> bool:
+    """Returns whether item assignments have put 0 or 1, as the source shows, into a tensor, and nothing else."""
+    writes = list(_writes_between(facts, number, made, before))
+    values = {_assigned(facts, call) for call in writes}
+    return bool(values) and values <= {0, 1} and all(op_name(call) == "setitem" for call in writes)
+
+
+def _assigned(facts: TraceIndex, call: Call) -> float | None:
+    """Returns the number that a line assigns, as the source writes it."""
+    span = facts.span(call.site)
+    statement = None if span is None else statement_around(facts, span)
+    return written_number(facts, statement.value) if isinstance(statement, ast.Assign) else None
+
+
 def _is_one_minus(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a call computes `1 - x`, as the source shows."""
     node = _node(facts, call)
@@ -100,16 +124,17 @@ def _is_one_minus(facts: TraceIndex, call: Call) -> bool:
 
 def is_written_between(facts: TraceIndex, number: int, made: Call, before: int) -> bool:
     """Returns whether a call writes to the memory of a tensor after it was made, or gives it to NumPy."""
+    return any(True for _ in _writes_between(facts, number, made, before))
+
+
+def _writes_between(facts: TraceIndex, number: int, made: Call, before: int) -> Iterator[Call]:
     storage = facts.storage_of(number, before)
-    if storage is None:
-        return False
-    for call in facts.calls_between(made.index + 1, before):
+    for call in facts.calls_between(made.index + 1, before) if storage is not None else ():
         numbers = [write.tensor for write in call.writes]
         if call.op in ("Tensor.numpy", "Tensor.__array__"):
             numbers += [access.tensor for access in call.inputs]
         if any(facts.storage_of(each, call.index) == storage for each in numbers):
-            return True
-    return False
+            yield call
 
 
 def _is_even(facts: TraceIndex, call: Call) -> bool:

@@ -8,6 +8,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.value_ranges import RESHAPING
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.model import Call
@@ -55,6 +56,8 @@ def _parts(facts: TraceIndex, call: Call) -> tuple[int, int, Call] | None:
 def _is_picked_by(facts: TraceIndex, picked: int, source: int, before: int) -> bool:
     """Returns whether a value is chosen from a table by a comparison with another one, which has a graph."""
     made = next(iter(facts.producers(picked, before)), None)
+    while made is not None and op_name(made) in RESHAPING - _PICKED and made.inputs:
+        made = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
     if made is None or op_name(made) not in _PICKED or not facts.requires_grad(source, before - 1):
         return False
     calls = [call for _, call in ancestry(facts, picked, before)]
