@@ -16,7 +16,7 @@ ADDING = frozenset("add radd iadd sum mean nansum nanmean stack cat".split())
 SHAPING = frozenset("getitem view reshape squeeze unsqueeze flatten unbind select float double to clone".split())
 SAME_VALUES = frozenset("view reshape float to type_as contiguous transpose permute squeeze unsqueeze".split())
 RESHAPING = SAME_VALUES | frozenset(
-    "getitem expand expand_as bool int long half double type clone detach repeat flatten".split()
+    "getitem expand expand_as bool int long half double type clone detach repeat flatten unflatten t swapaxes".split()
 )
 _NEVER_NEGATIVE = ERRORS | frozenset("square abs norm cross_entropy exp relu sqrt cdist dist".split())
 _CLAMPS = frozenset("clamp clip clamp_min".split())
