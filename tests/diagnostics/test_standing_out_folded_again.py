@@ -80,6 +80,10 @@ RIGHT = {
         "        elif not self.training:\n            self.fold(-1)\n" + END)).replace("    def train(", (
         "    def fold(self, sign):\n        self.base.weight.data += sign * (self.b.data @ self.a.data)\n\n"
         "    def train(")),
+    "by a variable with a sign": BODY.replace("            " + IN_PLACE, "            self.fold(1)").replace(END, (
+        "        elif not self.training:\n            self.fold(-1)\n" + END)).replace("    def train(", (
+        "    def fold(self, sign):\n        update = sign * (self.b.data @ self.a.data)\n"
+        "        self.base.weight.data += update\n\n    def train(")),
     "put back": BODY.replace("            " + IN_PLACE, (
         "            self.kept = self.base.weight.data.clone()\n            " + IN_PLACE)).replace(END, (
         "        elif not self.training:\n            self.base.weight.data = self.kept\n" + END)),
@@ -88,7 +92,14 @@ RIGHT = {
 WORDS = "the changes add up"
 
 
-@pytest.mark.parametrize("text", [BODY, BODY.replace(IN_PLACE, "self.base.weight.add_((self.b @ self.a).detach())")])
+LOCAL = BODY.replace(
+    "        if not mode:", "        update = self.b.data @ self.a.data\n        if not mode:"
+).replace(IN_PLACE, "self.base.weight.data += update")
+
+
+@pytest.mark.parametrize(
+    "text", [BODY, BODY.replace(IN_PLACE, "self.base.weight.add_((self.b @ self.a).detach())"), LOCAL]
+)
 def test_an_update_that_is_added_again_is_named(tmp_path: Path, text: str) -> None:
     (found,) = (each for each in sentences(tmp_path, text) if WORDS in each.text)
     assert "changes `net.base.weight` 4 times, each time by a value of `net.a` and `net.b`" in found.text

@@ -169,12 +169,29 @@ def _add(facts: TraceIndex, writes: list[Call]) -> bool:
     statement = None if span is None else statement_at(facts, span.file, span.line)
     if span is None or statement is None:
         return False
-    scope = scope_around(facts, span.file, span.line)
-    own = {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
-    own |= {node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    read = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-    objects = {node.value for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
-    return not any(node.id in own for node in read if node not in objects)
+    return _is_fixed(scope_around(facts, span.file, span.line), statement)
+
+
+def _is_fixed(scope: ast.AST, read_by: ast.AST, depth: int = 3) -> bool:
+    """Returns whether no number of a function is read: no argument and no variable, but for objects whose attributes
+    are read, and for a variable that one line computes without such numbers."""
+    arguments = {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
+    stored = [node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    values = {
+        node.targets[0].id: node.value
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    }
+    objects = {node.value for node in ast.walk(read_by) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(read_by):
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or node in objects:
+            continue
+        if node.id in arguments:
+            return False
+        is_computed_once = depth > 0 and stored.count(node.id) == 1 and node.id in values
+        if node.id in stored and not (is_computed_once and _is_fixed(scope, values[node.id], depth - 1)):
+            return False
+    return True
 
 
 def _computed_from(facts: TraceIndex, number: int, call: Call, trained: dict[int, int]) -> set[int]:
