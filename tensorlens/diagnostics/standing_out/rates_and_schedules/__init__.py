@@ -6,6 +6,7 @@ from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.rates_and_schedules import (
     first_group_only,
     idle_schedules,
+    late_group,
     learning_rates,
     loaded_rates,
     overwritten_rate,
@@ -19,6 +20,7 @@ from tensorlens.diagnostics.standing_out.rates_and_schedules import (
 FINDERS: tuple[Finder, ...] = (
     learning_rates.find,
     first_group_only.find,
+    late_group.find,
     overwritten_rate.find,
     rate_set_back.find,
     loaded_rates.find,

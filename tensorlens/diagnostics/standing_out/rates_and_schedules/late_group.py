@@ -1,0 +1,57 @@
+"""Names parameter groups that are added to an optimizer later, and whose rate the lines that set rates leave alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from math import ceil, isclose
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.learning_rate_text import group_name, lines_that_set_rates
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.report import Label, StandingOut
+from tensorlens.records.training import OptimizerGroup
+
+_MIN_STEPS = 10
+_MIN_RATES = 3  # different ones
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds them where the program sets the rates itself: a scheduler of PyTorch goes through all groups, or raises."""
+    facts = training.facts
+    lines = list(lines_that_set_rates(facts))
+    if not lines or facts.trace.inspection.schedules:
+        return
+    groups: dict[int, list[OptimizerGroup]] = defaultdict(list)
+    for group in training.groups:
+        groups[group.optimizer].append(group)
+    for of_optimizer in groups.values():
+        first = [each for each in of_optimizer if each.site == of_optimizer[0].site]
+        late = [each for each in of_optimizer if each.site not in (of_optimizer[0].site, None) and each.found]
+        late = [each for each in late if max(each.found) >= _MIN_STEPS and not each.is_shared]
+        if not late or not all(map(_keeps, late)):
+            continue
+        each = max(late, key=lambda group: max(group.found))
+        courses = [_last(other, max(each.found)) for other in first]
+        if any(len({f"{rate:.6g}" for rate in rates}) < _MIN_RATES for rates in courses):
+            continue
+        more = f" (so it is with {len(late) - 1} more)" if len(late) > 1 else ""
+        others = group_name(training, first[0]) if len(first) == 1 else f"the {len(first)} groups before it"
+        yield stands_out(
+            f"the learning rate of {group_name(training, each)} stays {each.made_rate:g} at each of "
+            f"{max(each.found):,} steps after the group was added{more}, while that of {others} goes from "
+            f"{courses[0][0]:.3g} to {courses[0][-1]:.3g}",
+            facts.label("optimizer_made_here", each.site, "the group is added here"),
+            *(Label("state_changed_here", span, "sets rates of others") for span in lines[:2]),
+        )
+
+
+def _keeps(group: OptimizerGroup) -> bool:
+    """Returns whether the rate of a group is the one that it was made with at each step."""
+    return all(isclose(rate, group.made_rate, rel_tol=1e-9) for rate in group.rates)
+
+
+def _last(group: OptimizerGroup, steps: int) -> tuple[float, ...]:
+    """Returns the rates of a group at the last so many steps, or means of several in a row."""
+    share = min(1.0, steps / max(group.steps, 1))
+    return group.course[-ceil(share * len(group.course)) :]
