@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     added_mask,
+    batch_position,
     counted_mask,
     default_dimension,
     last_of_padded,
@@ -23,6 +24,7 @@ FINDERS: tuple[Finder, ...] = (
     unused_part.find,
     counted_mask.find,
     added_mask.find,
+    batch_position.find,
     turned_mask.find,
     row_vector.find,
     run_along_batch.find,
