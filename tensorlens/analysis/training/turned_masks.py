@@ -19,10 +19,10 @@ from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
-_DOT, _LAYER = "scaled_dot_product_attention", "multi_head_attention_forward"
-_FILLS = frozenset(("masked_fill", "masked_fill_"))
-_SAME = frozenset("getitem unsqueeze squeeze expand view to bool contiguous clone detach type_as".split())
-_NOT = frozenset("invert logical_not bitwise_not not".split())
+DOT, LAYER = "scaled_dot_product_attention", "multi_head_attention_forward"
+FILLS = frozenset(("masked_fill", "masked_fill_"))
+SAME = frozenset("getitem unsqueeze squeeze expand view to bool contiguous clone detach type_as".split())
+NOT = frozenset("invert logical_not bitwise_not not".split())
 _INPUTS = 3  # query, key, value
 _MAX_CALLS = 8
 _HIDING = -1e3  # a score that no other position needs
@@ -59,7 +59,7 @@ def _of_call(facts: TraceIndex, call: Call) -> tuple[bool | None, TurnedMask | N
     """Returns whether a call leaves each position those after it, and the facts if so; False if it leaves those before
     it, and None if it uses no such mask."""
     name = op_name(call)
-    given = _hiding_mask(facts, call) if name in _FILLS else _mask(facts, call) if name in (_DOT, _LAYER) else None
+    given = hiding_mask(facts, call) if name in FILLS else next(iter(attention_masks(facts, call)), None)
     if given is None:
         return None, None
     mask, before, is_sure = given
@@ -68,7 +68,7 @@ def _of_call(facts: TraceIndex, call: Call) -> tuple[bool | None, TurnedMask | N
         return None, None
     triangle, is_not = found
     is_later = _is_later(facts, triangle)
-    attends = name == _DOT
+    attends = name == DOT
     if is_later is None:
         is_before = ((op_name(triangle) == "triu") != is_not) != attends
         return (False if is_before else None), None
@@ -76,22 +76,26 @@ def _of_call(facts: TraceIndex, call: Call) -> tuple[bool | None, TurnedMask | N
     return leaves_later, TurnedMask(call, mask, triangle, attends, is_sure) if leaves_later else None
 
 
-def _mask(facts: TraceIndex, call: Call) -> tuple[int, int, bool] | None:
-    """Returns the bools that attention is given, with the event that uses them, and True.
+def attention_masks(facts: TraceIndex, call: Call) -> list[tuple[int, int, bool]]:
+    """Returns the bools that attention is given, each with the event that uses them, and True.
 
     A layer makes numbers of them first.
     """
+    if op_name(call) not in (DOT, LAYER):
+        return []
+    found: list[tuple[int, int, bool]] = []
     given = {access.tensor for access in call.inputs[:_INPUTS]}
     for number in (access.tensor for access in call.inputs[_INPUTS:] if access.tensor not in given):
         if facts.tensor(number).dtype == "bool":
-            return number, call.index, True
+            found.append((number, call.index, True))
+            continue
         made = next(iter(facts.producers(number, call.index)), None)
-        if made is not None and op_name(made) in _FILLS and made.site == call.site and len(made.inputs) == 2:
-            return made.inputs[1].tensor, made.index, True
-    return None
+        if made is not None and op_name(made) in FILLS and made.site == call.site and len(made.inputs) == 2:
+            found.append((made.inputs[1].tensor, made.index, True))
+    return found
 
 
-def _hiding_mask(facts: TraceIndex, call: Call) -> tuple[int, int, bool] | None:
+def hiding_mask(facts: TraceIndex, call: Call) -> tuple[int, int, bool] | None:
     """Returns the bools of a `masked_fill()` that gives the scores of attention minus infinity, or nearly so, with the
     event that uses them, and whether it is infinity."""
     span = facts.span(call.site)
@@ -134,9 +138,9 @@ def _triangle(facts: TraceIndex, number: int, before: int) -> tuple[Call, bool] 
         if name in ("tril", "triu"):
             base = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
             return (made, is_not) if base is not None and op_name(base) in ("ones", "ones_like") else None
-        if (name == "eq" and _compared(facts, made) == 0) or name in _NOT:
+        if (name == "eq" and _compared(facts, made) == 0) or name in NOT:
             is_not = not is_not
-        elif name not in _SAME and not (name == "eq" and _compared(facts, made) == 1):
+        elif name not in SAME and not (name == "eq" and _compared(facts, made) == 1):
             return None
         if name == "getitem" and not _is_from_start(facts, made):
             return None

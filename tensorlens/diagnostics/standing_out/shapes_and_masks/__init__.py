@@ -8,6 +8,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     batch_position,
     counted_mask,
     default_dimension,
+    hidden_token,
     last_of_padded,
     mixed_by_reshape,
     mixed_copies,
@@ -34,5 +35,6 @@ FINDERS: tuple[Finder, ...] = (
     swapped_shape.find,
     split_row.find,
     default_dimension.find,
+    hidden_token.find,
     padding_position.find,
 )

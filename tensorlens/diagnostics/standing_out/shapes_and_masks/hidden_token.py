@@ -1,0 +1,24 @@
+"""Names masks that make attention look at the padding and hide the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.hidden_tokens import hidden_tokens
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    for each in hidden_tokens(facts):
+        code, made = as_written(facts, each.call), as_written(facts, each.comparison)
+        rule = "attends only where its mask is True" if each.attends else "hides the places where its mask is True"
+        yield stands_out(
+            f"{code} {rule}, and the mask that {made} leads to is {each.attends is False} at the tokens: it hides "
+            "these and leaves the padding",
+            facts.label("needed_here", each.call.site, "the mask is used here", each.call.index),
+            facts.label("value_made_here", each.comparison.site, "compared here", each.comparison.index),
+        )

@@ -1,0 +1,70 @@
+"""Checks the sentence about masks that hide the tokens and leave the padding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+START = """\
+import torch.nn.functional as F
+PAD = 0
+embed = nn.Embedding(9, 4, padding_idx=PAD)
+many = nn.MultiheadAttention(4, 2, batch_first=True)
+layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+opt = torch.optim.Adam([*embed.parameters(), *many.parameters(), *layer.parameters()], lr=0.01)
+lengths = torch.tensor([3, 5, 6])
+for _ in range(3):
+    ids = torch.randint(1, 9, (3, 6))
+    ids[0, 3:], ids[1, 5:] = PAD, PAD
+    x = embed(ids)
+    scores = x @ x.transpose(-2, -1)
+    places = torch.arange(6)[None, :]
+    {}
+    loss = y.nan_to_num().square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LAYER = "y, _ = many(x, x, x, key_padding_mask={})"
+ENCODER = "y = layer(x, src_key_padding_mask={})"
+FILL = 'y = scores.masked_fill(({})[:, None, :], float("-inf")).softmax(-1) @ x'
+DOT = "y = F.scaled_dot_product_attention(x, x, x, attn_mask=({})[:, None, :].expand(3, 6, 6))"
+WRONG = {
+    "a layer": LAYER.format("ids != PAD"),
+    "an encoder": ENCODER.format("ids > 0"),
+    "the opposite of the right one": LAYER.format("~(ids == PAD)"),
+    "filled": FILL.format("ids.ne(PAD)"),
+    "by lengths": LAYER.format("places < lengths[:, None]"),
+    "attention": DOT.format("ids == PAD"),
+}
+RIGHT = {
+    "a layer": LAYER.format("ids == PAD"),
+    "an encoder": ENCODER.format("ids.eq(0)"),
+    "the opposite of the wrong one": LAYER.format("~(ids != PAD)"),
+    "filled": FILL.format("ids == PAD"),
+    "by lengths": LAYER.format("places >= lengths[:, None]"),
+    "attention": DOT.format("ids != PAD"),
+    "special tokens": LAYER.format("ids != 7"),
+    "a mask of the tokenizer": LAYER.format("(ids != PAD).long() != 1"),
+    "of other tokens": LAYER.format("ids.clone() != 5"),
+}
+WORDS = "leaves the padding"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mask_that_hides_tokens_is_named(tmp_path: Path, name: str) -> None:
+    body = START.format(WRONG[name] + "  #!")
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_mask_that_hides_padding_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, START.format(RIGHT[name])) if WORDS in each.text] == []
+
+
+def test_the_sentence_says_which_places_are_hidden(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, START.format(WRONG["a layer"])) if WORDS in each.text)
+    assert "hides the places where its mask is True, and the mask that `ids != PAD` leads to is True" in found.text
