@@ -42,6 +42,7 @@ SETS = (
     "training_seventeenth",
     "training_eighteenth",
     "training_nineteenth",
+    "training_twentieth",
 )
 SECOND_RUN = ("beat_filters", "branch_rounds", "plume_sources")  # found by what a second run measures
 DAILY = 8  # one in so many programs is run each time

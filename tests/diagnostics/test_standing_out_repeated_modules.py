@@ -85,6 +85,11 @@ RIGHT = {
     + TRAIN,
     "a shared layer": DATA + "layer = nn.Linear(4, 4)\nmodel = nn.ModuleList([layer] * 3)\n" + TRAIN,
     "layers without parameters": DATA + "model = nn.Sequential(nn.Linear(4, 4), *[nn.ReLU()] * 2)\n" + TRAIN,
+    "shared, as a comment says": DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 3)  # one layer, shared\n" + TRAIN,
+    "shared, as the docstring says": DATA + (
+        'class Net(nn.Module):\n    """Shares its layer."""\n    def __init__(self):\n        super().__init__()\n'
+        "        self.parts = nn.ModuleList([nn.Linear(4, 4)] * 3)\nmodel = Net().parts\n"
+    ) + TRAIN,
     "once": DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 1)\n" + TRAIN,
     "keys of no optimizer": keys("opt = torch.optim.SGD(q.parameters(), lr=0.1)\n", "a.lerp_(b, 0.01)"),
     "keys without gradients": keys("k.requires_grad_(False)\n" + BOTH, "a.lerp_(b, 0.01)"),

@@ -4,28 +4,32 @@ argument."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from tensorlens.analysis.code_around import method_of
+from tensorlens.analysis.code_around import class_around, method_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
+from tensorlens.records.source import line_at
+
+_SHARED = re.compile(r"shar(e|es|ed|ing)|tied|tying", re.IGNORECASE)
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds products of a number and a list that a call fills, if the call made parameters that steps use gradients of.
 
-    `[layer] * 4` with a variable may share the layer on purpose.
+    `[layer] * 4` with a variable may share the layer on purpose, and so does a program that says so.
     """
     facts = training.facts
     for file, tree in facts.trees():
         yield from _defaults(training, file, tree)
         for node in ast.walk(tree):
             found = _repeated(facts, node)
-            if found is None:
+            if found is None or not isinstance(node, ast.expr) or _is_said(facts, file, tree, node):
                 continue
             rows = _made_by(training, facts.span_of(found, file))
             if isinstance(node, ast.Call):  # the result may be something else than the module
@@ -91,6 +95,16 @@ def _repeated(facts: TraceIndex, node: ast.AST) -> ast.Call | None:
         if isinstance(items, ast.List) and len(items.elts) == 1 and isinstance(items.elts[0], ast.Call):
             return items.elts[0] if _is_several(facts, times) else None
     return None
+
+
+def _is_said(facts: TraceIndex, file: str, tree: ast.Module, node: ast.expr) -> bool:
+    """Returns whether the script says that parts are shared: in the line or the one above it, in the name or docstring
+    of the class, or in the docstring of the file."""
+    holder = class_around(facts, file, node.lineno)
+    lines = [line_at(facts.trace.sources.get(file, ""), line) for line in (node.lineno - 1, node.lineno)]
+    texts = [*lines, ast.get_docstring(tree) or ""]
+    texts += [holder.name, ast.get_docstring(holder) or ""] if holder is not None else []
+    return any(_SHARED.search(text) for text in texts)
 
 
 def _is_several(facts: TraceIndex, times: ast.expr) -> bool:
