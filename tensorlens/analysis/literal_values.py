@@ -109,6 +109,8 @@ def _of_attribute(facts: TraceIndex, name: str, seen: _Seen) -> set[float] | Non
     found: list[tuple[str, ast.expr]] = []
     for file, tree in facts.trees():
         for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and _sets_by_name(node, name):
+                return None
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 if any(isinstance(each, ast.Attribute) and each.attr == name for each in targets):
@@ -124,6 +126,15 @@ def _of_attribute(facts: TraceIndex, name: str, seen: _Seen) -> set[float] | Non
     values = [_values(facts, file, value, seen) for file, value in found]
     known = [each for each in values if each is not None]
     return set().union(*known) if values and len(known) == len(values) else None
+
+
+def _sets_by_name(call: ast.Call, name: str) -> bool:
+    """Returns whether a call may set an attribute whose name is a text: `setattr(config, "rate", 0.1)`, a `**` with it,
+    or arguments that a program gives to its own parser."""
+    texts = {node.value for node in ast.walk(call) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    names = {text.split("=")[0].lstrip("-").replace("-", "_") for text in texts}
+    is_setter = _called(call) in ("setattr", "parse_args", "parse_known_args", "update", "set_defaults")
+    return name in names and (is_setter or any(keyword.arg is None for keyword in call.keywords))
 
 
 def _fields(holder: ast.ClassDef, name: str) -> Iterator[ast.expr]:

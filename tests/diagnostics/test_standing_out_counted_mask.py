@@ -91,6 +91,11 @@ RIGHT = {
     "weights of positions": PLAIN.replace(FILLED, "    scores = scores * torch.linspace(1, 2, 6)\n"),
     "weights that lines write": PLAIN.replace(FILLED, (
         "    mask = torch.zeros(6)\n    mask[2:] = 1.0\n    mask[4:] = 0.5\n    scores = scores * mask\n")),
+    "the reference of a choice": PLAIN.replace(FILLED, (
+        "    free = torch.ones(6)\n    free[0] = 0\n    scores = scores * free\n")),
+    "picked afterwards": PLAIN.replace(SOFTMAX, (
+        "    weights = scores.log_softmax(-1).index_select(-1, torch.tensor([0]))\n"
+        "    weights = (weights - weights.logsumexp(-1, keepdim=True)).exp().expand(4, 6, 6)\n")),
     "ones": PLAIN.replace(FILLED, "    scores = scores * torch.ones(6)\n"),
     "weights of a triangle": PLAIN.replace(FILLED, "    scores = scores * torch.tril(torch.rand(6, 6))\n"),
     "a number that is computed": PLAIN.replace("1e-9)  #!", "FILL)")

@@ -93,6 +93,11 @@ RIGHT = {
     "a second state that keeps its graph": SECOND + STEP,
     "every second step": LOOP.replace("h.detach()", "h.detach() if t % 2 else h") + STEP,
     "a straight-through estimate": TABLE.replace("decoder(q)", "decoder(z + (q - z).detach())") + STEP,
+    "both ways": TABLE.replace("decoder(q)", "decoder(z + (q - z).detach())").replace(
+        "    loss =", "    extra = extra + (decoder(q + (z - q).detach()) - x).square().mean()\n    loss =") + STEP,
+    "a projection": TABLE.replace("codes[index]", "z @ (codes.t() @ codes)").replace(
+        "z = encoder(x)", "z = encoder(x)\n    z = z / z.max()").replace(
+        "decoder(q)", "decoder(q + (z - q).detach())") + STEP,
     "tokens of a table": TABLE.replace("torch.cdist(z, codes).argmin(1)", "torch.randint(0, 5, (16,))") + STEP,
     "chosen by another table": TABLE.replace("cdist(z, codes)", "cdist(z, torch.randn(5, 4))") + STEP,
     "unfrozen for a new optimizer": FROZEN.replace("  #!\n", (

@@ -84,6 +84,17 @@ RIGHT = {
         "        elif not self.training:\n            self.fold(-1)\n" + END)).replace("    def train(", (
         "    def fold(self, sign):\n        update = sign * (self.b.data @ self.a.data)\n"
         "        self.base.weight.data += update\n\n    def train(")),
+    "by an attribute that changes": BODY.replace("if not mode:", "if True:").replace(
+        IN_PLACE, "self.base.weight.data += self.sign * (self.b.data @ self.a.data)\n            self.sign = -self.sign"
+    ).replace("        self.a, self.b", "        self.sign = 1\n        self.a, self.b"),
+    "by a global that changes": "import itertools\nSIGNS = itertools.cycle([1, -1])\n" + BODY.replace(
+        IN_PLACE, "self.base.weight.data += next(SIGNS) * (self.b.data @ self.a.data)"),
+    "by new factors": BODY.replace("  #!", (
+        "\n            self.a, self.b = nn.Parameter(torch.randn(2, 4)), nn.Parameter(torch.zeros(3, 2))")).replace(
+        "    net.train()\n", "    net.train()\n    opt = torch.optim.SGD([net.a, net.b], lr=0.1)\n"),
+    "a sum of weights": BODY.replace(IN_PLACE, "self.base.weight.data += self.c.data").replace(
+        "        self.a, self.b", "        self.c = nn.Parameter(torch.randn(3, 4))\n        self.a, self.b").replace(
+        "[net.a, net.b]", "[net.a, net.b, net.c]").replace("return self.base(x)", "return self.base(x) + x @ self.c.T"),
     "put back": BODY.replace("            " + IN_PLACE, (
         "            self.kept = self.base.weight.data.clone()\n            " + IN_PLACE)).replace(END, (
         "        elif not self.training:\n            self.base.weight.data = self.kept\n" + END)),

@@ -37,16 +37,18 @@ RIGHT = {
     .replace("opt.param_groups, base)", "opt.param_groups[:1], base)"),
     "no rate changes": PLAIN.replace(SET, '        group["lr"] = rate\n'),
     "a warm-up that has ended": PLAIN.replace("(1 - step / 40)", "min(1, (step + 1) / 10)"),
+    "marked, before the first step": PLAIN.replace("step == 15", "step == 0"),
     "a few steps": PLAIN.replace("step == 15", "step == 35"),
 }
-WORDS = "after the group was added"
+WORDS = "a group that is added later"
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_group_that_keeps_its_rate_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
     assert found.labels[0].span.line == marked(WRONG[name])
-    assert "stays 0.02 at each of 25 steps" in found.text
+    assert "is 0.02 at each of its steps" in found.text
+    assert "25 of them with a gradient, while that of the group of `head.weight` and" in found.text
     assert ("so it is with 1 more" in found.text) is (name == "two groups")
 
 

@@ -57,6 +57,14 @@ RIGHT = {
     "loaded for an evaluation, and put back": PLAIN.replace(LOAD, (
         "before = copy.deepcopy(net.state_dict())\nnet.load_state_dict(kept)\nnet(torch.randn(2, 4).bfloat16())\n"
         "net.load_state_dict(before)\n")),
+    "masters from the checkpoint": PLAIN.replace(LOAD, (
+        LOAD + "opt.masters[:] = [p.detach().clone().float() for p in kept.values()]\n"
+        "opt.inner = torch.optim.Adam(opt.masters, lr=0.01)\n")),
+    "loaded through NumPy": PLAIN.replace(LOAD, (
+        LOAD + "for m, p in zip(opt.masters, kept.values()): m.numpy()[...] = p.float().numpy()\n")),
+    "loaded from a vector": PLAIN.replace(LOAD, (
+        LOAD + "flat = torch.cat([p.float().flatten() for p in kept.values()])\n"
+        "nn.utils.vector_to_parameters(flat, opt.masters)\n")),
     "a target that is copied again": """\
 import copy
 net = nn.Linear(4, 1)
@@ -74,7 +82,7 @@ for _ in range(4):
         for p, q in zip(target.parameters(), net.parameters()): p.copy_(q)
 """,
 }  # fmt: skip
-WORDS = "into which nothing was loaded"
+WORDS = "that only steps have changed since"
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -82,6 +82,13 @@ RIGHT = {
     "a weight that grows": line("a.lerp_(p, 1 / (1 + step))"),
     "two decays": NET + UPDATE.replace("  #!", "") + TRAIN + "    update(copy.deepcopy(ema), net, 0.5)\n",
     "a hard copy, written as a sum": line("a.copy_(0.0 * a + 1.0 * p)"),
+    "several statements in a line": line("x = a; a.lerp_(p, 0.01); x.clone().lerp_(p, 0.95)"),
+    "set by name": NET + CLASS.replace("  #!", "").replace("Config().tau", "config.tau").replace(
+        "average = ", 'config = Config()\nsetattr(config, "tau", 0.01)\naverage = ') + OF_CLASS,
+    "an option that is given": "import argparse\nparser = argparse.ArgumentParser()\n"
+    "parser.add_argument('--ema-decay', type=float, default=0.95)\n"
+    "args = parser.parse_args(['--ema-decay', '0.01'])\n"
+    + NET + UPDATE.replace("  #!", "") + TRAIN.replace("(ema, net)", "(ema, net, args.ema_decay)"),
     "now and then": NET + UPDATE.replace("  #!", "")
     + TRAIN.replace("    update", "    if step % 3 == 2:\n        update"),
 }  # fmt: skip

@@ -33,12 +33,20 @@ with torch.no_grad():
     print(other(torch.randn(8, 3) + 4).mean())
 """
 NOTE = "    def note(self, x):\n        self.mean = 0.9 * self.mean + 0.1 * x.mean(0)\n\n    def forward"
+EVALUATED = NET.replace("            self.mean =", "            with torch.no_grad(): self.mean =").replace(
+    "return self.out(x - self.mean)",
+    "    mean = x.mean(0)\n        else:\n            mean = self.mean\n        return self.out(x - mean)").replace(
+    "other = Scaler()", "net.eval()\nwith torch.no_grad(): net(torch.randn(8, 3) + 4)\nother = Scaler()")  # fmt: skip
 WRONG = {
     "in forward": NET,
     "in a method": NET.replace("self.mean = 0.9 * self.mean + 0.1 * x.mean(0)", "self.note(x)").replace(
         "    def forward", NOTE),
+    "read in evaluation only": EVALUATED,
+    "of the second layer": EVALUATED.replace("Scaler()\n", "nn.Sequential(\n    Scaler(), Scaler())\n")
+    .replace("nn.Linear(3, 1)", "nn.Linear(3, 3)"),
 }  # fmt: skip
 RIGHT = {
+    "measured again after the load": EVALUATED.replace("other.eval()\n", "other(torch.randn(8, 3))\nother.eval()\n"),
     "a mask": NET.replace("0.9 * self.mean + 0.1 * x.mean(0)", "torch.ones(3) * (torch.rand(3) > 0.1)"),
     "a recurrent state": NET.replace(
         "0.9 * self.mean + 0.1 * x.mean(0)", "torch.tanh(self.mean @ torch.eye(3) + x.mean(0))"),
@@ -65,7 +73,8 @@ WORDS = "it is no buffer"
 @pytest.mark.parametrize("name", WRONG)
 def test_an_attribute_that_is_not_loaded_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
-    assert found.text.startswith("after `load_state_dict()`, `x - self.mean` uses `self.mean` as the constructor")
+    used = "`x - self.mean`" if "x - self.mean" in WRONG[name] else "`x - mean`"
+    assert found.text.startswith(f"after `load_state_dict()`, {used} uses `self.mean` as the constructor")
     assert "`0.9 * self.mean + 0.1 * x.mean(0)` sets it in training" in found.text
     assert found.labels[0].span.line == marked(WRONG[name])
 

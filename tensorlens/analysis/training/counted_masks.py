@@ -17,7 +17,13 @@ from tensorlens.records.model import Backward, Call
 
 _SOFTMAX = frozenset(("softmax", "log_softmax"))
 _FILLS = frozenset(("masked_fill", "where", "setitem"))
-_CHOOSING = _FILLS | {"div", "truediv", "masked_select"}  # what reads weights to take masked ones out, or to normalise
+_CHOOSING = _FILLS | {
+    "div",
+    "truediv",
+    "masked_select",
+    "index_select",
+    "logsumexp",
+}  # what reads weights to take masked ones out, or to normalise
 _PRODUCTS = frozenset(("mul", "imul"))
 _LOWEST = -10.0  # with others near 0, a score below has a weight of less than 5e-5
 _MAX_DEPTH, _MAX_CALLS = 8, 200
@@ -100,6 +106,8 @@ def _masks(facts: TraceIndex, fill: Call, softmax: Call) -> bool:
     if scores is None or len(numbers) != 2 or len(masks) != 1:
         return False
     (mask,) = masks
+    if len(facts.tensor(mask).shape) < 2 and _value(facts, fill) == 0:
+        return False  # one choice among others may have the score 0, by definition
     is_mask = facts.tensor(mask).dtype == "bool" or (
         op_name(fill) in _PRODUCTS and is_zero_or_one(facts, mask, fill.index)
     )
@@ -137,7 +145,9 @@ def _is_chosen(facts: TraceIndex, softmax: Call, backward: Backward) -> bool:
             continue
         name = op_name(call)
         others = [number for number in read if number not in weights]
-        if name in _CHOOSING or (name in _PRODUCTS and not all(facts.requires_grad(n, call.index - 1) for n in others)):
+        if name in _CHOOSING or (
+            name in _PRODUCTS | {"einsum"} and not all(facts.requires_grad(n, call.index - 1) for n in others)
+        ):
             return True
         if name == "getitem" and others:
             return True

@@ -93,7 +93,7 @@ def _folded(
     if loaded is None and (loads or (taking and again < _FEWEST_AGAIN)):
         return None
     added = [_computed_from(facts, row.tensor, call, trained) for call in adding]
-    if loaded is not None and any(each != added[0] for each in added):
+    if any(each != added[0] for each in added):
         return None
     if not all(added) or not _is_read(training, row, writes) or _begin_again(training, adding, added[0], loaded):
         return None
@@ -169,12 +169,30 @@ def _add(facts: TraceIndex, writes: list[Call]) -> bool:
     statement = None if span is None else statement_at(facts, span.file, span.line)
     if span is None or statement is None:
         return False
-    return _is_fixed(scope_around(facts, span.file, span.line), statement)
+    tree = facts.tree(span.file)
+    return _is_fixed(scope_around(facts, span.file, span.line), statement, _changing(tree))
 
 
-def _is_fixed(scope: ast.AST, read_by: ast.AST, depth: int = 3) -> bool:
-    """Returns whether no number of a function is read: no argument and no variable, but for objects whose attributes
+def _changing(tree: ast.Module) -> set[str]:
+    """Returns the names of attributes that are set outside constructors, and of variables that functions declare to be
+    global."""
+    found = {"training", "next"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            found.update(node.names)
+        elif isinstance(node, ast.FunctionDef) and node.name != "__init__":
+            stored = (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
+            found |= {each.attr for each in stored if isinstance(each.ctx, ast.Store) and each.attr != "data"}
+    return found
+
+
+def _is_fixed(scope: ast.AST, read_by: ast.AST, changing: set[str], depth: int = 3) -> bool:
+    """Returns whether no number that changes is read: no argument and no variable, but for objects whose attributes
     are read, and for a variable that one line computes without such numbers."""
+    written = {node for node in ast.walk(read_by) if isinstance(getattr(node, "ctx", None), ast.Store)}
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(read_by) if node not in written}
+    if names & changing:
+        return False
     arguments = {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
     stored = [node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     values = {
@@ -189,7 +207,7 @@ def _is_fixed(scope: ast.AST, read_by: ast.AST, depth: int = 3) -> bool:
         if node.id in arguments:
             return False
         is_computed_once = depth > 0 and stored.count(node.id) == 1 and node.id in values
-        if node.id in stored and not (is_computed_once and _is_fixed(scope, values[node.id], depth - 1)):
+        if node.id in stored and not (is_computed_once and _is_fixed(scope, values[node.id], changing, depth - 1)):
             return False
     return True
 
@@ -199,6 +217,8 @@ def _computed_from(facts: TraceIndex, number: int, call: Call, trained: dict[int
     in the update of an average, or on anything else, as on data. `trained` has them by their storages."""
     own, found, seen = facts.storages_of(number), set[int](), 0
     waiting = [(access.tensor, call.index) for access in call.inputs[1:]]
+    if len(waiting) == 1 and facts.storage_of(waiting[0][0], call.index) in trained:
+        return set()  # a sum of parameters, as for an average
     for each, before in waiting:
         place = facts.storage_of(each, before)
         if place in own:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.module_loads import module_loads
@@ -28,7 +29,7 @@ class LeftMaster:
 
     load: Call
     write: Call
-    made: Call | None  # what made the master
+    made: Call  # what made the master
 
 
 def left_masters(training: MeasuredTraining) -> Iterator[tuple[list[LeftMaster], int]]:
@@ -78,18 +79,30 @@ def _left(training: MeasuredTraining, load: Call, write: Call) -> LeftMaster | N
     ):
         return None
     made = facts.creator(master)
-    is_older = made is None or made.index < load.index
-    is_left = is_older and not training.writes(master, since=0) and not _is_source(training, master, load)
+    own = facts.storages_of(load.writes[0].tensor)
+    if made is None or made.index > load.index or not _comes_from(facts, [master], made.index + 1, own):
+        return None
+    loaded = [access.tensor for access in load.inputs[1:]]
+    is_source = _comes_from(facts, loaded, load.index, own | facts.storages_of(master))
+    is_left = not is_source and not training.writes(master, since=0) and not _is_given_away(facts, master, write.index)
     return LeftMaster(load, write, made) if is_left else None
 
 
-def _is_source(training: MeasuredTraining, master: int, load: Call) -> bool:
-    """Returns whether what was loaded comes from the master, or from the parameter, as where values are put back."""
-    facts = training.facts
-    own = facts.storages_of(master) | facts.storages_of(load.writes[0].tensor)
-    loaded = [access.tensor for access in load.inputs[1:]]
-    behind = {each.tensor for n in loaded for _, call in ancestry(facts, n, load.index) for each in call.inputs}
-    return any(facts.storages_of(number) & own for number in {*loaded, *behind})
+def _comes_from(facts: TraceIndex, numbers: list[int], before: int, storages: set[int]) -> bool:
+    """Returns whether tensors are in some storages, or were computed from what is."""
+    behind = {each.tensor for n in numbers for _, call in ancestry(facts, n, before) for each in call.inputs}
+    return any(facts.storages_of(number) & storages for number in {*numbers, *behind})
+
+
+def _is_given_away(facts: TraceIndex, master: int, before: int) -> bool:
+    """Returns whether NumPy or a call that is not recorded may have written to a tensor: it has other memory then, or
+    an array has the same."""
+    storages = facts.storages_of(master)
+    if len(storages) > 1:
+        return True
+    calls = facts.calls_between(0, before)
+    arrays = (call for call in calls if call.op in ("Tensor.numpy", "Tensor.__array__", "Tensor.__dlpack__"))
+    return any(facts.storages_of(access.tensor) & storages for call in arrays for access in call.inputs)
 
 
 def _root(training: MeasuredTraining, write: Call) -> int:

@@ -73,6 +73,9 @@ def _overwritten(training: MeasuredTraining, uses: list[int], product: Call) -> 
         return None
     if facts.trace.sites[write.site].function.endswith(_CONSTRUCTORS):
         return None  # a class may replace what the one that it is derived from has made
+    names = [facts.trace.sites[call.site].function.rpartition(".")[2] for call in (product, write)]
+    if names[0] == names[1] and product.site != write.site and not facts.same_line(product.site, write.site):
+        return None  # nor is a method of one that calls that of the other
     products = (call for call in calls if op_name(call) in _MULTIPLYING)
     return None if any(len(call.inputs) > 1 for call in products) else write
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tensorlens.analysis.code_around import statement_at
+from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.averaged_parameters import source_of_average
@@ -74,7 +74,7 @@ def moving_averages(training: MeasuredTraining) -> Iterator[MovingAverage]:
 def _share(facts: TraceIndex, site: int) -> float | None:
     """Returns the share of the present weights that a line says as a number; None if it says none."""
     span = facts.span(site)
-    statement = None if span is None else statement_at(facts, span.file, span.line)
+    statement = None if span is None else statement_around(facts, span)
     if span is None or statement is None:
         return None
     calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]

@@ -27,7 +27,10 @@ class SplitRows:
 
 
 def split_rows(facts: TraceIndex) -> Iterator[SplitRows]:
-    """Yields these reshapes of computed values that go into a matrix product, one for each line."""
+    """Yields these reshapes of computed values of which one is multiplied by another, one for each line.
+
+    So queries are multiplied by keys. A layer that computes matrices gives the product one of them.
+    """
     found: dict[int, SplitRows] = {}
     for call in facts.calls:
         if op_name(call) in _RESHAPING and call.inputs and call.outputs and call.site not in found:
@@ -38,7 +41,24 @@ def split_rows(facts: TraceIndex) -> Iterator[SplitRows]:
             if is_of_rows and _splits_rows(before, after) and facts.requires_grad(number, call.index):
                 found[call.site] = SplitRows(call, before, after)
     readers = _first_readers(facts) if found else {}
-    yield from (each for each in found.values() if _is_multiplied(readers, each.reshape))
+    for each in found.values():
+        product = _product(readers, each.reshape)
+        if product is not None and all(_is_split(facts, access.tensor, product.index) for access in product.inputs[:2]):
+            yield each
+
+
+def _is_split(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a factor of a product is such a reshape, perhaps moved or scaled."""
+    for _ in range(_MAX_USES):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs or not made.outputs:
+            return False
+        if op_name(made) in _RESHAPING:
+            return _splits_rows(facts.tensor(made.inputs[0].tensor).shape, facts.tensor(made.outputs[0].tensor).shape)
+        if op_name(made) not in _MOVING:
+            return False
+        number, before = made.inputs[0].tensor, made.index
+    return False
 
 
 def _splits_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
@@ -57,14 +77,14 @@ def _first_readers(facts: TraceIndex) -> dict[int, Call]:
     return readers
 
 
-def _is_multiplied(readers: dict[int, Call], call: Call) -> bool:
-    """Returns whether the result goes into a matrix product, perhaps after a transpose or a scale."""
+def _product(readers: dict[int, Call], call: Call) -> Call | None:
+    """Returns the matrix product that the result goes into, perhaps after a transpose or a scale."""
     number = call.outputs[0].tensor
     for _ in range(_MAX_USES):
         reader = readers.get(number)
         if reader is None or op_name(reader) in _MULTIPLYING:
-            return reader is not None
+            return reader
         if op_name(reader) not in _MOVING or not reader.outputs:
-            return False
+            return None
         number = reader.outputs[0].tensor
-    return False
+    return None

@@ -25,7 +25,7 @@ _OWN_STATES = frozenset(("get_extra_state", "set_extra_state", "_save_to_state_d
 _AVERAGING = frozenset("add radd iadd sub rsub isub mul rmul imul lerp maximum minimum".split())
 REDUCTIONS = frozenset("mean sum var std var_mean std_mean amax amin max min norm quantile".split())
 _MIN_CHANGES = 3
-_MAX_CALLS = 60
+_MAX_CALLS, _MAX_OBJECTS = 60, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ def unsaved_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
     loads = list(module_loads(facts))
     for key, constructed, changes in _set(facts) if loads else ():
         last = constructed[-1]
-        load = next((each for each in loads if each.index > last.index), None)
-        if load is None or len(constructed) < 2 or len(changes) < _MIN_CHANGES or changes[-1].index > last.index:
+        if len(constructed) < 2 or len(changes) < _MIN_CHANGES or changes[-1].index > last.index or last.inputs:
             continue
-        if last.inputs or not _is_statistic(facts, changes) or not _is_of_one_object(facts, last, load):
+        load = _load_of(facts, last, loads)
+        if load is None or not _is_statistic(facts, changes):
             continue
         used = _use(facts, last, load, changes)
         if used is not None:
@@ -67,7 +67,7 @@ def drawn_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
     modules = _modules(facts)
     for (owner, name), constructed, changes in _set(facts):
         last = constructed[-1]
-        load = next((each for each in loads if each.index > last.index), None)
+        load = _load_of(facts, last, loads)
         if load is None or changes or len(constructed) < 2 or owner.split(".")[-1] not in modules:
             continue
         if not all(_is_drawn(facts, each) for each in constructed) or facts.backwards[-1].index > load.index:
@@ -75,7 +75,7 @@ def drawn_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
         others = [each for each in constructed if each.index < facts.backwards[0].index]
         if not others or last in others or any(seed.index > others[0].index for seed in facts.trace.inspection.seeds):
             continue
-        used = _use(facts, last, load, others) if _is_of_one_object(facts, last, load) else None
+        used = _use(facts, last, load, others)
         if used is not None:
             yield UnsavedAttribute(name, last, others[-1], load, used)
 
@@ -116,11 +116,20 @@ def _is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:
 
     The states of a recurrent layer, masks and caches of other sizes are none.
     """
-    last, before = changes[-1], {access.tensor for access in changes[-2].outputs}
-    above = islice(ancestry(facts, last.outputs[0].tensor, last.index + 1), _MAX_CALLS)
-    since = [made for _, made in above if made.index > changes[-2].index]
-    keeps = any(op_name(made) in _AVERAGING for made in since if before & {access.tensor for access in made.inputs})
-    return keeps and any(op_name(made) in REDUCTIONS for made in since)
+    last = changes[-1]
+    above = [made for _, made in islice(ancestry(facts, last.outputs[0].tensor, last.index + 1), _MAX_CALLS)]
+    for previous in reversed(changes[-_MAX_OBJECTS:-1]):  # that of another object comes between, perhaps
+        before = {access.tensor for access in previous.outputs}
+        since = [made for made in above if made.index > previous.index]
+        if any(op_name(made) in _AVERAGING for made in since if before & {access.tensor for access in made.inputs}):
+            return any(op_name(made) in REDUCTIONS for made in since)
+    return False
+
+
+def _load_of(facts: TraceIndex, made: Call, loads: list[Call]) -> Call | None:
+    """Returns a load of the first state dict that is loaded after a call, into the object that the call belongs to."""
+    later = [each for each in loads if each.index > made.index]
+    return next((each for each in later if each.site == later[0].site and _is_of_one_object(facts, made, each)), None)
 
 
 def _is_of_one_object(facts: TraceIndex, made: Call, load: Call) -> bool:
@@ -157,17 +166,23 @@ def _attributes(facts: TraceIndex, call: Call) -> Iterator[tuple[str, str]]:
 
 def _use(facts: TraceIndex, made: Call, load: Call, changes: list[Call]) -> Call | None:
     """Returns the first call after a load that uses what the constructor has made, at a line that used changed values
-    before the load, while gradients were on. None if anything writes to it."""
+    before the load, with gradients on or in the same mode.
+
+    None if anything writes to it, or if that line only updates it without a graph.
+    """
     number, own = made.outputs[0].tensor, {access.tensor for call in changes for access in call.outputs}
     before = {
-        call.site
+        (call.site, call.mode)
         for call in facts.calls
-        if call.index < load.index and call.mode == "grad" and own & {access.tensor for access in call.inputs}
+        if call.index < load.index and own & {access.tensor for access in call.inputs}
     }
+    lines = [call.site for call in changes[-1:]]
     for call in facts.calls_between(made.index + 1):
         if any(write.tensor == number for write in call.writes):
             return None
         inputs = {access.tensor for access in call.inputs}
         if call.index > load.index and number in inputs:
-            return call if call.site in before and not own & inputs else None
+            is_change = call.mode != "grad" and any(facts.same_line(call.site, line) for line in lines)
+            is_used = not {(call.site, "grad"), (call.site, call.mode)}.isdisjoint(before)
+            return call if is_used and not own & inputs and not is_change else None
     return None

@@ -9,6 +9,7 @@ from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import ERRORS, is_error
+from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
@@ -133,7 +134,8 @@ def _writes_between(facts: TraceIndex, number: int, made: Call, before: int) -> 
         numbers = [write.tensor for write in call.writes]
         if call.op in ("Tensor.numpy", "Tensor.__array__"):
             numbers += [access.tensor for access in call.inputs]
-        if any(facts.storage_of(each, call.index) == storage for each in numbers):
+        is_replaced = call.op == DATA_SET and call.inputs[0].tensor == number
+        if is_replaced or any(facts.storage_of(each, call.index) == storage for each in numbers):
             yield call
 
 

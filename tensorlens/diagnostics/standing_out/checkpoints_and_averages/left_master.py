@@ -19,8 +19,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         load, write, made = found[0].load, found[0].write, found[0].made
         yield stands_out(
             f"{as_written(facts, write)} overwrites {len(found)} of {loaded} tensors that {as_written(facts, load)} "
-            "has loaded, after a step, with tensors that were made before it and into which nothing was loaded",
+            "has loaded, after a step, with copies of them that were made before it, and that only steps have changed "
+            "since",
             facts.label("modified_here", write.site, "overwrites what is loaded", write.index),
             facts.label("state_changed_here", load.site, "loaded here", load.index),
-            None if made is None else facts.label("value_made_here", made.site, "made here", made.index),
+            facts.label("value_made_here", made.site, "copied here", made.index),
         )

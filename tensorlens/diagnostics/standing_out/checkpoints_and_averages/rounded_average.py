@@ -8,6 +8,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.moving_averages import MovingAverage, moving_averages
+from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut
@@ -35,7 +36,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _dtype(facts: TraceIndex, each: MovingAverage) -> str:
-    """Returns the dtype of an average, which `module.to(dtype)` may have changed since the trace has met it. `lerp_`
-    takes tensors of one dtype."""
-    is_of_one = op_name(each.write) == "lerp" and len(each.write.inputs) > 1
+    """Returns the dtype of an average. The trace has the first one, which `module.to(dtype)` may have changed since."""
+    sets = (call for call in facts.calls if call.op == DATA_SET and call.index < each.write.index)
+    given = [call.inputs[1].tensor for call in sets if call.inputs[0].tensor == each.target and len(call.inputs) > 1]
+    if given:
+        return facts.tensor(given[-1]).dtype
+    is_of_one = op_name(each.write) == "lerp" and len(each.write.inputs) > 1  # `lerp_` takes tensors of one dtype
     return facts.tensor(each.write.inputs[1].tensor if is_of_one else each.target).dtype

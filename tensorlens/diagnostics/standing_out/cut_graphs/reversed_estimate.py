@@ -21,13 +21,12 @@ _CHOICES = frozenset(("argmin", "argmax", "min", "max", "topk", "round", "sign",
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts, seen = training.facts, set[int]()
-    for call in facts.calls:
-        if op_name(call) not in ("add", "radd") or len(call.inputs) != 2 or call.site in seen or call.within:
-            continue
-        parts = _parts(facts, call)
-        if parts is not None:
+    sums = [(call, *pair) for call in facts.calls if (pair := _sum(facts, call)) is not None]
+    right = {(kept, other) for _, kept, other, _ in sums}
+    for call, picked, source, difference in sums:
+        is_both = (source, picked) in right  # the loss uses each of the two ways
+        if not is_both and call.site not in seen and _is_picked_by(facts, picked, source, call.index):
             seen.add(call.site)
-            picked, source, difference = parts
             code, value = as_written(facts, call), named(facts, source, difference.index)
             gradient = named(facts, picked, call.index)
             yield stands_out(
@@ -38,18 +37,20 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             )
 
 
-def _parts(facts: TraceIndex, call: Call) -> tuple[int, int, Call] | None:
-    """Returns (picked, source, difference) of `picked + (source - picked).detach()`."""
-    for picked, cut in [[access.tensor for access in call.inputs][::order] for order in (1, -1)]:
+def _sum(facts: TraceIndex, call: Call) -> tuple[int, int, Call] | None:
+    """Returns (kept, other, difference) of `kept + (other - kept).detach()`."""
+    if op_name(call) not in ("add", "radd") or len(call.inputs) != 2 or call.within:
+        return None
+    for kept, cut in [[access.tensor for access in call.inputs][::order] for order in (1, -1)]:
         made = next(iter(facts.producers(cut, call.index)), None)
         if made is None or made.op not in _CUTS or not made.inputs:
             continue
         difference = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
         if difference is None or op_name(difference) != "sub" or len(difference.inputs) != 2:
             continue
-        source, other = (access.tensor for access in difference.inputs)
-        if other == picked and source != picked and _is_picked_by(facts, picked, source, call.index):
-            return picked, source, difference
+        other, less = (access.tensor for access in difference.inputs)
+        if less == kept and other != kept:
+            return kept, other, difference
     return None
 
 
@@ -60,6 +61,13 @@ def _is_picked_by(facts: TraceIndex, picked: int, source: int, before: int) -> b
         made = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
     if made is None or op_name(made) not in _PICKED or not facts.requires_grad(source, before - 1):
         return False
-    calls = [call for _, call in ancestry(facts, picked, before)]
-    has_choice = any(op_name(call) in _CHOICES for call in calls)
-    return has_choice and any(access.tensor == source for call in calls for access in call.inputs)
+    above = {call.index for _, call in ancestry(facts, source, before)}
+    indices = [
+        a.tensor for a in made.inputs if a.tensor != source and not facts.requires_grad(a.tensor, made.index - 1)
+    ]
+    for index in indices:
+        calls = [call for _, call in ancestry(facts, index, made.index) if call.index not in above]
+        is_chosen = any(op_name(call) in _CHOICES for call in calls)
+        if is_chosen and any(access.tensor == source for call in calls for access in call.inputs):
+            return True
+    return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from math import ceil, isclose
+from math import isclose
 
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.learning_rate_text import group_name, lines_that_set_rates
@@ -28,7 +28,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for of_optimizer in groups.values():
         first = [each for each in of_optimizer if each.site == of_optimizer[0].site]
         late = [each for each in of_optimizer if each.site not in (of_optimizer[0].site, None) and each.found]
-        late = [each for each in late if max(each.found) >= _MIN_STEPS and not each.is_shared]
+        late = [each for each in late if _MIN_STEPS <= max(each.found) < first[0].steps and not each.is_shared]
         if not late or not all(map(_keeps, late)):
             continue
         each = max(late, key=lambda group: max(group.found))
@@ -37,12 +37,13 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         more = f" (so it is with {len(late) - 1} more)" if len(late) > 1 else ""
         others = group_name(training, first[0]) if len(first) == 1 else f"the {len(first)} groups before it"
+        low, high = first[0].rates
         yield stands_out(
-            f"the learning rate of {group_name(training, each)} stays {each.made_rate:g} at each of "
-            f"{max(each.found):,} steps after the group was added{more}, while that of {others} goes from "
-            f"{courses[0][0]:.3g} to {courses[0][-1]:.3g}",
+            f"the learning rate of {group_name(training, each)}, a group that is added later, is {each.made_rate:g} at "
+            f"each of its steps{more}, {max(each.found):,} of them with a gradient, while that of {others} changes "
+            f"between {low:.3g} and {high:.3g}",
             facts.label("optimizer_made_here", each.site, "the group is added here"),
-            *(Label("state_changed_here", span, "sets rates of others") for span in lines[:2]),
+            *(Label("state_changed_here", span, "sets rates") for span in lines[:1] if len(lines) == 1),
         )
 
 
@@ -53,5 +54,5 @@ def _keeps(group: OptimizerGroup) -> bool:
 
 def _last(group: OptimizerGroup, steps: int) -> tuple[float, ...]:
     """Returns the rates of a group at the last so many steps, or means of several in a row."""
-    share = min(1.0, steps / max(group.steps, 1))
-    return group.course[-ceil(share * len(group.course)) :]
+    count = int(min(1.0, steps / max(group.steps, 1)) * len(group.course))
+    return group.course[len(group.course) - count :]

@@ -16,6 +16,7 @@ _ANEW = frozenset(("LambdaLR", "OneCycleLR", "CyclicLR", "CosineAnnealingWarmRes
 """Schedulers that compute each rate from the one that the group had when the scheduler was made."""
 _MIN_LEFT = 5  # steps of the scheduler after it
 _LONGER = 3  # times as many steps of the optimizer as between other steps of the scheduler
+_FEW = 2  # steps of the optimizer
 _FACTOR = 2  # between the rate that was set and the one that it is set back to
 _NEAR = 0.5  # relative difference between two steps of a schedule
 
@@ -41,6 +42,8 @@ def _is_set_back(schedule: LearningRateSchedule, each: RateSetBetween) -> bool:
     """Returns whether the schedule goes on as if nothing had been set."""
     if schedule.name not in _ANEW or each.times > 1 or schedule.steps - each.steps < _MIN_LEFT:
         return False
+    if each.rate < each.after and each.used <= _FEW:
+        return False  # lower for one batch, or a few
     if not each.steps:
         return False  # a first phase with a rate of its own, after which the schedule begins
     if each.used * each.steps > _LONGER * each.earlier:
