@@ -37,8 +37,10 @@ print(net(torch.ones(1, 3)).item())
 WRONG = {
     "a stack": STACKED,
     "a clone": CLONED,
+    "a mean of losses is printed": STACKED.replace("square().mean()", "square().mean((1, 2))").replace(
+        "loss.backward()", "loss.sum().backward()") + "print(loss.detach().mean().item())\n",
     "losses are printed": CLONED.replace("    opt.step()\n", "    opt.step()\n    print(loss.item())\n"),
-}
+}  # fmt: skip
 RIGHT = {
     "the copies are used": STACKED.replace("print(", "print(run(params, buffers, torch.ones(2, 1, 3)), "),
     "put back": CLONED.replace("print", "with torch.no_grad():\n    net.weight.copy_(weight)\nprint"),

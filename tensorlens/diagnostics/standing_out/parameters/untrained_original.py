@@ -18,7 +18,7 @@ from tensorlens.records.report import StandingOut
 
 _COPYING = frozenset("stack clone detach requires_grad cat to parameter deepcopy __deepcopy__".split())
 _LEAVING = frozenset("numpy from_numpy to_dlpack __dlpack__ asarray".split())
-_PRINTING = frozenset("item tolist float int format str repr".split())
+_PRINTING = frozenset("item tolist float int format str repr detach cpu mean sum max min".split())
 _SAVING = ("save", "dump")
 _WRITING_TEXT = ("json.dump", "json.dumps")  # these take no tensors
 _MAX_CALLS = 12
