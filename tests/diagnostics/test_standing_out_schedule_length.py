@@ -13,7 +13,8 @@ START = MODEL + SGD
 STEP = "opt.zero_grad(); f().backward(); opt.step()"
 BATCHES = f"for epoch in range(4):\n    for batch in range(5):\n        {STEP}\n        schedule.step()\n"
 EPOCHS = f"for epoch in range(4):\n    for batch in range(5):\n        {STEP}\n    schedule.step()\n"
-WORDS = ("whose learning rate it changes", "`T_max`", "`total_iters`", "`total_steps`", "no step reads it")
+WORDS = ("whose learning rate it changes", "`T_max`", "`total_iters`", "`total_steps`", "which its function reads",
+         "no step reads it")  # fmt: skip
 
 WRONG = {
     "epochs, stepped by batches": (
@@ -31,6 +32,15 @@ WRONG = {
     "one cycle, stepped by epochs": (
         START + "schedule = lrs.OneCycleLR(opt, 0.1, epochs=4, steps_per_epoch=5)  #!\n" + EPOCHS,
         "`OneCycleLR` makes 4 of the 20 steps of its `total_steps`",
+    ),
+    "a function of batches, stepped by epochs": (
+        START + "TOTAL = 20\nschedule = lrs.LambdaLR(opt, lambda n: max(0.0, 1 - n / TOTAL))  #!\n" + EPOCHS,
+        "`LambdaLR` makes 4 of the 20 steps of `TOTAL`, which its function reads and which is the number of steps of",
+    ),
+    "a function in a function": (
+        START + "def made(opt, total):\n    def rate(n):\n        return (n + 1) / 10 if n < 10 else 1 - n / total\n"
+        "    return lrs.LambdaLR(opt, rate)  #!\nschedule = made(opt, 20)\n" + EPOCHS,
+        "`LambdaLR` makes 4 of the 20 steps of `total`, which its function reads",
     ),
     "batches, stepped by the steps of four batches each": (
         START + "schedule = lrs.PolynomialLR(opt, 20)  #!\nfor batch in range(20):\n    (f() / 4).backward()\n"
@@ -65,6 +75,10 @@ RIGHT = {
     "one step too many": START + "schedule = lrs.CosineAnnealingLR(opt, 19)\n" + BATCHES,
     "whole waves that end at the lowest rate": START + "schedule = lrs.CosineAnnealingLR(opt, 4)\n" + BATCHES.replace(
         "range(5)", "range(3)"),
+    "a function of batches": START + "TOTAL = 20\nschedule = lrs.LambdaLR(opt, lambda n: 1 - n / TOTAL)\n" + BATCHES,
+    "a function of epochs that counts batches": START
+    + "TOTAL, EACH = 20, 5\nschedule = lrs.LambdaLR(opt, lambda n: max(0.0, 1 - n * EACH / TOTAL))\n" + EPOCHS,
+    "a function of epochs": START + "EPOCHS = 4\nschedule = lrs.LambdaLR(opt, lambda n: 1 - n / EPOCHS)\n" + EPOCHS,
     "warm restarts": START + "schedule = lrs.CosineAnnealingWarmRestarts(opt, 4)\n" + BATCHES,
     "a run that is cut short": START + "schedule = lrs.CosineAnnealingLR(opt, 100)\n" + BATCHES,
     "one cycle": START + "schedule = lrs.OneCycleLR(opt, 0.1, total_steps=20)\n" + BATCHES,

@@ -16,6 +16,7 @@ from tensorlens.records.training_values import PlateauMetric, RateSetBetween
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.optimizer_groups import rate_of
+from tensorlens.tracer.training.schedule_counts import counts_of
 
 MOST = 1_000  # schedulers of a run
 _TORCH = lr_scheduler.__name__
@@ -72,6 +73,7 @@ class _Schedule:
     last: int | None = None  # the line of its last step
     idle: int = 0
     length: tuple[int, str] = (0, "")
+    counts: tuple[tuple[str, int], ...] = ()  # that the functions of a `LambdaLR` read
     seen: tuple[int, int] = (0, 0)  # steps of its optimizer and of all, at its last step
     metric: _Metric | None = None
     rates: tuple[float, ...] = ()  # of the groups of its optimizer, after its last step
@@ -108,6 +110,7 @@ class Schedules:
         what = type(scheduler).__name__, site, number, is_known, steps
         schedule = _Schedule(len(self._all), weakref.ref(scheduler), *what, length=_length(scheduler))
         schedule.seen, schedule.rates = (steps, every), rates_of(scheduler)
+        schedule.counts = counts_of(scheduler)
         self._schedules[scheduler] = schedule
         self._all.append(schedule)
 
@@ -145,7 +148,14 @@ class Schedules:
         for each in self._all:
             what = each.number, each.name, each.site, each.optimizer, each.is_known, each.is_held
             self._recorder.rows.write_fact(
-                LearningRateSchedule, number, *what, each.steps, each.last, each.idle, each.before, *each.length
+                LearningRateSchedule,
+                number,
+                *what,
+                each.steps,
+                each.last,
+                each.idle,
+                each.before,
+                *_length_at_end(each),
             )
             for group, found in each.set_between.items():
                 counts, rates = (found.times, found.steps, *found.used), (found.before, found.rate, found.after)
@@ -191,6 +201,13 @@ def _note_metric(known: _Schedule, scheduler: lr_scheduler.ReduceLROnPlateau, me
         known.metric = _Metric(scheduler.mode, value, value, value, value, rate)
     else:
         known.metric.add(value, rate)
+
+
+def _length_at_end(known: _Schedule) -> tuple[int, str]:
+    """Returns what `_length` does or, of a `LambdaLR`, the number that its function reads and that is the number of
+    steps of its optimizer."""
+    used = known.seen[0] - known.before
+    return next(((value, name) for name, value in known.counts if value == used), known.length)
 
 
 def _length(scheduler: object) -> tuple[int, str]:

@@ -12,7 +12,8 @@ from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training import LearningRateSchedule, OptimizerGroup
 
-_COSINE = "CosineAnnealingLR"
+_COSINE, _LAMBDA = "CosineAnnealingLR", "LambdaLR"
+_ENDS_HIGH = 0.5  # of the highest rate
 _HIGH = 0.1  # of the way from the lowest rate to the first one
 _MIN_STEPS = 3  # of the optimizer
 _FEW = 2  # a schedule that is made for so many times its steps ends early
@@ -87,10 +88,15 @@ def _too_short(
     if whose is None or not 0 < schedule.steps * _FEW <= length:
         return
     low, high = group.rates
+    if schedule.name == _LAMBDA and group.course[-1] < _ENDS_HIGH * high:
+        return  # its function counts epochs, and makes steps of them
     rates = f"is {high:.3g} at each step" if low == high else f"is between {low:.3g} and {high:.3g}"
+    says = f"of its `{schedule.option}`, which is"
+    if schedule.name == _LAMBDA:
+        says = f"of `{schedule.option}`, which its function reads and which is"
     yield stands_out(
-        f"`{schedule.name}` makes {schedule.steps:,} of the {length:,} steps of its `{schedule.option}`, which is "
-        f"the number of {whose}: the learning rate {rates}",
+        f"`{schedule.name}` makes {schedule.steps:,} of the {length:,} steps {says} the number of {whose}: the "
+        f"learning rate {rates}",
         training.facts.label("optimizer_made_here", schedule.site, "the scheduler is made here"),
         training.facts.label("called_here", schedule.last, "the scheduler steps here"),
     )

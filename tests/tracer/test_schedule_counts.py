@@ -1,0 +1,83 @@
+"""Checks which numbers of a `LambdaLR`'s functions are read, and that nothing of the program runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tensorlens.tracer.training.schedule_counts import MOST, counts_of
+
+TOTAL, RATE, FEW = 300, 0.5, 3
+config = SimpleNamespace(steps=400, note="text")
+
+
+def plain(step: int) -> float:
+    return step / TOTAL * RATE + FEW
+
+
+def by_another(step: int) -> float:
+    return plain(step)
+
+
+def with_default(step: int, length: int = 500) -> float:
+    return step / length
+
+
+def of_config(step: int) -> float:
+    return float(step / config.steps)
+
+
+def made(total: int) -> Callable[[int], float]:
+    return lambda step: step / total
+
+
+def empty() -> Callable[[int], float]:
+    def rate(step: int) -> float:
+        return step / later
+
+    if TOTAL < 0:
+        later = 1
+    return rate
+
+
+class Rate:
+    def __init__(self) -> None:
+        self.total, self.is_on = 600, True
+
+    def __call__(self, step: int) -> float:
+        return step / self.total
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name) if name.startswith("__") else RuntimeError(name)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (plain, {"TOTAL": 300}),
+        (by_another, {"TOTAL": 300}),
+        (with_default, {"length": 500}),
+        (of_config, {"steps": 400}),
+        (made(700), {"total": 700}),
+        (empty(), {}),
+        (functools.partial(with_default, length=800), {"length": 800}),
+        (Rate(), {"total": 600}),
+        (len, {}),
+    ],
+)
+def test_the_numbers_that_a_function_reads(function: Callable[[int], float], expected: dict[str, int]) -> None:
+    assert dict(counts_of(SimpleNamespace(lr_lambdas=[function]))) == expected
+
+
+def test_other_schedulers_have_none() -> None:
+    assert counts_of(SimpleNamespace()) == ()
+    assert counts_of(SimpleNamespace(lr_lambdas=None)) == ()
+
+
+def test_there_are_at_most_so_many() -> None:
+    many = SimpleNamespace(**{f"a{n}": 100 + n for n in range(50)})
+    assert len(counts_of(SimpleNamespace(lr_lambdas=[many]))) == MOST
