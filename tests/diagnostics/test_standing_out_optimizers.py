@@ -339,6 +339,10 @@ RATES = {
     "a factor that is a rate": (
         MODEL + SCALED.format("lambda step: 1e-3") + SCHEDULED.format(4),
         "`SGD` was made with a learning rate of 0.001, and its steps use at most 1e-06"),
+    "a function that computes the rate itself, after its top": (
+        MODEL + SCALED.replace("1e-3", "0.01").format("lambda n: 0.125 * min((n + 1) ** -0.5, (n + 1) * 10 ** -1.5)")
+        + SCHEDULED.format(30),
+        "`SGD` was made with a learning rate of 0.01, and its steps use at most 0.000395285"),
     "a schedule of rates": (
         MODEL + SCALED.replace("1e-3", "0.08").format("lambda step: 0.08 * min(step / 3, (8 - step) / 5)")
         + SCHEDULED.format(8),
@@ -358,6 +362,7 @@ USUAL_RATES = {
     "rates of their own": GROUPS.replace("max_lr=1e-2", "max_lr=[1e-5, 1e-2]") + SCHEDULED.format(8),
     "a schedule of rates themselves": MODEL + SCALED.format("lambda step: 1e-3").replace("lr=1e-3", "lr=1.0")
     + SCHEDULED.format(8),
+    "a warm-up that goes on": MODEL + SCALED.format("lambda step: 0.005 * (step + 1)") + SCHEDULED.format(8),
     "a warm-up": MODEL + SCALED.format("lambda step: min(1, (step + 1) / 4)") + SCHEDULED.format(8),
     "no decay for no biases": "model = nn.Linear(4, 1, bias=False)\nf = lambda x: model(x).square().mean()\n"
     "opt = torch.optim.AdamW([{'params': model.parameters()}, {'params': [], 'weight_decay': 0.0}])\n" + LOOP,

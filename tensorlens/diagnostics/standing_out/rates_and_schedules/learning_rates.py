@@ -17,6 +17,7 @@ from tensorlens.records.training import OptimizerGroup
 
 _SMALL = 1 / 1000  # of the highest rate
 _LOW = 1 / 100  # of the rate that a group was made with
+_LOW_TOP = 1 / 20  # likewise, where the highest rate of a function is behind
 _FLOOR = 0.05  # of the highest rate
 _MIN_COURSE, _MIN_FALL = 10, 3
 _ENDING = frozenset(("LambdaLR", "LinearLR", "PolynomialLR", "CosineAnnealingLR"))
@@ -65,7 +66,8 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
             )
         for group in groups:
             high, is_factor = group.rates[1], group.made_rate == 1  # a schedule of rates themselves is made for 1
-            if group.optimizer in scheduled and not is_factor and 0 < high < _LOW * group.made_rate:
+            share = _LOW_TOP if _is_over_top(training, group) else _LOW
+            if group.optimizer in scheduled and not is_factor and 0 < high < share * group.made_rate:
                 text = (
                     f"{group_name(training, group)} was made with a learning rate of {group.made_rate:g}, and its steps"
                 )
@@ -83,6 +85,14 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
                     f"a group of `{group.name}`, made with a learning rate of {group.made_rate:g}, holds no parameters"
                 )
                 yield stands_out(text, _made(training, group))
+
+
+def _is_over_top(training: MeasuredTraining, group: OptimizerGroup) -> bool:
+    """Returns whether the rates of a `LambdaLR` have fallen after they grew: no warm-up goes on."""
+    schedules = (s for s in training.facts.trace.inspection.schedules if s.number == training.measured.number)
+    names = [each.name for each in schedules if each.optimizer == group.optimizer and each.steps]
+    top = group.course.index(max(group.course)) if group.course else 0
+    return names == ["LambdaLR"] and 0 < top < len(group.course) - 1 and group.made_rate < 1
 
 
 def _is_squared(training: MeasuredTraining, group: OptimizerGroup) -> bool:
