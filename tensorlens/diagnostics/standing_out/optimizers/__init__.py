@@ -9,6 +9,7 @@ from tensorlens.diagnostics.standing_out.optimizers import (
     no_optimizer,
     parametrization_removed,
     shared_state,
+    unwritten_state,
 )
 
 FINDERS: tuple[Finder, ...] = (
@@ -17,4 +18,5 @@ FINDERS: tuple[Finder, ...] = (
     parametrization_removed.find,
     held_twice.find,
     shared_state.find,
+    unwritten_state.find,
 )
