@@ -9,6 +9,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     counted_mask,
     default_dimension,
     hidden_token,
+    interleaved_stream,
     last_of_padded,
     mixed_by_reshape,
     mixed_copies,
@@ -37,4 +38,5 @@ FINDERS: tuple[Finder, ...] = (
     default_dimension.find,
     hidden_token.find,
     padding_position.find,
+    interleaved_stream.find,
 )

@@ -1,0 +1,97 @@
+"""Finds sequences of tokens that a reshape cuts into streams item by item, where each stream is to be a piece of text.
+
+`ids.view(-1, batch)` puts consecutive items into one row. A recurrent layer that runs along the rows sees each item
+`batch` places after the one before. `ids.view(batch, -1).t()` gives each stream consecutive items.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.records.model import Call
+
+_RESHAPING = frozenset(("view", "reshape"))
+_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
+_SAME_PLACES = frozenset("dropout layer_norm contiguous".split())
+_MAX_CALLS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class InterleavedStreams:
+    """A reshape of a sequence to (rows, streams), and the layer that runs along the rows."""
+
+    reshape: Call
+    streams: int
+    layer: Call
+
+
+def interleaved_streams(facts: TraceIndex) -> Iterator[InterleavedStreams]:
+    """Yields these reshapes, one for each line, if the targets are the rows after the inputs."""
+    reported: set[int] = set()
+    for backward in examined_passes(facts):
+        for layer in recorded_above(facts, backward):
+            if op_name(layer) not in _RECURRENT or not layer.inputs or len(layer.outputs) < 2:
+                continue
+            rows = _rows(facts, layer)
+            reshape = None if rows is None else _reshape(facts, rows)
+            if rows is None or reshape is None or reshape.site in reported or not _is_shifted(facts, rows):
+                continue
+            reported.add(reshape.site)
+            yield InterleavedStreams(reshape, facts.tensor(reshape.outputs[0].tensor).shape[1], layer)
+
+
+def _rows(facts: TraceIndex, layer: Call) -> Call | None:
+    """Returns the call that takes the rows of which a layer gets the embeddings, if it runs along these."""
+    shape, states = (facts.tensor(each[-1].tensor).shape for each in (layer.inputs[:1], layer.outputs[:2]))
+    if len(shape) != 3 or len(states) != 3 or states[1] != shape[1] or shape[0] == shape[1]:
+        return None
+    number, before = layer.inputs[0].tensor, layer.index
+    for _ in range(_MAX_CALLS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs:
+            return None
+        if op_name(made) == "embedding":
+            taken = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
+            is_row = taken is not None and op_name(taken) == "getitem" and len(taken.inputs) == 1
+            return taken if is_row and facts.tensor(made.inputs[0].tensor).shape == shape[:2] else None
+        if op_name(made) not in _SAME_PLACES:
+            return None
+        number, before = made.inputs[0].tensor, made.index
+    return None
+
+
+def _reshape(facts: TraceIndex, rows: Call) -> Call | None:
+    """Returns the call that makes (rows, streams) of a sequence, written as `view(-1, streams)`."""
+    made = facts.creator(rows.inputs[0].tensor)
+    while made is not None and op_name(made) == "contiguous" and made.inputs:
+        made = facts.creator(made.inputs[0].tensor)
+    if made is None or op_name(made) not in _RESHAPING or len(facts.tensor(made.inputs[0].tensor).shape) != 1:
+        return None
+    span = facts.span(made.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    given = node.args if isinstance(node, ast.Call) else []
+    if len(given) == 1 and isinstance(given[0], ast.Tuple):
+        given = given[0].elts
+    return made if len(given) == 2 and ast.unparse(given[0]) == "-1" else None
+
+
+def _is_shifted(facts: TraceIndex, rows: Call) -> bool:
+    """Returns whether the script takes the rows one after those of the inputs as well: `[a + 1 : b + 1]`."""
+    span = facts.span(rows.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    lower = _lower(node)
+    if span is None or lower is None:
+        return False
+    wanted = {f"{lower} + 1", f"1 + {lower}"}
+    return any(_lower(each) in wanted for each in ast.walk(facts.tree(span.file)))
+
+
+def _lower(node: ast.AST | None) -> str | None:
+    """Returns the text of where a slice begins: its first index if there are several."""
+    index = node.slice if isinstance(node, ast.Subscript) else None
+    return ast.unparse(index.lower) if isinstance(index, ast.Slice) and index.lower is not None else None
