@@ -17,8 +17,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         code = as_written(facts, each.reshape)
         yield stands_out(
             f"{code} puts {each.streams:,} consecutive items into each row, and {as_written(facts, each.layer)} runs "
-            f"along the rows: each of its sequences has every {ordinal(each.streams)} item. `view({each.streams}, -1).t()` "
-            "gives each of them consecutive ones",
+            f"along the rows: each of its sequences has every {ordinal(each.streams)} item. "
+            f"`view({each.streams}, -1).t()` gives each of them consecutive ones",
             facts.label("value_made_here", each.reshape.site, "reshaped here", each.reshape.index),
             facts.label("needed_here", each.layer.site, "runs along the rows", each.layer.index),
         )
