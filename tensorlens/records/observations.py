@@ -301,6 +301,7 @@ class Observations:
         training_values.RepeatedIndices, ...
     ] = ()  # these and the next only of a run with `--training`
     zeroed_sequences: tuple[training_values.ZeroedSequences, ...] = ()
+    padded_ids: tuple[training_values.PaddedIds, ...] = ()
     plateaus: tuple[training_values.PlateauMetric, ...] = ()
     rates_set: tuple[training_values.RateSetBetween, ...] = ()
     shallow_copies: tuple[training_values.ShallowCopy, ...] = ()

@@ -157,6 +157,19 @@ class ZeroedSequences:
 
 
 @dataclass(frozen=True, slots=True)
+class PaddedIds:
+    """The ids that an embedding with a `padding_idx` has looked up while gradients were on, in rows."""
+
+    index: int
+    number: NonNegative
+    tensor: TensorId  # its weight
+    site: SiteId | None  # the line that looked up last
+    padding: int
+    rows: NonNegative
+    inner: NonNegative  # of these, the ones with the padding between other ids
+
+
+@dataclass(frozen=True, slots=True)
 class PlateauMetric:
     """The values that a `ReduceLROnPlateau` was given at its steps."""
 

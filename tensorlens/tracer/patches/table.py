@@ -75,6 +75,7 @@ def installed(recorder: Recorder) -> Iterator[None]:
         sampled.will_install(patches)
     if recorder.statistics is not None:
         from tensorlens.tracer.patches import (
+            embedding_lookups,
             module_copies,
             module_modes,
             random_state,
@@ -83,7 +84,8 @@ def installed(recorder: Recorder) -> Iterator[None]:
             state_loading,
         )
 
-        for module in (saved_files, schedulers, state_loading, module_modes, random_state, module_copies):
+        modules = saved_files, schedulers, state_loading, module_modes, random_state, module_copies, embedding_lookups
+        for module in modules:
             patches += module.PATCHES
     _recorders.append(recorder)
     if len(_recorders) > 1:

@@ -39,6 +39,7 @@ from tensorlens.tracer.training.optimizer_groups import (
     rate_of,
     skips_step,
 )
+from tensorlens.tracer.training.padded_ids import LookedUpIds
 from tensorlens.tracer.training.parameter_statistics import MeasuredParameter, gradient_norms
 from tensorlens.tracer.training.reduced_losses import ReducedLosses
 from tensorlens.tracer.training.registered_hooks import RegisteredHooks
@@ -76,6 +77,7 @@ class TrainingStatistics:
         self.layers = LayerModes(recorder)
         self.loads = LoadedStates(recorder)
         self.arrays = GivenArrays(recorder)
+        self.ids = LookedUpIds(recorder)
         self.indices = WrittenIndices(recorder)
         self.shared_states = SharedStates(recorder, self._count_of)
         self._terms: TermGradients | None = None
@@ -317,4 +319,5 @@ class TrainingStatistics:
         self.layers.write(number)
         self.loads.write(number)
         self.arrays.write(number)
+        self.ids.write(number)
         rows.write_fact(TrainingMeasured, number, self._steps, self._passes)

@@ -13,6 +13,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     last_of_padded,
     mixed_by_reshape,
     mixed_copies,
+    padded_id,
     padding_position,
     row_vector,
     run_along_batch,
@@ -39,4 +40,5 @@ FINDERS: tuple[Finder, ...] = (
     hidden_token.find,
     padding_position.find,
     interleaved_stream.find,
+    padded_id.find,
 )

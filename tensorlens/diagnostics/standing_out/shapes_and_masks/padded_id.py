@@ -1,0 +1,31 @@
+"""Names embeddings that get the id of their padding between other ids: an item has the id of the padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import code_at
+from tensorlens.records.report import StandingOut
+
+_FEWEST = 3  # rows
+_LEAST = 0.01  # of the rows
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    if training.training.is_hidden:
+        return
+    for each in facts.trace.inspection.padded_ids:
+        row = training.row(each.tensor)
+        is_rare = each.inner < max(_FEWEST, _LEAST * each.rows)
+        if each.number != training.measured.number or row is None or not row.is_stepped or is_rare:
+            continue
+        made, code = facts.creator(each.tensor), code_at(facts, each.site, "the embedding")
+        yield stands_out(
+            f"{code} gets id {each.padding}, its `padding_idx`, between other ids in {each.inner:,} of {each.rows:,} "
+            f"rows: row {each.padding} of `{row.name}` gets no gradient there",
+            facts.label("value_made_here", each.site, "looked up here"),
+            None if made is None else facts.label("leaf_made_here", made.site, "made here", made.index),
+        )

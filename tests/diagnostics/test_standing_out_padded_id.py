@@ -1,0 +1,71 @@
+"""Checks the sentence about ids that are those of the padding, between others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.commands import run_command
+from support.standing_out import marked, sentences
+
+NET = """\
+from torch.nn.utils.rnn import pad_sequence
+table, out = nn.Embedding(9, 4, padding_idx=0), nn.Linear(4, 9)
+opt = torch.optim.Adam([*table.parameters(), *out.parameters()], lr=0.01)
+lists = [torch.tensor(ids) for ids in ([1, 0, 2], [0, 3], [4, 5, 0, 0, 6], [7, 8], [8, 0, 1])]
+for _ in range(3):
+    x = pad_sequence(lists, batch_first=True)
+    loss = nn.functional.cross_entropy(out(table(x).sum(1)), torch.tensor([1, 2, 3, 4, 5]))  #!
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+PLAIN = NET.replace("  #!", "")
+WRONG = {
+    "a list of numbers from 0": NET,
+    "in a module": NET.replace("table, out =", "net = nn.Sequential(nn.Embedding(9, 4, padding_idx=0))\ntable, out =")
+    .replace("nn.Embedding(9, 4, padding_idx=0), nn.Linear", "net[0], nn.Linear").replace("table(x)", "net(x)"),
+}  # fmt: skip
+RIGHT = {
+    "numbers from 1": PLAIN.replace("torch.tensor(ids)", "torch.tensor(ids) % 8 + 1").replace(
+        "[1, 0, 2], [0, 3], [4, 5, 0, 0, 6], [7, 8], [8, 0, 1]", "[1, 2], [3], [4, 5, 6], [7], [1, 3]"),
+    "padding on the left": PLAIN.replace("0, 2], [0, 3], [4, 5, 0, 0, 6]", "1, 2], [0, 3], [4, 5, 5, 5, 6]").replace(
+        "[8, 0, 1]", "[8, 2, 1]").replace("pad_sequence(lists, batch_first=True)", (
+        "pad_sequence([ids.flip(0) for ids in lists], batch_first=True).flip(1)")),
+    "no padding": PLAIN.replace(", padding_idx=0", ""),
+    "another padding": PLAIN.replace("padding_idx=0", "padding_idx=8").replace("batch_first=True", (
+        "batch_first=True, padding_value=8")).replace("[7, 8], [8, 0, 1]", "[7, 1], [1, 0, 1]"),
+}  # fmt: skip
+WORDS = "between other ids"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_item_with_the_id_of_the_padding_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+    assert "gets id 0, its `padding_idx`, between other ids in 9 of 15 rows" in found.text
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_padding_around_a_row_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+SPECIAL = """\
+import torch
+from torch import nn
+net = torch.jit.script(nn.Sequential(nn.Embedding(9, 4, padding_idx=0), nn.Linear(4, 1)))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.randint(0, 9, (4, 5))).square().mean().backward()
+opt.step()
+many = torch.vmap(nn.Embedding(9, 4, padding_idx=0))(torch.ones(2, 3, 2, dtype=torch.long))
+print("ended", many.shape)
+"""
+
+
+def test_scripts_and_batches_of_functorch_are_not_looked_at(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(SPECIAL)
+    printed = run_command("explain", "--training", program).stdout
+    assert "ended" in printed
+    assert "could not be recorded" not in printed
