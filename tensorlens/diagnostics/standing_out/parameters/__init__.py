@@ -15,6 +15,7 @@ from tensorlens.diagnostics.standing_out.parameters import (
     kept_ascent,
     lost_product,
     lost_start,
+    masked_gradient,
     moved_on_zeros,
     moved_while_frozen,
     moved_without_gradient,
@@ -53,4 +54,5 @@ FINDERS: tuple[Finder, ...] = (
     moved_while_frozen.find,
     moved_on_zeros.find,
     moved_without_gradient.find,
+    masked_gradient.find,
 )

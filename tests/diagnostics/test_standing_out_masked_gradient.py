@@ -1,0 +1,50 @@
+"""Checks the sentence about gradients that a line sets to zero in part, while weight decay moves the weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+NET = """\
+net = nn.Linear(4, 4)
+kept = torch.rand(4, 4) > 0.5
+opt = torch.optim.Adam(net.parameters(), lr=0.01, weight_decay=0.01)
+for _ in range(6):
+    opt.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    net.weight.grad[kept] = 0.0  #!
+    opt.step()
+"""
+LINE = "net.weight.grad[kept] = 0.0  #!"
+WRONG = {
+    "items": NET,
+    "filled": NET.replace(LINE, "net.weight.grad.masked_fill_(kept, 0)  #!"),
+    "by a product": NET.replace(LINE, "net.weight.grad.mul_((~kept).float())  #!"),
+    "decoupled": NET.replace("optim.Adam", "optim.AdamW"),
+}
+PLAIN = NET.replace("  #!", "")
+RIGHT = {
+    "no decay": PLAIN.replace(", weight_decay=0.01", ""),
+    "parts that are zero": PLAIN.replace("    opt.step()", "    opt.step()\n    net.weight.data.mul_(~kept)"),
+    "put back": PLAIN.replace("    opt.zero_grad()", "    opt.zero_grad()\n    old = net.weight.data.clone()").replace(
+        "    opt.step()", "    opt.step()\n    net.weight.data[kept] = old[kept]"),
+    "scaled": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.weight.grad[kept] *= 0.5"),
+    "all of it": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.bias.grad.zero_()"),
+    "a group without decay": PLAIN.replace("net.parameters(), lr=0.01, weight_decay=0.01", (
+        "[{'params': [net.weight], 'weight_decay': 0.0}, {'params': [net.bias]}], lr=0.01, weight_decay=0.01")),
+}  # fmt: skip
+WORDS = "sets parts of the gradients"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_parts_that_decay_all_the_same_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+    assert "its `weight_decay` is 0.01" in found.text
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_parts_that_stay_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
