@@ -167,6 +167,8 @@ class PaddedIds:
     padding: int
     rows: NonNegative
     inner: NonNegative  # of these, the ones with the padding between other ids
+    places: NonNegative  # from the first to the last other id of each row
+    padded: NonNegative  # of these, the ones with the padding
 
 
 @dataclass(frozen=True, slots=True)

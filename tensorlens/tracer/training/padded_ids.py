@@ -25,6 +25,8 @@ class _Seen:
     looks: int = 0
     rows: int = 0
     inner: int = 0
+    places: int = 0
+    padded: int = 0
 
 
 class LookedUpIds:
@@ -48,11 +50,13 @@ class LookedUpIds:
         if seen is None or seen.looks >= _MOST_LOOKS:
             return
         real = (ids != padding).reshape(-1, ids.shape[-1])
-        begun = real.cummax(1).values
-        goes_on = real.flip(1).cummax(1).values.flip(1)
+        inside = real.cummax(1).values & real.flip(1).cummax(1).values.flip(1)
+        padded = inside & ~real
         seen.looks += 1
         seen.rows += len(real)
-        seen.inner += int((~real & begun & goes_on).any(1).sum())
+        seen.inner += int(padded.any(1).sum())
+        seen.places += int(inside.sum())
+        seen.padded += int(padded.sum())
         seen.site = site
 
     def _of(self, module: torch.nn.Embedding, padding: int) -> _Seen | None:
@@ -70,5 +74,5 @@ class LookedUpIds:
         """Writes what was seen so far."""
         for each in self._all:
             if each.inner:
-                counts = each.padding, each.rows, each.inner
+                counts = each.padding, each.rows, each.inner, each.places, each.padded
                 self._recorder.rows.write_fact(PaddedIds, number, each.weight, each.site, *counts)

@@ -11,6 +11,7 @@ from tensorlens.records.report import StandingOut
 
 _FEWEST = 3  # rows
 _LEAST = 0.01  # of the rows
+_MOST = 0.3  # of the places: a board has empty ones in between
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -19,8 +20,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for each in facts.trace.inspection.padded_ids:
         row = training.row(each.tensor)
-        is_rare = each.inner < max(_FEWEST, _LEAST * each.rows)
-        if each.number != training.measured.number or row is None or not row.is_stepped or is_rare:
+        is_item = each.inner >= max(_FEWEST, _LEAST * each.rows) and each.padded <= _MOST * each.places
+        if each.number != training.measured.number or row is None or not row.is_stepped or not is_item:
             continue
         made, code = facts.creator(each.tensor), code_at(facts, each.site, "the embedding")
         yield stands_out(
