@@ -31,6 +31,8 @@ RIGHT = {
     "put back": PLAIN.replace("    opt.zero_grad()", "    opt.zero_grad()\n    old = net.weight.data.clone()").replace(
         "    opt.step()", "    opt.step()\n    net.weight.data[kept] = old[kept]"),
     "scaled": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.weight.grad[kept] *= 0.5"),
+    "numbers that are not finite": PLAIN.replace("[kept] = 0.0", "[~torch.isfinite(net.weight.grad)] = 0.0"),
+    "small ones": PLAIN.replace("[kept] = 0.0", "[net.weight.grad.abs() < 0.01] = 0.0"),
     "all of it": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.bias.grad.zero_()"),
     "a group without decay": PLAIN.replace("net.parameters(), lr=0.01, weight_decay=0.01", (
         "[{'params': [net.weight], 'weight_decay': 0.0}, {'params': [net.bias]}], lr=0.01, weight_decay=0.01")),

@@ -78,6 +78,8 @@ RIGHT = {
     "a function of batches": START + "TOTAL = 20\nschedule = lrs.LambdaLR(opt, lambda n: 1 - n / TOTAL)\n" + BATCHES,
     "a function of epochs that counts batches": START
     + "TOTAL, EACH = 20, 5\nschedule = lrs.LambdaLR(opt, lambda n: max(0.0, 1 - n * EACH / TOTAL))\n" + EPOCHS,
+    "a function that makes steps of epochs, and ends high": START + "TOTAL, EACH = 20, 5\n"
+    "schedule = lrs.LambdaLR(opt, lambda n: 1 - 0.2 * n * EACH / TOTAL)\n" + EPOCHS,
     "a function of epochs": START + "EPOCHS = 4\nschedule = lrs.LambdaLR(opt, lambda n: 1 - n / EPOCHS)\n" + EPOCHS,
     "warm restarts": START + "schedule = lrs.CosineAnnealingWarmRestarts(opt, 4)\n" + BATCHES,
     "a run that is cut short": START + "schedule = lrs.CosineAnnealingLR(opt, 100)\n" + BATCHES,

@@ -46,6 +46,9 @@ RIGHT = {
     "kept": PLAIN.replace("first = torch.lerp(first, p.grad, 0.1)", 'first = state["first"] = first.lerp(p.grad, 0.1)'),
     "copied": PLAIN.replace("first = torch.lerp(first, p.grad, 0.1)", "first.copy_(first.lerp(p.grad, 0.1))"),
     "a constant": PLAIN.replace("first = torch.lerp(first, p.grad, 0.1)", "first = torch.maximum(first, p.grad)"),
+    "an option": PLAIN.replace("first = torch.lerp(first, p.grad, 0.1)", (
+        "if group['lr'] > 1:\n                    first.mul_(0.9).add_(p.grad)\n"
+        "                first = p.grad + 0.0 * first")),
     "few steps": PLAIN.replace("range(5)", "range(2)"),
     "not in an optimizer": PLAIN.replace("torch.optim.Optimizer", "object").replace(
         "super().__init__(params, dict(lr=lr))",

@@ -11,7 +11,7 @@ import pytest
 
 from tensorlens.tracer.training.schedule_counts import MOST, counts_of
 
-TOTAL, RATE, FEW = 300, 0.5, 3
+TOTAL, RATE, FEW = 300, 0.5, 1
 config = SimpleNamespace(steps=400, note="text")
 
 

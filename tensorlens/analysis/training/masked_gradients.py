@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import statement_around
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.constant_terms import op_name
@@ -17,6 +18,7 @@ from tensorlens.records.model import Call
 
 _PRODUCTS = frozenset(("mul", "imul"))
 _MASKING = _PRODUCTS | {"masked_fill", "where", "copy"}
+_MAX_CALLS = 20
 _FEWEST = 3  # runs of the line
 _MOST_WRITTEN = 0.3  # of the steps: more may put the parts back
 
@@ -36,6 +38,8 @@ def masked_gradients(training: MeasuredTraining) -> Iterator[MaskedGradient]:
     for change in gradient_changes(training):
         runs = sum(call.site == change.call.site for call in facts.calls)
         if change.is_late or change.is_unused or runs < _FEWEST or not _sets_zeros(facts, change.call):
+            continue
+        if _is_of_gradient(facts, change.call):
             continue
         rows = [
             row for row in training.rows if row.tensor in change.leaves and row.is_stepped and _decays(training, row)
@@ -60,6 +64,13 @@ def _sets_zeros(facts: TraceIndex, call: Call) -> bool:
     if op_name(call) != "masked_fill" or not isinstance(node, ast.Call):
         return False
     return is_masked and any(written_number(facts, each) == 0 for each in node.args)
+
+
+def _is_of_gradient(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a mask is computed from the gradient itself, as one of numbers that are small or not finite."""
+    own = facts.storages_of(call.inputs[0].tensor)
+    behind = (made for access in call.inputs[1:] for _, made in ancestry(facts, access.tensor, call.index, _MAX_CALLS))
+    return any(facts.storages_of(each.tensor) & own for made in behind for each in made.inputs)
 
 
 def _decays(training: MeasuredTraining, row: ParameterRow) -> bool:

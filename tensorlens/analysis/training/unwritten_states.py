@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import class_around, statement_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.records.model import Call
@@ -54,8 +55,41 @@ def unwritten_states(facts: TraceIndex) -> Iterator[UnwrittenState]:
         number = max(numbers, key=lambda each: len(reads[each]))
         sites = [call.site for call in reads[number]]
         first = reads[number][0] if sites else None
-        if first is not None and sites.count(first.site) >= _FEWEST:
+        if first is not None and sites.count(first.site) >= _FEWEST and not _may_be_written(facts, made[number]):
             yield UnwrittenState(made[number], first, sites.count(first.site))
+
+
+def _may_be_written(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether a line of the class changes the state in place: under a condition that never held, perhaps."""
+    span = facts.span(made.site)
+    statement = None if span is None else statement_around(facts, span)
+    holder = None if span is None else class_around(facts, span.file, span.line)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if holder is None or len(targets) != 1:
+        return True
+    names = {ast.unparse(each) for each in _each(targets[0])}
+    for node in ast.walk(holder):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            pairs = zip(_each(node.targets[0]), _each(node.value), strict=False)
+            names |= {ast.unparse(target) for target, value in pairs if ast.unparse(value) in names}
+    changed = {ast.unparse(_root(node)) for node in ast.walk(holder) if isinstance(node, ast.Call | ast.AugAssign)}
+    return bool(names & changed)
+
+
+def _each(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
+
+
+def _root(node: ast.Call | ast.AugAssign) -> ast.expr:
+    """Returns what a chain of calls that ends with an underscore begins with, or what `+=` changes."""
+    if isinstance(node, ast.AugAssign):
+        return node.target
+    root: ast.expr = node
+    is_in_place = False
+    while isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute):
+        is_in_place |= root.func.attr.endswith("_")
+        root = root.func.value
+    return root if is_in_place else node
 
 
 def _optimizers(facts: TraceIndex) -> set[str]:

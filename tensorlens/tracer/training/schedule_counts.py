@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import CellType, FunctionType, ModuleType
 
 MOST = 16  # numbers of a scheduler
-_LEAST = 10
+_LEAST = 2
 _MAX_DEPTH = 2  # functions that call each other
 
 

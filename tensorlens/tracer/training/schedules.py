@@ -207,6 +207,8 @@ def _length_at_end(known: _Schedule) -> tuple[int, str]:
     """Returns what `_length` does or, of a `LambdaLR`, the number that its function reads and that is the number of
     steps of its optimizer."""
     used = known.seen[0] - known.before
+    if any(value * known.steps == used for _, value in known.counts):
+        return known.length  # the function makes steps of the scheduler into those of the optimizer
     return next(((value, name) for name, value in known.counts if value == used), known.length)
 
 
