@@ -43,6 +43,7 @@ SETS = (
     "training_eighteenth",
     "training_nineteenth",
     "training_twentieth",
+    "training_twenty_first",
 )
 SECOND_RUN = ("beat_filters", "branch_rounds", "plume_sources")  # found by what a second run measures
 DAILY = 8  # one in so many programs is run each time
