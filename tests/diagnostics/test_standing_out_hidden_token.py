@@ -65,6 +65,37 @@ def test_a_mask_that_hides_padding_is_left_alone(tmp_path: Path, name: str) -> N
     assert [each.text for each in sentences(tmp_path, START.format(RIGHT[name])) if WORDS in each.text] == []
 
 
+VALID = """\
+many, score = nn.MultiheadAttention(4, 2, batch_first=True), nn.Linear(4, 1)
+opt = torch.optim.Adam([*many.parameters(), *score.parameters()], lr=0.01)
+for _ in range(3):
+    x, valid = torch.randn(3, 6, 4), torch.zeros(3, 6, dtype=torch.bool)
+    for row, length in enumerate((3, 5, 6)):
+        valid[row, :length] = True
+    y, _ = many(x, x, x, key_padding_mask=valid)  #!
+    weights = score(y).squeeze(-1).masked_fill(~valid, -1e9).softmax(1)
+    loss = (weights * torch.randn(3, 6)).nan_to_num().sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+USED = {
+    "the right mask": VALID.replace("=valid)  #!", "=~valid)"),
+    "another name": VALID.replace("valid", "part").replace("  #!", ""),
+    "no other use": VALID.replace(".masked_fill(~valid, -1e9)", "").replace("  #!", ""),
+}
+
+
+def test_a_mask_that_hides_where_another_line_does_not_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, VALID) if "hides those where it is False" in each.text)
+    assert found.labels[0].span.line == marked(VALID)
+
+
+@pytest.mark.parametrize("name", USED)
+def test_masks_of_one_meaning_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, USED[name]) if "hides those where it is False" in each.text] == []
+
+
 def test_the_sentence_says_which_places_are_hidden(tmp_path: Path) -> None:
     (found,) = (each for each in sentences(tmp_path, START.format(WRONG["a layer"])) if WORDS in each.text)
     assert "hides the places where its mask is True, and the mask that `ids != PAD` leads to is True" in found.text

@@ -6,19 +6,22 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.training.turned_masks import DOT, FILLS, NOT, SAME, attention_masks, hiding_mask
+from tensorlens.analysis.training.turned_masks import DOT, FILLS, LAYER, NOT, SAME, attention_masks, hiding_mask
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
 _OF_TOKENS = {"ne": True, "gt": True, "eq": False, "le": False}  # whether it is True at tokens that are no padding
 _OF_LENGTHS = {"lt": True, "ge": False}  # of positions and lengths
 _MAX_CALLS = 8
+_LOWEST = -1e3
+_VALID = re.compile(r"valid|keep|real|present|exist|nonpad|attention_mask", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +42,7 @@ def hidden_tokens(facts: TraceIndex) -> Iterator[HiddenTokens]:
         for call in above if tokens else ():
             if call.site in reported:
                 continue
-            masks = attention_masks(facts, call)
-            if op_name(call) in FILLS:
-                masks = [mask for mask in [hiding_mask(facts, call)] if mask is not None]
-            for mask, before, _ in masks:
+            for mask, before in _masks(facts, call):
                 found = _comparison(facts, mask, before, tokens)
                 if found is None:
                     continue
@@ -52,6 +52,57 @@ def hidden_tokens(facts: TraceIndex) -> Iterator[HiddenTokens]:
                     reported.add(call.site)
                     yield HiddenTokens(call, comparison, attends)
                     break
+
+
+def _masks(facts: TraceIndex, call: Call) -> list[tuple[int, int]]:
+    """Returns the masks of attention or of scores that a call takes, each with the event that uses it."""
+    masks = attention_masks(facts, call)
+    if op_name(call) in FILLS:
+        masks = [mask for mask in [hiding_mask(facts, call)] if mask is not None]
+    return [(mask, before) for mask, before, _ in masks]
+
+
+@dataclass(frozen=True, slots=True)
+class OppositeMasks:
+    """A layer that hides where a mask is True, and a call that hides where it is False, as its name says."""
+
+    layer: Call
+    fill: Call
+    mask: int
+
+
+def opposite_masks(facts: TraceIndex) -> Iterator[OppositeMasks]:
+    """Yields these layers, one for each line. The mask of valid places is True where nothing is to be hidden."""
+    reported: set[int] = set()
+    for backward in examined_passes(facts):
+        layers: dict[int, Call] = {}
+        fills: dict[int, Call] = {}
+        for call in facts.calls_between(0, backward.index):
+            if op_name(call) == LAYER:
+                layers |= {mask: call for mask, before in _masks(facts, call) if _is_valid(facts, mask, before)}
+            elif op_name(call) in FILLS:
+                turned = _turned(facts, call)
+                fills |= {} if turned is None else {turned: call}
+        for mask in layers.keys() & fills.keys():
+            if layers[mask].site not in reported:
+                reported.add(layers[mask].site)
+                yield OppositeMasks(layers[mask], fills[mask], mask)
+
+
+def _is_valid(facts: TraceIndex, mask: int, before: int) -> bool:
+    return _VALID.search(facts.name(mask, before)) is not None
+
+
+def _turned(facts: TraceIndex, fill: Call) -> int | None:
+    """Returns the mask of which a fill with a very low number takes the opposite."""
+    span = facts.span(fill.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or not node.args or len(fill.inputs) != 2:
+        return None
+    value = written_number(facts, node.args[-1])
+    made = next(iter(facts.producers(fill.inputs[1].tensor, fill.index)), None)
+    is_low = value is not None and value <= _LOWEST
+    return made.inputs[0].tensor if is_low and made is not None and op_name(made) in NOT and made.inputs else None
 
 
 def _comparison(facts: TraceIndex, mask: int, before: int, tokens: set[int]) -> tuple[Call, bool, bool] | None:

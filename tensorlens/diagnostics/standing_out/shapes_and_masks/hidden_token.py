@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.hidden_tokens import hidden_tokens
+from tensorlens.analysis.training.hidden_tokens import hidden_tokens, opposite_masks
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
-from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut
 
 
@@ -21,4 +21,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             "these and leaves the padding",
             facts.label("needed_here", each.call.site, "the mask is used here", each.call.index),
             facts.label("value_made_here", each.comparison.site, "compared here", each.comparison.index),
+        )
+    for opposite in opposite_masks(facts):
+        layer, fill, mask = opposite.layer, opposite.fill, named(facts, opposite.mask, opposite.layer.index)
+        yield stands_out(
+            f"{as_written(facts, layer)} hides the places where {mask} is True, and {as_written(facts, fill)} hides "
+            "those where it is False",
+            facts.label("needed_here", layer.site, "hides where it is True", layer.index),
+            facts.label("observed_here", fill.site, "hides where it is False", fill.index),
         )
