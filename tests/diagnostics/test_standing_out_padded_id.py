@@ -34,6 +34,9 @@ RIGHT = {
         "pad_sequence([ids.flip(0) for ids in lists], batch_first=True).flip(1)")),
     "empty places of a board": PLAIN.replace("lists = [", "lists = [torch.tensor([1, 0, 0, 2, 0, 0, 1])] * 5 + [")
     .replace("pad_sequence(lists", "pad_sequence(lists[:5]"),
+    "time first": PLAIN.replace("torch.tensor(ids)", "torch.tensor(ids) % 8 + 1").replace(
+        "[1, 0, 2], [0, 3], [4, 5, 0, 0, 6], [7, 8], [8, 0, 1]", "[1, 2], [3], [4, 5, 6], [7], [1, 3]").replace(
+        "pad_sequence(lists, batch_first=True)", "pad_sequence(lists)").replace("sum(1)", "sum(0)"),
     "no padding": PLAIN.replace(", padding_idx=0", ""),
     "another padding": PLAIN.replace("padding_idx=0", "padding_idx=8").replace("batch_first=True", (
         "batch_first=True, padding_value=8")).replace("[7, 8], [8, 0, 1]", "[7, 1], [1, 0, 1]"),

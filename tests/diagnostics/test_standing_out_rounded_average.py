@@ -30,6 +30,9 @@ RIGHT = {
     "an average in float32, by other calls": AVERAGE.replace(".to(torch.bfloat16)", ".float()").replace(
         "nn.Linear(3, 1)", "nn.Linear(3, 1).bfloat16()").replace("randn(8, 3)", "randn(8, 3).bfloat16()").replace(
         "a.lerp_(p.to(a.dtype), 1 - min(0.995, (i + 1) / (i + 10)))", "a.mul_(0.99).add_(p, alpha=0.01)"),
+    "a copy of the weights": AVERAGE.replace(".to(torch.bfloat16)", "").replace(
+        "opt = torch", "average.to(torch.bfloat16)\nopt = torch").replace(
+        "a.lerp_(p.to(a.dtype), 1 - min(0.995, (i + 1) / (i + 10)))", "a.copy_(p)"),
 }  # fmt: skip
 WORDS = "keeps an average in"
 

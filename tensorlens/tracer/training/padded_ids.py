@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -17,16 +17,32 @@ _WHOLE = frozenset((torch.int64, torch.int32))
 
 
 @dataclass(slots=True)
+class _Rows:
+    """Counts as in `PaddedIds`, if the sequences are along one of the two dimensions."""
+
+    rows: int = 0
+    inner: int = 0
+    places: int = 0
+    padded: int = 0
+
+    def add(self, real: torch.Tensor) -> None:
+        """Adds rows. `real`: where an id is not the padding."""
+        inside = real.cummax(1).values & real.flip(1).cummax(1).values.flip(1)
+        padded = inside & ~real
+        self.rows += len(real)
+        self.inner += int(padded.any(1).sum())
+        self.places += int(inside.sum())
+        self.padded += int(padded.sum())
+
+
+@dataclass(slots=True)
 class _Seen:
     ref: weakref.ref[torch.nn.Embedding]
     weight: int
     padding: int
     site: int | None = None
     looks: int = 0
-    rows: int = 0
-    inner: int = 0
-    places: int = 0
-    padded: int = 0
+    along: tuple[_Rows, _Rows] = field(default_factory=lambda: (_Rows(), _Rows()))
 
 
 class LookedUpIds:
@@ -38,25 +54,21 @@ class LookedUpIds:
         self._all: list[_Seen] = []
 
     def look(self, module: torch.nn.Embedding, ids: object, site: int | None) -> None:
-        """Looks at the ids of a call. The last dimension is a row: a sequence."""
+        """Looks at the ids of a call, of shape (batch, time) or (time, batch)."""
         padding = module.padding_idx
         if padding is None or not isinstance(ids, torch.Tensor) or not torch.is_grad_enabled():
             return
         if torch._C._functorch.is_functorch_wrapped_tensor(ids):
             return  # its values have no number outside `vmap`
-        if ids.dtype not in _WHOLE or ids.dim() < 2 or not 0 < ids.numel() <= _MOST_IDS or not may_read(ids):
+        if ids.dtype not in _WHOLE or ids.dim() != 2 or not 0 < ids.numel() <= _MOST_IDS or not may_read(ids):
             return
         seen = self._of(module, padding)
         if seen is None or seen.looks >= _MOST_LOOKS:
             return
-        real = (ids != padding).reshape(-1, ids.shape[-1])
-        inside = real.cummax(1).values & real.flip(1).cummax(1).values.flip(1)
-        padded = inside & ~real
+        real = ids != padding
         seen.looks += 1
-        seen.rows += len(real)
-        seen.inner += int(padded.any(1).sum())
-        seen.places += int(inside.sum())
-        seen.padded += int(padded.sum())
+        seen.along[0].add(real)
+        seen.along[1].add(real.t())  # the time may come first
         seen.site = site
 
     def _of(self, module: torch.nn.Embedding, padding: int) -> _Seen | None:
@@ -73,6 +85,7 @@ class LookedUpIds:
     def write(self, number: int) -> None:
         """Writes what was seen so far."""
         for each in self._all:
-            if each.inner:
-                counts = each.padding, each.rows, each.inner, each.places, each.padded
+            found = min(each.along, key=lambda rows: rows.padded)  # in the other layout, padding is between ids, too
+            if found.inner:
+                counts = each.padding, found.rows, found.inner, found.places, found.padded
                 self._recorder.rows.write_fact(PaddedIds, number, each.weight, each.site, *counts)

@@ -21,6 +21,8 @@ _MOST = 0.1  # of the present weights that an update takes
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     for each in moving_averages(training):
+        if op_name(each.write) in ("copy", "set") and each.share is None:
+            continue  # a copy of other weights, perhaps
         dtype = _dtype(facts, each)
         if dtype not in _APART or each.updates < _MIN_UPDATES or (each.share is not None and each.share > _MOST):
             continue
