@@ -313,11 +313,7 @@ class TrainingStatistics:
                 rows.write_fact(UnreadOption, number, known.number, *unread)
             if known.loaded is not None:
                 rows.write_fact(LoadedRate, number, known.number, *known.loaded)
-        self._zero_steps.write(number)
-        self.shared_states.write(number)
-        self.schedules.write(number)
-        self.layers.write(number)
-        self.loads.write(number)
-        self.arrays.write(number)
-        self.ids.write(number)
+        parts = self._zero_steps, self.shared_states, self.schedules, self.layers, self.loads, self.arrays, self.ids
+        for part in parts:
+            part.write(number)
         rows.write_fact(TrainingMeasured, number, self._steps, self._passes)
