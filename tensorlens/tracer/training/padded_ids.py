@@ -46,7 +46,7 @@ class _Seen:
 
 
 class LookedUpIds:
-    """What the embeddings of a run were asked for, while gradients were on."""
+    """Counts the ids that the embeddings of a run look up while gradients are on."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
