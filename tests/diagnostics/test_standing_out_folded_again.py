@@ -108,6 +108,22 @@ LOCAL = BODY.replace(
 ).replace(IN_PLACE, "self.base.weight.data += update")
 
 
+OF_LAYERS = (
+    BODY.replace(
+        "self.a, self.b = nn.Parameter(torch.randn(2, 4)), nn.Parameter(torch.zeros(3, 2))",
+        "self.a, self.b = nn.Linear(4, 2, bias=False), nn.Linear(2, 3, bias=False)",
+    )
+    .replace("x @ self.a.T @ self.b.T", "self.b(self.a(x))")
+    .replace("[net.a, net.b]", "[net.a.weight, net.b.weight]")
+    .replace(IN_PLACE, "with torch.no_grad(): self.base.weight += self.b.weight @ self.a.weight")
+)
+
+
+def test_an_update_by_the_weights_of_layers_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, OF_LAYERS) if WORDS in each.text)
+    assert "each time by a value of `net.a.weight` and `net.b.weight`" in found.text
+
+
 @pytest.mark.parametrize(
     "text", [BODY, BODY.replace(IN_PLACE, "self.base.weight.add_((self.b @ self.a).detach())"), LOCAL]
 )

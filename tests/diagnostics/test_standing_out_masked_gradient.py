@@ -33,6 +33,9 @@ RIGHT = {
     "scaled": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.weight.grad[kept] *= 0.5"),
     "numbers that are not finite": PLAIN.replace("[kept] = 0.0", "[~torch.isfinite(net.weight.grad)] = 0.0"),
     "small ones": PLAIN.replace("[kept] = 0.0", "[net.weight.grad.abs() < 0.01] = 0.0"),
+    "dropout of gradients": PLAIN.replace("net.weight.grad[kept] = 0.0", (
+        "net.weight.grad.mul_(torch.rand(4, 4) > 0.5)")),
+    "a number for all": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.weight.grad.mul_(net.bias.sum() < 9)"),
     "all of it": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.bias.grad.zero_()"),
     "a group without decay": PLAIN.replace("net.parameters(), lr=0.01, weight_decay=0.01", (
         "[{'params': [net.weight], 'weight_decay': 0.0}, {'params': [net.bias]}], lr=0.01, weight_decay=0.01")),

@@ -13,10 +13,10 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.runs_along_batch import RECURRENT
+from tensorlens.analysis.training.turned_masks import LAYER
 from tensorlens.records.model import Call
 
-_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
-_ATTENTION = "multi_head_attention_forward"
 _MAX_CALLS = 40
 
 
@@ -75,10 +75,10 @@ def _is_of_size(facts: TraceIndex, taken: Call) -> bool:
 def _reads(facts: TraceIndex, layer: Call, added: Call, batch: tuple[int, ...]) -> bool:
     """Returns whether a layer reads the sum and takes its first dimension as the batch."""
     shape = facts.tensor(layer.inputs[0].tensor).shape if layer.inputs else ()
-    if op_name(layer) == _ATTENTION:
+    if op_name(layer) == LAYER:
         made = next(iter(facts.producers(layer.inputs[0].tensor, layer.index)), None)
         is_first = made is not None and op_name(made) == "transpose" and shape == (batch[1], batch[0], batch[2])
-    elif op_name(layer) in _RECURRENT and len(layer.outputs) > 1:
+    elif op_name(layer) in RECURRENT and len(layer.outputs) > 1:
         states = facts.tensor(layer.outputs[1].tensor).shape
         is_first = shape == batch and len(states) == 3 and states[1] == batch[0]
     else:

@@ -17,13 +17,8 @@ from tensorlens.records.model import Backward, Call
 
 _SOFTMAX = frozenset(("softmax", "log_softmax"))
 _FILLS = frozenset(("masked_fill", "where", "setitem"))
-_CHOOSING = _FILLS | {
-    "div",
-    "truediv",
-    "masked_select",
-    "index_select",
-    "logsumexp",
-}  # what reads weights to take masked ones out, or to normalise
+# what reads weights to take masked ones out, or to normalise
+_CHOOSING = _FILLS | frozenset("div truediv masked_select index_select logsumexp".split())
 _PRODUCTS = frozenset(("mul", "imul"))
 _LOWEST = -10.0  # with others near 0, a score below has a weight of less than 5e-5
 _MAX_DEPTH, _MAX_CALLS = 8, 200

@@ -169,8 +169,11 @@ def _add(facts: TraceIndex, writes: list[Call]) -> bool:
     statement = None if span is None else statement_at(facts, span.file, span.line)
     if span is None or statement is None:
         return False
-    tree = facts.tree(span.file)
-    return _is_fixed(scope_around(facts, span.file, span.line), statement, _changing(tree))
+    own = {
+        node.attr for node in ast.walk(statement) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
+    changing = _changing(facts.tree(span.file)) - own
+    return _is_fixed(scope_around(facts, span.file, span.line), statement, changing)
 
 
 def _changing(tree: ast.Module) -> set[str]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.runs_along_batch import RECURRENT
 from tensorlens.records.model import Call
 
 _RESHAPING = frozenset(("view", "reshape"))
-_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 _SAME_PLACES = frozenset("dropout layer_norm contiguous".split())
 _MAX_CALLS = 8
 
@@ -35,7 +35,7 @@ def interleaved_streams(facts: TraceIndex) -> Iterator[InterleavedStreams]:
     reported: set[int] = set()
     for backward in examined_passes(facts):
         for layer in recorded_above(facts, backward):
-            if op_name(layer) not in _RECURRENT or not layer.inputs or len(layer.outputs) < 2:
+            if op_name(layer) not in RECURRENT or not layer.inputs or len(layer.outputs) < 2:
                 continue
             rows = _rows(facts, layer)
             reshape = None if rows is None else _reshape(facts, rows)

@@ -12,6 +12,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.analysis.training.value_ranges import is_zero_or_one
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
@@ -39,7 +40,7 @@ def masked_gradients(training: MeasuredTraining) -> Iterator[MaskedGradient]:
         runs = sum(call.site == change.call.site for call in facts.calls)
         if change.is_late or change.is_unused or runs < _FEWEST or not _sets_zeros(facts, change.call):
             continue
-        if _is_of_gradient(facts, change.call):
+        if _varies(training, change.call):
             continue
         rows = [
             row for row in training.rows if row.tensor in change.leaves and row.is_stepped and _decays(training, row)
@@ -52,7 +53,7 @@ def masked_gradients(training: MeasuredTraining) -> Iterator[MaskedGradient]:
 
 def _sets_zeros(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a call sets the elements to zero that a mask chooses."""
-    others = [access.tensor for access in call.inputs[1:]]
+    others = [access.tensor for access in call.inputs[1:] if facts.tensor(access.tensor).shape]  # no number for all
     is_masked = any(facts.tensor(number).dtype == "bool" for number in others)
     if op_name(call) in _PRODUCTS:
         return len(others) == 1 and (is_masked or is_zero_or_one(facts, others[0], call.index))
@@ -66,11 +67,20 @@ def _sets_zeros(facts: TraceIndex, call: Call) -> bool:
     return is_masked and any(written_number(facts, each) == 0 for each in node.args)
 
 
-def _is_of_gradient(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a mask is computed from the gradient itself, as one of numbers that are small or not finite."""
+def _varies(training: MeasuredTraining, call: Call) -> bool:
+    """Returns whether a mask is computed from the gradient itself, as one of numbers that are small or not finite, or
+    drawn after the first step, as for dropout of gradients."""
+    facts, steps = training.facts, training.training.steps
     own = facts.storages_of(call.inputs[0].tensor)
-    behind = (made for access in call.inputs[1:] for _, made in ancestry(facts, access.tensor, call.index, _MAX_CALLS))
-    return any(facts.storages_of(each.tensor) & own for made in behind for each in made.inputs)
+    last = [each for each in facts.calls if each.site == call.site][-1]
+    for run in (call, last):
+        for access in run.inputs[1:]:
+            for _, made in ancestry(facts, access.tensor, run.index, _MAX_CALLS):
+                if any(facts.storages_of(each.tensor) & own for each in made.inputs):
+                    return True
+                if op_name(made) in DRAWS and steps and made.index > steps[0].index:
+                    return True
+    return False
 
 
 def _decays(training: MeasuredTraining, row: ParameterRow) -> bool:

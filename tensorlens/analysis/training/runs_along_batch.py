@@ -12,7 +12,7 @@ from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls,
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
-_LAYERS = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
+RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 _LOSSES = frozenset(
     "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy"
     " binary_cross_entropy_with_logits".split()
@@ -42,7 +42,7 @@ def runs_along_batch(facts: TraceIndex) -> Iterator[RunAlongBatch]:
         for layer in above:
             if layer.site in reported:
                 continue
-            if op_name(layer) in _LAYERS and _takes_second_as_batch(facts, layer):
+            if op_name(layer) in RECURRENT and _takes_second_as_batch(facts, layer):
                 last = next((call for call in above if _is_last_of_each_row(facts, call, layer)), None)
             elif op_name(layer) == _ATTENTION and _is_self_attention(facts, layer):
                 last = next((call for call in above if _pools_each_row(facts, call, layer)), None)
