@@ -47,6 +47,13 @@ RIGHT = {
         "class Dense(Masked):\n    def __init__(self, n):\n        super().__init__(n)\n"
         "        nn.init.normal_(self.weight)\n\nnet = nn.Sequential(Dense(4), nn.ReLU(), Dense(4))"
     ).format("self.weight.mul_(self.mask)", "self.weight", ""),
+    "in a method that a derived class has, too": MASKED.replace("        with torch.no_grad():\n            {}\n", (
+        "        self.begin()\n\n    def begin(self):\n        with torch.no_grad():\n            {}\n")).replace(
+        "        self.weight.register_hook(lambda grad: grad * self.mask)\n", "").replace(
+        "net = nn.Sequential(Masked(4), nn.ReLU(), Masked(4))",
+        "class Dense(Masked):\n    def begin(self):\n        super().begin()\n        nn.init.normal_(self.weight)\n\n"
+        "net = nn.Sequential(Dense(4), nn.ReLU(), Dense(4))"
+    ).format("self.weight.mul_(self.mask)", "self.weight", ""),
     "of one layer": MASKED.format("self.weight.mul_(self.mask)", "self.weight", "start(net[2])"),
     "masked again": MASKED.format("self.weight.mul_(self.mask)", "self.weight",
                                   "net.apply(start)\nfor layer in net[::2]: layer.weight.data.mul_(layer.mask)"),

@@ -44,6 +44,7 @@ RIGHT = {
     "before the schedule begins": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace(
         "for step", 'opt.param_groups[1]["lr"] = 0.01\nfor step'
     ),
+    "lower for one batch": LOOP.format("LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[1]["lr"] = 0.01'),
     "almost the same": LOOP.format("LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[1]["lr"] = 0.12'),
 }  # fmt: skip
 WORDS = "sets it back"

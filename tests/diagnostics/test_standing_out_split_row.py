@@ -36,6 +36,7 @@ RIGHT = {
     "rows of a parameter": ATTENTION.format(
         "net(x); free = nn.Parameter(torch.randn(6, 12)); q = free.expand(3, 6, 12).reshape(3, 4, 6, 3)", PRODUCT
     ),
+    "matrices that a layer computes": ATTENTION.format("net(x).view(3, 2, 6, 6)", "(q @ torch.randn(3, 2, 6, 5))"),
     "no product": ATTENTION.format("net(x).view(3, 4, 6, 3)", "q"),
 }
 WORDS = "not a part of each row"
