@@ -50,7 +50,7 @@ RIGHT = {
     "a mask of the tokenizer": LAYER.format("(ids != PAD).long() != 1"),
     "of other tokens": LAYER.format("ids.clone() != 5"),
 }
-WORDS = "leaves the padding"
+WORDS = "the padding is left"
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -98,4 +98,4 @@ def test_masks_of_one_meaning_are_left_alone(tmp_path: Path, name: str) -> None:
 
 def test_the_sentence_says_which_places_are_hidden(tmp_path: Path) -> None:
     (found,) = (each for each in sentences(tmp_path, START.format(WRONG["a layer"])) if WORDS in each.text)
-    assert "hides the places where its mask is True, and the mask that `ids != PAD` leads to is True" in found.text
+    assert "hides the places where its mask is True, and `ids != PAD` makes the mask True at the tokens" in found.text

@@ -63,7 +63,7 @@ WORDS = "no call writes to them"
 def test_zeros_that_are_never_written_are_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
     assert found.labels[0].span.line == marked(WRONG[name])
-    assert "at each of 5 steps of one parameter" in found.text
+    assert "has made for a parameter 5 times" in found.text
 
 
 @pytest.mark.parametrize("name", RIGHT)

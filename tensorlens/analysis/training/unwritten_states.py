@@ -14,7 +14,7 @@ from tensorlens.records.model import Call
 
 _ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 _AVERAGING = frozenset("lerp mul rmul add radd sub rsub addcmul addcdiv".split())
-_FEWEST = 3  # steps
+_FEWEST = 3  # reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class UnwrittenState:
 
     made: Call
     read: Call
-    steps: int
+    times: int
 
 
 def unwritten_states(facts: TraceIndex) -> Iterator[UnwrittenState]:

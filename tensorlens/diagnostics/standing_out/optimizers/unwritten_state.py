@@ -17,8 +17,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for each in unwritten_states(facts):
         yield stands_out(
-            f"{as_written(facts, each.read)} reads the zeros that {as_written(facts, each.made)} has made, at each of "
-            f"{each.steps:,} steps of one parameter: no call writes to them",
+            f"{as_written(facts, each.read)} reads the zeros that {as_written(facts, each.made)} has made for a "
+            f"parameter {each.times:,} times: no call writes to them",
             facts.label("needed_here", each.read.site, "read here", each.read.index),
             facts.label("value_made_here", each.made.site, "made here", each.made.index),
         )

@@ -17,8 +17,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         code, made = as_written(facts, each.call), as_written(facts, each.comparison)
         rule = "attends only where its mask is True" if each.attends else "hides the places where its mask is True"
         yield stands_out(
-            f"{code} {rule}, and the mask that {made} leads to is {each.attends is False} at the tokens: it hides "
-            "these and leaves the padding",
+            f"{code} {rule}, and {made} makes the mask {each.attends is False} at the tokens: they are hidden, and the "
+            "padding is left",
             facts.label("needed_here", each.call.site, "the mask is used here", each.call.index),
             facts.label("value_made_here", each.comparison.site, "compared here", each.comparison.index),
         )
