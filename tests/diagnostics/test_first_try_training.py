@@ -1,7 +1,7 @@
-"""Programs by authors who had not seen the lens: 423 with a silent mistake in their training, 423 correct ones.
+"""Programs by authors who had not seen the lens: each with a silent mistake in its training, or correct.
 
 The folders `training`, `training_second` and so on of `tests/programs` have them, the authors' marks, and a proof of
-each mistake.
+each mistake. Those in `training_forms` have mistakes of the kinds that docs/training.md lists, each in another form.
 `first_try.json` has what the lens said when it saw them first; that never changes. `said.json` has the programs whose
 mistake is named now: none may be lost, and no correct program may get a warning.
 """
@@ -44,6 +44,8 @@ SETS = (
     "training_nineteenth",
     "training_twentieth",
     "training_twenty_first",
+    "training_twenty_second",
+    "training_forms",
 )
 SECOND_RUN = ("beat_filters", "branch_rounds", "plume_sources")  # found by what a second run measures
 DAILY = 8  # one in so many programs is run each time
