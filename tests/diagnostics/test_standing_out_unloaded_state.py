@@ -26,6 +26,7 @@ LOAD
 train(net, opt)
 """
 ADAM = "torch.optim.Adam(net.parameters(), lr=0.01)"
+ALONE = 'net.load_state_dict(checkpoint["net"])'
 WORDS = "begins without averages of earlier gradients"
 
 
@@ -42,11 +43,32 @@ def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
     "text",
     [
         body(load='opt.load_state_dict(checkpoint["opt"])'),
+        body().replace(
+            ALONE, 'for key, part in (("net", net), ("opt", opt)):\n    part.load_state_dict(checkpoint[key])'
+        ),
+        body().replace(ALONE, "for key in checkpoint:\n    globals()[key].load_state_dict(checkpoint[key])"),
+        body()
+        .replace(ALONE, "for key in checkpoint:\n    getattr(job, key).load_state_dict(checkpoint[key])")
+        .replace("LOAD", "")
+        .replace("net, opt = build()\nfor", "net, opt = build()\njob = Job(net, opt)\nfor")
+        .replace("import copy\n", "import copy, collections\nJob = collections.namedtuple('Job', 'net opt')\n"),
+        body().replace(
+            ALONE, 'def load(part, key):\n    part.load_state_dict(checkpoint[key])\nload(net, "net")\nload(opt, "opt")'
+        ),
         body("torch.optim.SGD(net.parameters(), lr=0.01)"),
         body().replace('"opt": opt.state_dict()', '"low": 0'),
         body().replace("LOAD\ntrain(net, opt)", "LOAD").replace("pass\ntrain(net, opt)", "net(torch.ones(1, 4))"),
     ],
-    ids=["loaded", "no averages", "not kept", "no training afterwards"],
+    ids=[
+        "loaded",
+        "in a loop",
+        "by its name",
+        "an attribute",
+        "a function",
+        "no averages",
+        "not kept",
+        "no training afterwards",
+    ],
 )
 def test_other_checkpoints_are_left_alone(tmp_path: Path, text: str) -> None:
     assert [each.text for each in sentences(tmp_path, text) if WORDS in each.text] == []
