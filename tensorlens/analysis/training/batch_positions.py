@@ -136,11 +136,15 @@ def _reads(facts: TraceIndex, layer: Call, added: Call, batch: tuple[int, ...]) 
 def _has_positions(facts: TraceIndex, added: Call, batch: tuple[int, ...]) -> bool:
     """Returns whether something has been added along the second dimension as well: the table is for the first."""
     along = (batch[1:], (1, *batch[1:]))
-    return any(
-        op_name(call) in ("add", "radd", "iadd")
-        and any(facts.tensor(each.tensor).shape in along for each in call.inputs)
-        for _, call in ancestry(facts, added.outputs[0].tensor, added.index + 1, _MAX_CALLS)
-    )
+    for _, call in ancestry(facts, added.outputs[0].tensor, added.index + 1, _MAX_CALLS):
+        if op_name(call) in ("add", "radd", "iadd"):
+            if any(facts.tensor(access.tensor).shape in along for access in call.inputs):
+                return True
+        elif op_name(call) == "embedding":
+            made = ancestry(facts, call.inputs[0].tensor, call.index, _MAX_CALLS)
+            if any(op_name(each) == "arange" for _, each in made):
+                return True
+    return False
 
 
 def _is_of_ids(facts: TraceIndex, added: Call, batch: tuple[int, ...]) -> bool:
