@@ -67,7 +67,7 @@ RIGHT = {
     "places in each row as well": PLAIN.replace("self.embed(ids))", "self.embed(ids) + self.place)").replace(
         "        self.layer =", "        self.place = nn.Parameter(torch.randn(6, 8))\n        self.layer ="),
     "places that are looked up": PLAIN.replace("self.embed(ids))", (
-        "self.embed(ids) + self.place(torch.arange(6).expand_as(ids)))")).replace(
+        "self.embed(ids) + self.place(torch.arange(6).expand(16, 6)))")).replace(
         "        self.layer =", "        self.place = nn.Embedding(6, 8)\n        self.layer ="),
     "one target for all rows": PLAIN.replace("(0, 2, (16,))", "(0, 2, (1,))").replace(
         "mean(1))", "mean((0, 1)))[None]"),

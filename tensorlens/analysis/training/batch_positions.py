@@ -16,6 +16,7 @@ from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls, recorded_above
+from tensorlens.analysis.training.padding_signs import is_counted
 from tensorlens.analysis.training.runs_along_batch import LOSSES, RECURRENT, loss_of_rows, run_along
 from tensorlens.analysis.training.turned_masks import LAYER
 from tensorlens.records.model import Backward, Call
@@ -140,10 +141,8 @@ def _has_positions(facts: TraceIndex, added: Call, batch: tuple[int, ...]) -> bo
         if op_name(call) in ("add", "radd", "iadd"):
             if any(facts.tensor(access.tensor).shape in along for access in call.inputs):
                 return True
-        elif op_name(call) == "embedding":
-            made = ancestry(facts, call.inputs[0].tensor, call.index, _MAX_CALLS)
-            if any(op_name(each) == "arange" for _, each in made):
-                return True
+        elif op_name(call) == "embedding" and is_counted(facts, call.inputs[0].tensor, call.index):
+            return True
     return False
 
 

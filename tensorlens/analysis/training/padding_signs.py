@@ -20,6 +20,7 @@ _LENGTHS = frozenset("len lens length lengths".split())
 _OF_TOKENS = frozenset(  # a source, an input or a text can be what precedes another part of the same row
     "seq seqs sequence sequences token tokens x ids batch n num row rows valid true real actual".split()
 )
+_REPEATING = frozenset("expand_as repeat".split())
 _OF_OTHER_PLACES = frozenset("arange sub rsub isub eq".split())  # `T - lengths` counts what is left of each row
 _MAX_CALLS = 8
 _MAX_EARLIER = 200
@@ -86,7 +87,7 @@ def lengths_of(facts: TraceIndex, comparison: Call) -> int | None:
     is_of_rows = len(numbers) > 1 and prod(numbers) == numbers[0] == whole[0] > 1
     if not is_of_rows or not places or not places[-1] == whole[-1] > 1:
         return None
-    if not _is_counted(facts, comparison.inputs[0].tensor, comparison.index):
+    if not is_counted(facts, comparison.inputs[0].tensor, comparison.index):
         return None
     number, before, is_named = comparison.inputs[1].tensor, comparison.index, False
     for _ in range(_MAX_CALLS):
@@ -101,11 +102,11 @@ def lengths_of(facts: TraceIndex, comparison: Call) -> int | None:
     return number if is_named and all(op_name(call) not in _OF_OTHER_PLACES for _, call in earlier) else None
 
 
-def _is_counted(facts: TraceIndex, number: int, before: int) -> bool:
+def is_counted(facts: TraceIndex, number: int, before: int) -> bool:
     """Returns whether a tensor is a range of positions."""
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
-        if made is None or not made.inputs or op_name(made) not in SAME:
+        if made is None or not made.inputs or op_name(made) not in SAME | _REPEATING:
             return made is not None and op_name(made) == "arange"
         number, before = made.inputs[0].tensor, made.index
     return False
