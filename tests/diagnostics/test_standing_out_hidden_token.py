@@ -12,6 +12,7 @@ import torch.nn.functional as F
 PAD = 0
 embed = nn.Embedding(9, 4, padding_idx=PAD)
 many = nn.MultiheadAttention(4, 2, batch_first=True)
+kind, flag = nn.Embedding(2, 4), nn.Embedding(2, 4, padding_idx=0)
 layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
 opt = torch.optim.Adam([*embed.parameters(), *many.parameters(), *layer.parameters()], lr=0.01)
 lengths = torch.tensor([3, 5, 6])
@@ -37,6 +38,8 @@ WRONG = {
     "the opposite of the right one": LAYER.format("~(ids == PAD)"),
     "filled": FILL.format("ids.ne(PAD)"),
     "by lengths": LAYER.format("places < lengths[:, None]"),
+    "by lengths of a name of two words": "seq_lens = lengths + 0\n    "
+    + LAYER.format("places < seq_lens.unsqueeze(1)"),
     "attention": DOT.format("ids == PAD"),
 }
 RIGHT = {
@@ -49,7 +52,17 @@ RIGHT = {
     "special tokens": LAYER.format("ids != 7"),
     "a mask of the tokenizer": LAYER.format("(ids != PAD).long() != 1"),
     "of other tokens": LAYER.format("ids.clone() != 5"),
-}
+    "padding on the left": "n_pad = lengths - 3\n    " + LAYER.format("places < n_pad[:, None]"),
+    "padding on the left, by what is left": LAYER.format("places < (6 - lengths)[:, None]"),
+    "the padding is another id": LAYER.format("ids != 0"),
+    "an earlier document": "begin = lengths - 2\n    " + DOT.format("places >= begin[:, None]"),
+    "a window": FILL.format("places < torch.arange(6)[:, None] - 2").replace("[:, None, :]", "[None]"),
+    "both sides of a place": LAYER.format("places < lengths[:, None]") + "\n    y = y + " + LAYER.format(
+        "places >= lengths[:, None]")[len("y, _ = "):] + "[0]",
+    "segments": "kinds = (places > 3).long().expand(3, 6)\n    x = x + kind(kinds)\n    " + LAYER.format("kinds != 0"),
+    "flags with a padding_idx": (
+        "flags = (ids == 4).long()\n    x = x + flag(flags)\n    " + LAYER.format("flags > 0")),
+}  # fmt: skip
 WORDS = "the padding is left"
 
 
@@ -62,7 +75,9 @@ def test_a_mask_that_hides_tokens_is_named(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_mask_that_hides_padding_is_left_alone(tmp_path: Path, name: str) -> None:
-    assert [each.text for each in sentences(tmp_path, START.format(RIGHT[name])) if WORDS in each.text] == []
+    body = START.format(RIGHT[name])
+    body = body.replace("PAD = 0", "PAD = 7") if name == "the padding is another id" else body
+    assert [each.text for each in sentences(tmp_path, body) if WORDS in each.text] == []
 
 
 VALID = """\
@@ -82,6 +97,9 @@ for _ in range(3):
 USED = {
     "the right mask": VALID.replace("=valid)  #!", "=~valid)"),
     "another name": VALID.replace("valid", "part").replace("  #!", ""),
+    "a mask of what is free": VALID.replace("valid", "invalid").replace("  #!", ""),
+    "scores of something else": VALID.replace("score(y)", "score(x)").replace("  #!", ""),
+    "chosen places": VALID.replace("[row, :length]", "[row, length - 3 :]").replace("  #!", ""),
     "no other use": VALID.replace(".masked_fill(~valid, -1e9)", "").replace("  #!", ""),
 }
 

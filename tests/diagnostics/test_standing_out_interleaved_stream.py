@@ -20,7 +20,8 @@ class Net(nn.Module):
     def forward(self, ids):
         return self.out(self.layer(self.embed(ids))[0])
 
-streams = batchify(torch.randint(0, 9, (203,)), 4)
+text = torch.randint(0, 9, (203,))
+streams = batchify(text, 4)
 net = Net()
 opt = torch.optim.Adam(net.parameters(), lr=0.01)
 for start in range(0, 30, 10):
@@ -33,15 +34,25 @@ for start in range(0, 30, 10):
 WRONG = {
     "view": NET,
     "reshape": NET.replace("ids.view(-1, n)", "ids.reshape((-1, n)).contiguous()"),
+    "a text that fits": NET.replace("    ids = ids[: len(ids) // n * n]\n", "").replace(
+        "torch.randint(0, 9, (203,))", "torch.tensor([int(c) for c in text])").replace(
+        "text = torch.", "text = '01234567' * 25\nids = torch.").replace("batchify(text", "batchify(ids"),
     "dropout after the embedding": NET.replace("self.embed(ids)", "nn.functional.dropout(self.embed(ids), 0.1)"),
-}
+}  # fmt: skip
 PLAIN = NET.replace("  #!", "")
 RIGHT = {
     "consecutive items": PLAIN.replace("ids.view(-1, n)", "ids.view(n, -1).t()"),
     "consecutive items, copied": PLAIN.replace("ids.view(-1, n)", "ids.view(n, -1).t().contiguous()"),
     "rows are sequences": PLAIN.replace("nn.GRU(8, 8)", "nn.GRU(8, 8, batch_first=True)"),
+    "one stream": PLAIN.replace("batchify(text, 4)", "batchify(text, 1)"),
+    "what four machines log in turn": PLAIN.replace("text", "log"),
+    "what four machines log, with all of it": PLAIN.replace("    ids = ids[: len(ids) // n * n]\n", "").replace(
+        "torch.randint(0, 9, (203,))", "torch.tensor([(t + m) % 9 for t in range(50) for m in range(4)])"),
+    "stored with time first": PLAIN.replace("(203,)", "(200,)").replace(
+        "batchify(text, 4)", "torch.frombuffer(bytearray(text.view(4, -1).t().numpy().tobytes()), dtype=torch.int64)"
+        ".view(-1, 4)"),
     "targets of their own": PLAIN.replace("streams[start + 1 : start + 11]", "streams[start : start + 10] % 3"),
-}
+}  # fmt: skip
 WORDS = "consecutive items into each row"
 
 

@@ -105,6 +105,9 @@ ALONG = {
         "-torch.distributions.Normal(net(x), 0.5).log_prob(y).mean()")),
     "an error that is written out": ATTENTION.replace("torch.randint(0, 2, (8,))", "torch.randn(8, 2)").replace(
         "nn.functional.cross_entropy(net(x), y)", "(net(x) - y).square().mean()"),
+    "after a layer along time": ATTENTION.replace("        self.out =", (
+        "        self.first = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)\n        self.out =")).replace(
+        "self.inner(x))", "self.first(self.inner(x)))"),
     "attention alone": ATTENTION.replace(LAYER, "nn.MultiheadAttention(4, 2)").replace(
         "states = self.mix(self.inner(x))  #!", "h = self.inner(x)\n        states = h + self.mix(h, h, h)[0]  #!"),
 }  # fmt: skip
@@ -113,6 +116,9 @@ ATTENDS = {
     "time first": ATTENTION.replace("states.mean(1)", "states.mean(0)").replace("randn(8, 5", "randn(5, 8"),
     "the batch moved": ATTENTION.replace("self.mix(self.inner(x))", "self.mix(self.inner(x).transpose(0, 1))").replace(
         "states.mean(1)", "states.mean(0)"),
+    "samples look at each other, after a layer along time": ATTENTION.replace("        self.out =", (
+        "        self.first = nn.TransformerEncoderLayer(4, 2, 8)\n        self.out =")).replace(
+        "self.inner(x))", "self.first(self.inner(x).permute(1, 0, 2)).permute(1, 0, 2))"),
     "a target for each position": ATTENTION.replace("states.mean(1)", "states").replace(
         "net(x)", "net(x).transpose(1, 2)").replace("(8,)", "(8, 5)"),
 }  # fmt: skip

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.padding_signs import is_with_padding, lengths_of, marks_beginnings
 from tensorlens.analysis.training.turned_masks import DOT, FILLS, LAYER, NOT, SAME, attention_masks, hiding_mask
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
@@ -21,7 +23,9 @@ _OF_TOKENS = {"ne": True, "gt": True, "eq": False, "le": False}  # whether it is
 _OF_LENGTHS = {"lt": True, "ge": False}  # of positions and lengths
 _MAX_CALLS = 8
 _LOWEST = -1e3
-_VALID = re.compile(r"valid|keep|real|present|exist|nonpad|attention_mask", re.IGNORECASE)
+_MAX_EARLIER = 400
+_VALID = ("valid", "real", "nonpad", "non_pad", "attention_mask")
+_NOT_VALID = frozenset("not no un in never".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +42,30 @@ def hidden_tokens(facts: TraceIndex) -> Iterator[HiddenTokens]:
     reported: set[int] = set()
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
-        tokens = {access.tensor for call in above if op_name(call) == "embedding" for access in call.inputs[:1]}
-        for call in above if tokens else ():
-            if call.site in reported:
-                continue
-            for mask, before in _masks(facts, call):
-                found = _comparison(facts, mask, before, tokens)
-                if found is None:
-                    continue
-                comparison, is_true, is_turned = found
-                attends = op_name(call) == DOT
-                if (is_true != is_turned) != attends:
-                    reported.add(call.site)
-                    yield HiddenTokens(call, comparison, attends)
-                    break
+        lookups = [call for call in above if op_name(call) == "embedding" and len(call.inputs) > 1]
+        uses = [use for call in above for use in _uses(facts, call, lookups)] if lookups else []
+        both = {use.lengths for use in uses if not use.hides}  # another layer looks at the places on the other side
+        for use in uses:
+            if use.hides and use.call.site not in reported and (use.lengths is None or use.lengths not in both):
+                reported.add(use.call.site)
+                yield HiddenTokens(use.call, use.comparison, op_name(use.call) == DOT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    call: Call
+    comparison: Call
+    hides: bool  # the tokens
+    lengths: int | None  # that the places are compared with, if they are
+
+
+def _uses(facts: TraceIndex, call: Call, lookups: list[Call]) -> Iterator[_Use]:
+    """Yields the uses that a call makes of masks of padding."""
+    for mask, before in _masks(facts, call):
+        found = _comparison(facts, mask, before, lookups)
+        if found is not None:
+            comparison, is_true, is_turned, lengths = found
+            yield _Use(call, comparison, (is_true != is_turned) != (op_name(call) == DOT), lengths)
 
 
 def _masks(facts: TraceIndex, call: Call) -> list[tuple[int, int]]:
@@ -72,25 +86,31 @@ class OppositeMasks:
 
 
 def opposite_masks(facts: TraceIndex) -> Iterator[OppositeMasks]:
-    """Yields these layers, one for each line. The mask of valid places is True where nothing is to be hidden."""
+    """Yields these layers, one for each line. The mask of valid places is True where nothing is to be hidden.
+
+    The call fills scores of what the layer returns: other scores may be of the places that the layer does not look at.
+    """
     reported: set[int] = set()
     for backward in examined_passes(facts):
         layers: dict[int, Call] = {}
-        fills: dict[int, Call] = {}
         for call in facts.calls_between(0, backward.index):
             if op_name(call) == LAYER:
                 layers |= {mask: call for mask, before in _masks(facts, call) if _is_valid(facts, mask, before)}
-            elif op_name(call) in FILLS:
-                turned = _turned(facts, call)
-                fills |= {} if turned is None else {turned: call}
-        for mask in layers.keys() & fills.keys():
-            if layers[mask].site not in reported:
+                continue
+            mask = _turned(facts, call) if op_name(call) in FILLS else None
+            if mask is None or mask not in layers or layers[mask].site in reported:
+                continue
+            scores = ancestry(facts, call.inputs[0].tensor, call.index, _MAX_EARLIER)
+            if any(made is layers[mask] for _, made in scores):
                 reported.add(layers[mask].site)
-                yield OppositeMasks(layers[mask], fills[mask], mask)
+                yield OppositeMasks(layers[mask], call, mask)
 
 
 def _is_valid(facts: TraceIndex, mask: int, before: int) -> bool:
-    return _VALID.search(facts.name(mask, before)) is not None
+    """Returns whether a mask is named as that of valid places, and is True at the beginning of each row."""
+    words = words_of_last(facts.name(mask, before))
+    is_named = any(f"_{name}_" in f"_{'_'.join(words)}_" for name in _VALID)
+    return is_named and not _NOT_VALID & set(words) and marks_beginnings(facts, mask, before)
 
 
 def _turned(facts: TraceIndex, fill: Call) -> int | None:
@@ -105,9 +125,11 @@ def _turned(facts: TraceIndex, fill: Call) -> int | None:
     return made.inputs[0].tensor if is_low and made is not None and op_name(made) in NOT and made.inputs else None
 
 
-def _comparison(facts: TraceIndex, mask: int, before: int, tokens: set[int]) -> tuple[Call, bool, bool] | None:
-    """Returns the comparison with padding that a mask was made by, whether it is True at tokens, and whether the mask
-    is the opposite of it."""
+def _comparison(
+    facts: TraceIndex, mask: int, before: int, lookups: list[Call]
+) -> tuple[Call, bool, bool, int | None] | None:
+    """Returns the comparison with padding that made a mask, whether it is True at tokens, whether the mask is the
+    opposite of it, and the lengths if it compares places with them."""
     number, is_turned = mask, False
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
@@ -115,35 +137,15 @@ def _comparison(facts: TraceIndex, mask: int, before: int, tokens: set[int]) -> 
             return None
         name = op_name(made)
         if name in _OF_TOKENS and len(made.inputs) == 1:
-            is_of_padding = made.inputs[0].tensor in tokens and _is_with_padding(facts, made)
-            return (made, _OF_TOKENS[name], is_turned) if is_of_padding else None
+            is_read = any(call.inputs[0].tensor == made.inputs[0].tensor for call in lookups)
+            is_of_padding = is_read and is_with_padding(facts, made, lookups)
+            return (made, _OF_TOKENS[name], is_turned, None) if is_of_padding else None
         if name in _OF_LENGTHS and len(made.inputs) == 2:
-            positions, lengths = (_is_counted(facts, access.tensor, made.index) for access in made.inputs)
-            return (made, _OF_LENGTHS[name], is_turned) if positions and not lengths else None
+            lengths, places = lengths_of(facts, made), facts.tensor(made.outputs[0].tensor).shape[-1:]
+            is_of_keys = lengths is not None and facts.tensor(mask).shape[-1:] == places
+            return (made, _OF_LENGTHS[name], is_turned, lengths) if is_of_keys else None
         if name not in SAME | NOT or len(made.inputs) > 1:
             return None
         is_turned ^= name in NOT
         number, before = made.inputs[0].tensor, made.index
     return None
-
-
-def _is_with_padding(facts: TraceIndex, comparison: Call) -> bool:
-    """Returns whether a line compares with 0, or with something that it calls padding."""
-    span = facts.span(comparison.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    other = node.comparators[0] if isinstance(node, ast.Compare) else None
-    other = node.args[-1] if isinstance(node, ast.Call) and node.args else other
-    if other is None:
-        return False
-    is_pad = "pad" in ast.unparse(other).lower() and op_name(comparison) in ("ne", "eq")
-    return is_pad or written_number(facts, other) == 0
-
-
-def _is_counted(facts: TraceIndex, number: int, before: int) -> bool:
-    """Returns whether a tensor is a range of positions."""
-    for _ in range(_MAX_CALLS):
-        made = next(iter(facts.producers(number, before)), None)
-        if made is None or not made.inputs or op_name(made) not in SAME:
-            return made is not None and op_name(made) == "arange"
-        number, before = made.inputs[0].tensor, made.index
-    return False

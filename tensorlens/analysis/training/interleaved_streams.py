@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -18,6 +19,11 @@ from tensorlens.records.model import Call
 
 _RESHAPING = frozenset(("view", "reshape"))
 _SAME_PLACES = frozenset("dropout layer_norm contiguous".split())
+_SAME_ITEMS = frozenset("to long int contiguous clone".split())
+_WORDS = frozenset(
+    "text texts corpus char chars character characters letter letters word words sentence sentences".split()
+)
+_OF_FILES = frozenset(("read_text", "write_text"))  # any file has a text
 _MAX_CALLS = 8
 
 
@@ -50,6 +56,8 @@ def _rows(facts: TraceIndex, layer: Call) -> Call | None:
     shape, states = (facts.tensor(each[-1].tensor).shape for each in (layer.inputs[:1], layer.outputs[:2]))
     if len(shape) != 3 or len(states) != 3 or states[1] != shape[1] or shape[0] == shape[1]:
         return None
+    if shape[1] < 2:
+        return None  # one stream is the text itself
     number, before = layer.inputs[0].tensor, layer.index
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
@@ -77,7 +85,61 @@ def _reshape(facts: TraceIndex, rows: Call) -> Call | None:
     given = node.args if isinstance(node, ast.Call) else []
     if len(given) == 1 and isinstance(given[0], ast.Tuple):
         given = given[0].elts
-    return made if len(given) == 2 and ast.unparse(given[0]) == "-1" else None
+    is_of_streams = len(given) == 2 and ast.unparse(given[0]) == "-1"
+    return made if span is not None and is_of_streams and _is_one_text(facts, made, span.file) else None
+
+
+def _is_one_text(facts: TraceIndex, reshape: Call, file: str) -> bool:
+    """Returns whether the items are those of one text: what several machines have logged in turn, or what was stored
+    with time first, has the streams that it is to have.
+
+    The line before cuts it to a whole number of rows, in a file that has the words of a text; or the items are made of
+    something with such a name.
+    """
+    made = facts.creator(reshape.inputs[0].tensor)
+    while made is not None and op_name(made) in _SAME_ITEMS and made.inputs:
+        made = facts.creator(made.inputs[0].tensor)
+    span = None if made is None else facts.span(made.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if made is None or node is None or len(made.outputs) != 1 or len(facts.tensor(made.outputs[0].tensor).shape) != 1:
+        return False
+    if op_name(made) in ("tensor", "as_tensor"):
+        return isinstance(node, ast.Call) and bool(node.args) and _is_of_one_text(node.args[0])
+    return _is_cut(facts.tree(file), made, node) and bool(_words_in(facts.tree(file)) & _WORDS)
+
+
+def _is_of_one_text(items: ast.expr) -> bool:
+    """Returns whether items are made of one thing that is named as a text: `[number[c] for c in text]`. The lines of a
+    text are records."""
+    loops = items.generators if isinstance(items, ast.ListComp | ast.GeneratorExp) else []
+    words = _words_in(loops[0].iter if loops else items)
+    return len(loops) < 2 and bool(words & _WORDS) and "splitlines" not in words
+
+
+def _is_cut(tree: ast.Module, cut: Call, node: ast.AST) -> bool:
+    """Returns whether a line takes as many first items as make whole rows: `ids[: n // batch * batch]`."""
+    size = None
+    if op_name(cut) == "getitem" and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        lower = node.slice.lower
+        size = node.slice.upper if lower is None or ast.unparse(lower) == "0" else None
+    elif op_name(cut) == "narrow" and isinstance(node, ast.Call) and len(node.args) > 2:
+        size = node.args[-1] if ast.unparse(node.args[-2]) == "0" else None
+    sizes = [] if size is None else [size]
+    if isinstance(size, ast.Name):
+        assigned = (each for each in ast.walk(tree) if isinstance(each, ast.Assign))
+        sizes += [each.value for each in assigned if ast.unparse(each.targets[0]) == size.id]
+    parts = (part for each in sizes for part in ast.walk(each))
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult | ast.Mod) for part in parts)
+
+
+def _words_in(tree: ast.AST) -> set[str]:
+    """Returns the words of the names in a part of a file."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "arg", "name"):
+            name = getattr(node, field, None)
+            found |= set(words_of(name)) if isinstance(name, str) and name not in _OF_FILES else set()
+    return found
 
 
 def _is_shifted(facts: TraceIndex, rows: Call) -> bool:

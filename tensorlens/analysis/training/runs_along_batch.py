@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import history_lost_at, op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls, recorded_above
@@ -13,7 +14,7 @@ from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
 RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
-_LOSSES = frozenset(
+LOSSES = frozenset(
     "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy"
     " binary_cross_entropy_with_logits".split()
 )
@@ -23,6 +24,9 @@ _SAME_PLACES = frozenset("dropout layer_norm relu tanh contiguous gelu".split())
 _EACH_ROW_ALONE = _SAME_PLACES | {"add", "radd", "linear", _ATTENTION}
 _POOLING = frozenset("mean sum amax max getitem select".split())
 _MAX_LAYERS = 64
+_TURNS = frozenset("transpose permute swapaxes swapdims movedim moveaxis".split())
+_CONVOLUTIONS = frozenset(("conv1d", "conv2d", "conv3d"))
+_MAX_EARLIER = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,9 @@ def runs_along_batch(facts: TraceIndex) -> Iterator[RunAlongBatch]:
                 last = next((call for call in above if _pools_each_row(facts, call, layer)), None)
             else:
                 continue
-            loss = _loss(facts, backward, layer)
-            if last is not None and loss is not None:
+            rows, columns = facts.tensor(layer.inputs[0].tensor).shape[:2]
+            loss = loss_of_rows(facts, backward, rows, columns)
+            if last is not None and loss is not None and not _is_turned_on_purpose(facts, layer):
                 reported.add(layer.site)
                 yield RunAlongBatch(layer, last, loss)
 
@@ -117,13 +122,46 @@ def _last_place(facts: TraceIndex, call: Call) -> bool:
     return isinstance(node, ast.Call) and [written_number(facts, each) for each in node.args[-2:]] == [1, -1]
 
 
-def _loss(facts: TraceIndex, backward: Backward, layer: Call) -> Call | None:
-    """Returns a loss of the pass, if each compares rows of what the layer takes as time with as many targets, and no
-    target has a dimension of the other size."""
-    rows, columns, _ = facts.tensor(layer.inputs[0].tensor).shape
+def _is_turned_on_purpose(facts: TraceIndex, layer: Call) -> bool:
+    """Returns whether a line of the script turns the first two dimensions between another layer and this one, so that
+    one of them runs along each: the samples are to look at each other."""
+    rows, columns = facts.tensor(layer.inputs[0].tensor).shape[:2]
+    turned = None
+    for _, call in ancestry(facts, layer.inputs[0].tensor, layer.index, _MAX_EARLIER):
+        if turned is not None and call.index < turned.index and columns in run_along(facts, call):
+            return True
+        shapes = [facts.tensor(access.tensor).shape[:2] for access in (*call.inputs[:1], *call.outputs[:1])]
+        if turned is None and op_name(call) in _TURNS and shapes == [(columns, rows), (rows, columns)]:
+            is_written = facts.names.syntax.is_direct(facts.trace.sites[call.site], call.op)
+            turned = call if is_written else None
+    return False
+
+
+def run_along(facts: TraceIndex, call: Call) -> set[int]:
+    """Returns the sizes of the dimensions that a layer can run along, as far as its shapes show it."""
+    name, shape = op_name(call), facts.tensor(call.inputs[0].tensor).shape if call.inputs else ()
+    if not shape:
+        return set()
+    if name == _ATTENTION:
+        return {shape[0]}
+    if name == "scaled_dot_product_attention":
+        return set(shape[-2:-1])
+    if name == "softmax":
+        return {shape[-1]}  # of scores, if attention is written out
+    if name in _CONVOLUTIONS:
+        return set(shape[2:])
+    if name not in RECURRENT or len(call.outputs) < 2:
+        return set()
+    states = facts.tensor(call.outputs[1].tensor).shape
+    return {shape[place] for place in (0, 1) if len(shape) < 3 or len(states) < 3 or states[1] == shape[1 - place]}
+
+
+def loss_of_rows(facts: TraceIndex, backward: Backward, rows: int, columns: int) -> Call | None:
+    """Returns a loss of the pass, if each compares as many rows with as many targets, and no target has a dimension of
+    the size of the columns."""
     found = None
     for call in loss_calls(facts, backward):
-        if op_name(call) not in _LOSSES | _DIFFERENCES or len(call.inputs) < 2:
+        if op_name(call) not in LOSSES | _DIFFERENCES or len(call.inputs) < 2:
             continue
         shapes = [facts.tensor(access.tensor).shape for access in call.inputs[:2]]
         targets = [

@@ -16,8 +16,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in batch_positions(facts):
         yield stands_out(
             f"{as_written(facts, each.added)} adds one row of a table of shape {each.table} to each of the "
-            f"{each.batch[0]:,} samples, the same to all of its {each.batch[1]:,} positions: the layer after it takes "
-            f"the first dimension of {each.batch} as the batch",
+            f"{each.batch[0]:,} rows of the first dimension, the same to all {each.batch[1]:,} positions of a row: the "
+            f"layer after it takes the first dimension of {each.batch} as the batch",
             facts.label("value_made_here", each.added.site, "added here", each.added.index),
             facts.label("needed_here", each.layer.site, "the layer", each.layer.index),
         )
