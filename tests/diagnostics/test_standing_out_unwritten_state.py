@@ -40,8 +40,8 @@ WRONG = {
     "lerp": APART,
     "a sum": APART.replace(LERP, "first = 0.9 * first + 0.1 * p.grad  #!"),
     "in a pair": APART.replace(LERP, "first, g = 0.9 * first + 0.1 * p.grad, p.grad  #!"),
-    "another name of the base": "from torch.optim import Optimizer as BaseOptimizer\n" + APART.replace(
-        "torch.optim.Optimizer", "BaseOptimizer"),
+    "another name of the base": "from torch.optim import Optimizer as BaseOptimizer\n"
+    + APART.replace("torch.optim.Optimizer", "BaseOptimizer"),
 }
 PLAIN = APART.replace("  #!", "")
 RIGHT = {

@@ -24,7 +24,7 @@ _CLAMPS = frozenset("clamp clip clamp_min".split())
 _COMPARISONS = frozenset("eq ne lt gt le ge isin logical_not logical_and logical_or invert and or".split())
 _TRIANGLES, _ONES = frozenset(("tril", "triu")), frozenset(("ones", "ones_like", "new_ones", "eye"))
 _FILLED = _ONES | {"zeros", "zeros_like", "new_zeros"}
-SHARING = frozenset(f"Tensor.{name}" for name in ("numpy", "__array__", "__dlpack__", "data_ptr"))
+SHARING = frozenset(f"Tensor.{name}" for name in ("numpy", "__array__", "__dlpack__"))
 """Calls that give the memory of a tensor to other code, which may write to it."""
 _MAX_CALLS, _MAX_DEPTH = 400, 8
 
