@@ -13,7 +13,7 @@ from tensorlens.tracer.recording.recorder import Recorder
 
 _MOST_LOOKS = 50  # of an embedding
 _MOST_WEIGHTS = 1_000
-_CLEAR = 2
+_CLEAR = 4  # times as many
 _MOST_IDS = 1 << 16  # of a look
 _WHOLE = frozenset((torch.int64, torch.int32))
 
