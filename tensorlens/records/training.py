@@ -136,6 +136,7 @@ class LearningRateSchedule:
     before: NonNegative  # steps of its optimizer before it was made
     made_for: NonNegative = 0  # so many of its steps; 0: not known
     option: str = ""  # that says so: "T_max"
+    function: SiteId | None = None  # of a `LambdaLR`: the function that reads the number, by this name
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,10 @@ class ZeroedSequences:
 
 @dataclass(frozen=True, slots=True)
 class PaddedIds:
-    """The ids that an embedding with a `padding_idx` has looked up while gradients were on, in rows."""
+    """The ids that an embedding with a `padding_idx` has looked up while gradients were on, in rows.
+
+    The rows of a look-up may be columns of the tensor: where these show padding before or after other ids.
+    """
 
     index: int
     number: NonNegative
@@ -169,6 +172,10 @@ class PaddedIds:
     inner: NonNegative  # of these, the ones with the padding between other ids
     places: NonNegative  # from the first to the last other id of each row
     padded: NonNegative  # of these, the ones with the padding
+    outer: NonNegative = 0  # places before the first and after the last other id of each row
+    runs: NonNegative = 0  # how often the padding begins between other ids
+    columns: NonNegative = 0  # at so many different columns; or it ends at so many, if these are fewer
+    width: NonNegative = 0  # of the longest row
 
 
 @dataclass(frozen=True, slots=True)

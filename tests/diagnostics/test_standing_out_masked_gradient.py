@@ -23,7 +23,11 @@ WRONG = {
     "filled": NET.replace(LINE, "net.weight.grad.masked_fill_(kept, 0)  #!"),
     "by a product": NET.replace(LINE, "net.weight.grad.mul_((~kept).float())  #!"),
     "decoupled": NET.replace("optim.Adam", "optim.AdamW"),
-}
+    "by the numbers of tasks": NET.replace("kept = torch.rand(4, 4) > 0.5", (
+        "owner = torch.full((4, 4), 9)\nowner[torch.rand(4, 4) > 0.5] = 0")).replace("[kept]", "[owner < 1]"),
+    "of some of two": NET.replace("kept =", "free = torch.ones(4) > 0\nkept =").replace(LINE, (
+        "for p, kept_ in ((net.weight, ~kept), (net.bias, free)):\n        p.grad.mul_(kept_)  #!")),
+}  # fmt: skip
 PLAIN = NET.replace("  #!", "")
 RIGHT = {
     "no decay": PLAIN.replace(", weight_decay=0.01", ""),
@@ -37,6 +41,17 @@ RIGHT = {
         "net.weight.grad.mul_(torch.rand(4, 4) > 0.5)")),
     "a number for all": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.weight.grad.mul_(net.bias.sum() < 9)"),
     "all of it": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.bias.grad.zero_()"),
+    "parts that were set to zero before": PLAIN.replace("opt = ", "net.weight.data[kept] = 0.0\nopt = "),
+    "a mask without a True": PLAIN.replace("torch.rand(4, 4) > 0.5", "torch.zeros(4, 4) > 0"),
+    "weights that are read under the mask": PLAIN.replace("net(torch.randn(8, 4))", (
+        "nn.functional.linear(torch.randn(8, 4), net.weight * ~kept)")),
+    "put back now and then": PLAIN.replace("opt = ", "old = net.weight.detach().clone()\nopt = ").replace("range(6)", (
+        "range(12)")) + "    if _ % 6 == 5:\n        with torch.no_grad(): net.weight[kept] = old[kept]\n",
+    "other parts in turn": PLAIN.replace("[kept]", "[torch.arange(4) % 2 == _ % 2]"),
+    "large weights": PLAIN.replace("[kept]", "[net.weight.detach().abs() > 0.3]"),
+    "one of two masks in turn": PLAIN.replace("kept =", "kept = torch.rand(2, 4, 4) > 0.5\nother =").replace(
+        "[kept]", "[kept[_ % 2]]"),
+    "a rate of 0": PLAIN.replace("lr=0.01", "lr=0.0"),
     "a group without decay": PLAIN.replace("net.parameters(), lr=0.01, weight_decay=0.01", (
         "[{'params': [net.weight], 'weight_decay': 0.0}, {'params': [net.bias]}], lr=0.01, weight_decay=0.01")),
 }  # fmt: skip
@@ -47,6 +62,7 @@ WORDS = "sets parts of the gradients"
 def test_parts_that_decay_all_the_same_are_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
     assert found.labels[0].span.line == marked(WRONG[name])
+    assert "gradients of `net.weight` to zero" in found.text
     assert "its `weight_decay` is 0.01" in found.text
 
 

@@ -20,11 +20,14 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+LISTS = "torch.tensor(ids) for ids in ([1, 0, 2], [0, 3], [4, 5, 0, 0, 6], [7, 8], [8, 0, 1])]"
 PLAIN = NET.replace("  #!", "")
 WRONG = {
     "a list of numbers from 0": NET,
     "in a module": NET.replace("table, out =", "net = nn.Sequential(nn.Embedding(9, 4, padding_idx=0))\ntable, out =")
     .replace("nn.Embedding(9, 4, padding_idx=0), nn.Linear", "net[0], nn.Linear").replace("table(x)", "net(x)"),
+    "a function": NET.replace("opt = ", "from functools import partial\nlook = partial(nn.functional.embedding, "
+        "padding_idx=-9)\nopt = ").replace("table(x)", "look(x, table.weight)"),
 }  # fmt: skip
 RIGHT = {
     "numbers from 1": PLAIN.replace("torch.tensor(ids)", "torch.tensor(ids) % 8 + 1").replace(
@@ -40,6 +43,17 @@ RIGHT = {
     "no padding": PLAIN.replace(", padding_idx=0", ""),
     "another padding": PLAIN.replace("padding_idx=0", "padding_idx=8").replace("batch_first=True", (
         "batch_first=True, padding_value=8")).replace("[7, 8], [8, 0, 1]", "[7, 1], [1, 0, 1]"),
+    "two parts that are padded apart": PLAIN.replace("lists = [", "pairs = [").replace(LISTS, (
+        "torch.tensor([1] * n) for n in (4, 2, 3, 2, 4)]\nparts = [torch.tensor([2] * n) for n in (3, 9, 1, 5, 2)]"))
+    .replace("pad_sequence(lists, batch_first=True)", (
+        "torch.cat([pad_sequence(each, batch_first=True) for each in (pairs, parts)], 1)")),
+    "words that are dropped": PLAIN.replace("0, 2], [0, 3], [4, 5, 0, 0, 6]", "1, 2], [4, 3], [4, 5, 5, 5, 6]").replace(
+        "[8, 0, 1]", "[8, 2, 1]").replace("batch_first=True)", "batch_first=True)\n    x[torch.rand(5, 5) < 0.2] = 0"),
+    "categories that are missing": PLAIN.replace("lists = [", "lists = [ids * (torch.rand(6) > 0.2) for ids in "
+        "torch.randint(1, 9, (5, 6))]; other = ["),
+    "batch first and time first": PLAIN.replace("[1, 0, 2], [0, 3], [4, 5, 0, 0, 6], [7, 8], [8, 0, 1]", (
+        "[1, 2], [3], [4, 5, 6], [7], [1, 3]")).replace("table(x).sum(1)", (
+        "table(x).sum(1) + table(pad_sequence(lists)).sum(0)")),
 }  # fmt: skip
 WORDS = "between other ids"
 

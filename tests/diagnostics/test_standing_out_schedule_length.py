@@ -42,6 +42,18 @@ WRONG = {
         "    return lrs.LambdaLR(opt, rate)  #!\nschedule = made(opt, 20)\n" + EPOCHS,
         "`LambdaLR` makes 4 of the 20 steps of `total`, which its function reads",
     ),
+    "an object with a part of its steps for a warm-up": (
+        START + "class Rate:\n    def __init__(self, total): self.rise, self.total = 3, total\n"
+        "    def __call__(self, n): return 1 - (n - self.rise) / max(1, self.total - self.rise)\n"
+        "schedule = lrs.LambdaLR(opt, Rate(20))  #!\n" + EPOCHS,
+        "`LambdaLR` makes 4 of the 20 steps of `total`, which its function reads",
+    ),
+    "a function that another one calls": (
+        START + "import functools\ndef line(n, last): return 1 - n / last\n"
+        "def rate(n, *, total): return line(n, last=total)\n"
+        "schedule = lrs.LambdaLR(opt, functools.partial(rate, total=20))  #!\n" + EPOCHS,
+        "`LambdaLR` makes 4 of the 20 steps of `total`, which its function reads",
+    ),
     "batches, stepped by the steps of four batches each": (
         START + "schedule = lrs.PolynomialLR(opt, 20)  #!\nfor batch in range(20):\n    (f() / 4).backward()\n"
         "    if batch % 4 == 3:\n        opt.step(); opt.zero_grad(); schedule.step()\n",
@@ -80,6 +92,23 @@ RIGHT = {
     + "TOTAL, EACH = 20, 5\nschedule = lrs.LambdaLR(opt, lambda n: max(0.0, 1 - n * EACH / TOTAL))\n" + EPOCHS,
     "a function that makes steps of epochs, and ends high": START + "TOTAL, EACH = 20, 5\n"
     "schedule = lrs.LambdaLR(opt, lambda n: 1 - 0.2 * n * EACH / TOTAL)\n" + EPOCHS,
+    "a function of another count": START + "TOTAL, done = 20, 0\n"
+        "schedule = lrs.LambdaLR(opt, lambda n: 1 - 0.4 * done / TOTAL)\n"
+        + EPOCHS.replace("step()\n", "step(); done += 1\n"),
+    "a function that makes half-epochs of epochs": START + "TOTAL, EACH = 20, 10\n"
+        "schedule = lrs.LambdaLR(opt, lambda n: 1 - 0.4 * n * (EACH / 2) / TOTAL)\n" + EPOCHS,
+    "a time to halve the rate": START + "HALF = 20\n"
+        "schedule = lrs.LambdaLR(opt, lambda n: 0.5 ** (n / HALF))\n" + EPOCHS,
+    "a global of the name of a slot": START + "class Of:\n    __slots__ = ('size',)\nof, size = Of(), 20\nof.size = 3\n"
+        "schedule = lrs.LambdaLR(opt, lambda n: 1 - n / of.size / 9)\n" + EPOCHS,
+    "attributes that a program computes": START + "class Odd:\n    @property\n"
+        "    def __dict__(self): raise SystemError\n"
+        "    def __call__(self, n): return 0.9 ** n\nschedule = lrs.LambdaLR(opt, Odd())\n" + EPOCHS,
+    "a resumed run": START + "opt.param_groups[0]['initial_lr'] = 0.1\nTOTAL = 20\n"
+        "schedule = lrs.LambdaLR(opt, lambda n: 1 - 0.3 * min(1, n / TOTAL), last_epoch=9)\n" + EPOCHS,
+    "a function of micro-batches": START + "MICRO = 20\nschedule = lrs.LambdaLR(opt, lambda n: 1 - n / MICRO)\n"
+        "for batch in range(MICRO):\n    (f() / 4).backward()\n    if batch % 4 == 3:\n        opt.step()\n"
+        "        opt.zero_grad()\n    schedule.step()\n",
     "a function of epochs": START + "EPOCHS = 4\nschedule = lrs.LambdaLR(opt, lambda n: 1 - n / EPOCHS)\n" + EPOCHS,
     "warm restarts": START + "schedule = lrs.CosineAnnealingWarmRestarts(opt, 4)\n" + BATCHES,
     "a run that is cut short": START + "schedule = lrs.CosineAnnealingLR(opt, 100)\n" + BATCHES,

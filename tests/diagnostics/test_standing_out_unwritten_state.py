@@ -39,6 +39,9 @@ APART = OWN.replace(MADE, (
 WRONG = {
     "lerp": APART,
     "a sum": APART.replace(LERP, "first = 0.9 * first + 0.1 * p.grad  #!"),
+    "in a pair": APART.replace(LERP, "first, g = 0.9 * first + 0.1 * p.grad, p.grad  #!"),
+    "another name of the base": "from torch.optim import Optimizer as BaseOptimizer\n"
+    + APART.replace("torch.optim.Optimizer", "BaseOptimizer"),
 }
 PLAIN = APART.replace("  #!", "")
 RIGHT = {
@@ -49,6 +52,22 @@ RIGHT = {
     "an option": PLAIN.replace("first = torch.lerp(first, p.grad, 0.1)", (
         "if group['lr'] > 1:\n                    first.mul_(0.9).add_(p.grad)\n"
         "                first = p.grad + 0.0 * first")),
+    "memory that NumPy shares": PLAIN.replace("first = torch.lerp(first, p.grad, 0.1)", (
+        "array = first.numpy()\n                array += p.grad.numpy()\n                first = first.mul(0.1)")),
+    "data that is replaced": PLAIN.replace("first = torch.lerp(first, p.grad, 0.1)", (
+        "state['first'].data = first.lerp(p.grad, 0.1)\n                first = 0.9 * first")),
+    "a key that a method writes": PLAIN.replace("    @torch.no_grad()", (
+        "    def take(self, p, mean): self.state[p]['first'] = mean\n\n    @torch.no_grad()")),
+    "a function below the class": PLAIN.replace("net = nn.Linear(4, 1)", (
+        "def keep(state, g): state['first'].add_(g)\nnet = nn.Linear(4, 1)")),
+    "a list that is given away": PLAIN.replace("first = torch.lerp", (
+        "if group['lr'] > 1: torch._foreach_add_([first], [p.grad])\n                first = torch.lerp")),
+    "another variable": PLAIN.replace("first = torch.lerp(first, p.grad, 0.1)", (
+        "ahead = p.grad + 0.0 * first").replace("first =", "ahead =")),
+    "a number": PLAIN.replace('state["first"] = torch.zeros_like(p)', 'state["first"] = torch.zeros(())').replace(
+        "first = torch.lerp(first, p.grad, 0.1)", "first = first + p.grad"),
+    "another class": PLAIN.replace("torch.optim.Optimizer", "Optimal").replace("class Own", (
+        "class Optimal(torch.optim.Optimizer): pass\nclass Own")),
     "few steps": PLAIN.replace("range(5)", "range(2)"),
     "not in an optimizer": PLAIN.replace("torch.optim.Optimizer", "object").replace(
         "super().__init__(params, dict(lr=lr))",

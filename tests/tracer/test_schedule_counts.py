@@ -46,13 +46,32 @@ def empty() -> Callable[[int], float]:
 
 class Rate:
     def __init__(self) -> None:
-        self.total, self.is_on = 600, True
+        self.total, self.is_on, self.shown = 600, True, 900
 
     def __call__(self, step: int) -> float:
         return step / self.total
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name) if name.startswith("__") else RuntimeError(name)
+
+
+class Computed:
+    total: int
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError
+
+    def __call__(self, step: int) -> float:
+        return step / self.total
+
+
+class Slots:
+    __slots__ = ("TOTAL",)
+    TOTAL: int
+
+    def rate(self, step: int) -> float:
+        return step / self.TOTAL
 
 
 @pytest.mark.parametrize(
@@ -66,11 +85,15 @@ class Rate:
         (empty(), {}),
         (functools.partial(with_default, length=800), {"length": 800}),
         (Rate(), {"total": 600}),
+        (Rate().__call__, {"total": 600}),
+        (Computed(), {}),
+        (Slots().rate, {}),
         (len, {}),
     ],
 )
 def test_the_numbers_that_a_function_reads(function: Callable[[int], float], expected: dict[str, int]) -> None:
-    assert dict(counts_of(SimpleNamespace(lr_lambdas=[function]))) == expected
+    found = counts_of(SimpleNamespace(lr_lambdas=[function]))
+    assert {each.name: each.value for each in found} == expected
 
 
 def test_other_schedulers_have_none() -> None:
@@ -79,5 +102,6 @@ def test_other_schedulers_have_none() -> None:
 
 
 def test_there_are_at_most_so_many() -> None:
-    many = SimpleNamespace(**{f"a{n}": 100 + n for n in range(50)})
+    names = {f"a{n}": 100 + n for n in range(50)}
+    many = eval("lambda step: " + " + ".join(names), names)
     assert len(counts_of(SimpleNamespace(lr_lambdas=[many]))) == MOST

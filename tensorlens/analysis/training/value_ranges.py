@@ -24,6 +24,8 @@ _CLAMPS = frozenset("clamp clip clamp_min".split())
 _COMPARISONS = frozenset("eq ne lt gt le ge isin logical_not logical_and logical_or invert and or".split())
 _TRIANGLES, _ONES = frozenset(("tril", "triu")), frozenset(("ones", "ones_like", "new_ones", "eye"))
 _FILLED = _ONES | {"zeros", "zeros_like", "new_zeros"}
+SHARING = frozenset(f"Tensor.{name}" for name in ("numpy", "__array__", "__dlpack__"))
+"""Calls that give the memory of a tensor to other code, which may write to it."""
 _MAX_CALLS, _MAX_DEPTH = 400, 8
 
 
@@ -132,7 +134,7 @@ def _writes_between(facts: TraceIndex, number: int, made: Call, before: int) -> 
     storage = facts.storage_of(number, before)
     for call in facts.calls_between(made.index + 1, before) if storage is not None else ():
         numbers = [write.tensor for write in call.writes]
-        if call.op in ("Tensor.numpy", "Tensor.__array__"):
+        if call.op in SHARING:
             numbers += [access.tensor for access in call.inputs]
         is_replaced = call.op == DATA_SET and call.inputs[0].tensor == number
         if is_replaced or any(facts.storage_of(each, call.index) == storage for each in numbers):

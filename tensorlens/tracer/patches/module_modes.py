@@ -11,7 +11,6 @@ from torch.jit import _recursive as torchscript
 from tensorlens.journal.rows import optional
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch, existing, observe
-from tensorlens.tracer.patches.embedding_lookups import LOOKUP
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.layer_modes import LAYERS
 
@@ -81,9 +80,8 @@ def _compile(recorder: Recorder, original: Function) -> Function:
     """Puts the layers' own `forward` back while TorchScript compiles a module: it reads the source."""
 
     def compile_module(frame: FrameType, *args: object, **kwargs: object) -> object:
-        own_forwards = {**_FORWARDS, torch.nn.Embedding: LOOKUP}
-        patched = {each: vars(each)["forward"] for each in own_forwards}
-        for each, own in own_forwards.items():
+        patched = {each: vars(each)["forward"] for each in _FORWARDS}
+        for each, own in _FORWARDS.items():
             each.forward = own
         try:
             return original(*args, **kwargs)

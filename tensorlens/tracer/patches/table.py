@@ -75,7 +75,6 @@ def installed(recorder: Recorder) -> Iterator[None]:
         sampled.will_install(patches)
     if recorder.statistics is not None:
         from tensorlens.tracer.patches import (
-            embedding_lookups,
             module_copies,
             module_modes,
             random_state,
@@ -84,7 +83,7 @@ def installed(recorder: Recorder) -> Iterator[None]:
             state_loading,
         )
 
-        modules = saved_files, schedulers, state_loading, module_modes, random_state, module_copies, embedding_lookups
+        modules = saved_files, schedulers, state_loading, module_modes, random_state, module_copies
         for module in modules:
             patches += module.PATCHES
     _recorders.append(recorder)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from tensorlens.journal.rows import NONE, GradModeRow
+from tensorlens.journal.rows import NONE, GradModeRow, optional
 from tensorlens.tracer.frames.call_sites import frame_at
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
@@ -155,6 +155,19 @@ def _assign_items(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs
     return recorder.call(func, args, kwargs, frame)
 
 
+def _look_up(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records a look-up in an embedding. With `--training`, looks at the ids if one of them is padding."""
+    frame = frame_at(2)
+    padding = args[2] if len(args) > 2 else kwargs.get("padding_idx")
+    if recorder.statistics is not None and type(padding) is int:
+        with ErrorGuard(recorder, "ids", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
+            ids, weight = (
+                args[at] if at < len(args) else kwargs.get(name) for at, name in enumerate(("input", "weight"))
+            )
+            recorder.statistics.ids.look(ids, weight, padding, optional(recorder.sites.site_of(frame)))
+    return recorder.call(func, args, kwargs, frame)
+
+
 def _storage(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
     """Watches a storage that the user's own line asks for: it can be written past every version counter."""
     frame = frame_at(2)
@@ -260,6 +273,7 @@ HANDLERS: dict[Function, ops.Handler] = {
     torch.Tensor.__setitem__: _assign_items,
     torch.Tensor.index_put_: _assign_items,
     torch.nn.functional.batch_norm: _normalise,
+    torch.nn.functional.embedding: _look_up,
     ops.GRAD: _gradient,
     ops.getter("grad_fn"): _user_reads,
     **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},

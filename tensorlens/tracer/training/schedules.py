@@ -16,7 +16,7 @@ from tensorlens.records.training_values import PlateauMetric, RateSetBetween
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.optimizer_groups import rate_of
-from tensorlens.tracer.training.schedule_counts import counts_of
+from tensorlens.tracer.training.schedule_counts import Count, counts_of
 
 MOST = 1_000  # schedulers of a run
 _TORCH = lr_scheduler.__name__
@@ -73,7 +73,7 @@ class _Schedule:
     last: int | None = None  # the line of its last step
     idle: int = 0
     length: tuple[int, str] = (0, "")
-    counts: tuple[tuple[str, int], ...] = ()  # that the functions of a `LambdaLR` read
+    counts: tuple[Count, ...] = ()  # that the functions of a `LambdaLR` read
     seen: tuple[int, int] = (0, 0)  # steps of its optimizer and of all, at its last step
     metric: _Metric | None = None
     rates: tuple[float, ...] = ()  # of the groups of its optimizer, after its last step
@@ -110,7 +110,7 @@ class Schedules:
         what = type(scheduler).__name__, site, number, is_known, steps
         schedule = _Schedule(len(self._all), weakref.ref(scheduler), *what, length=_length(scheduler))
         schedule.seen, schedule.rates = (steps, every), rates_of(scheduler)
-        schedule.counts = counts_of(scheduler)
+        schedule.counts = _lasting(schedule, scheduler, counts_of(scheduler))
         self._schedules[scheduler] = schedule
         self._all.append(schedule)
 
@@ -125,6 +125,8 @@ class Schedules:
             return
         _note_rates(known, self._used(known, optimizer), before, rates_of(scheduler))
         known.steps += 1
+        if known.counts and not known.steps & (known.steps - 1):  # now and then
+            known.counts = _lasting(known, scheduler, known.counts)
         known.last = self._recorder.sites.site_or_outside(frame)
         if isinstance(optimizer, torch.optim.Optimizer):
             _, steps, every = self._count(optimizer)
@@ -155,7 +157,7 @@ class Schedules:
                 each.last,
                 each.idle,
                 each.before,
-                *_length_at_end(each),
+                *self._length_at_end(each),
             )
             for group, found in each.set_between.items():
                 counts, rates = (found.times, found.steps, *found.used), (found.before, found.rate, found.after)
@@ -165,6 +167,18 @@ class Schedules:
                 ends = values.first, values.last
                 seen = values.steps, values.lows, values.highs, values.cuts
                 self._recorder.rows.write_fact(PlateauMetric, number, each.number, values.mode, *ends, *seen)
+
+    def _length_at_end(self, known: _Schedule) -> tuple[int, str, int | None]:
+        """Returns what `_length` does or, of a `LambdaLR`, a number that its function reads, with the function: that
+        of its own steps or of the steps of its optimizer."""
+        used = known.seen[0] - known.before
+        found = next((each for each in known.counts if each.value == known.steps), None)
+        if found is None and all(each.value * known.steps != used for each in known.counts):
+            # else the function makes steps of the scheduler into those of the optimizer
+            found = next((each for each in known.counts if each.value == used), None)
+        if found is None or not self._recorder.sites.is_user(found.code.co_filename):
+            return *known.length, None
+        return found.value, found.name, self._recorder.sites.definition(found.code)
 
     def _note_held(self, scheduler: object) -> None:
         """Notes the schedulers that another one has in its attributes, and steps itself."""
@@ -203,13 +217,11 @@ def _note_metric(known: _Schedule, scheduler: lr_scheduler.ReduceLROnPlateau, me
         known.metric.add(value, rate)
 
 
-def _length_at_end(known: _Schedule) -> tuple[int, str]:
-    """Returns what `_length` does or, of a `LambdaLR`, the number that its function reads and that is the number of
-    steps of its optimizer."""
-    used = known.seen[0] - known.before
-    if any(value * known.steps == used for _, value in known.counts):
-        return known.length  # the function makes steps of the scheduler into those of the optimizer
-    return next(((value, name) for name, value in known.counts if value == used), known.length)
+def _lasting(known: _Schedule, scheduler: object, counts: tuple[Count, ...]) -> tuple[Count, ...]:
+    """Returns those of some numbers that still have their values. A schedule that another run has begun has none."""
+    is_begun = getattr(scheduler, "last_epoch", 0) != known.steps
+    now = set(counts_of(scheduler)) if counts and not is_begun else ()
+    return tuple(each for each in counts if each in now)
 
 
 def _length(scheduler: object) -> tuple[int, str]:

@@ -15,7 +15,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     if training.training.is_hidden or facts.trace.inspection.switches:
         return
-    for each in unwritten_states(facts):
+    for each in unwritten_states(training):
         yield stands_out(
             f"{as_written(facts, each.read)} reads the zeros that {as_written(facts, each.made)} has made for a "
             f"parameter {each.times:,} times: no call writes to them",

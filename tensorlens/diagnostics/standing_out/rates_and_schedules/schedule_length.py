@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from math import cos, isfinite, pi
 
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.schedule_functions import is_divided
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training import LearningRateSchedule, OptimizerGroup
@@ -43,10 +44,11 @@ def _too_often(
 ) -> Iterator[StandingOut]:
     """Says that a scheduler steps several times for each step of its optimizer, as after each of some micro-batches.
 
-    Those after the last step of the optimizer do not count.
+    Those after the last step of the optimizer do not count. A schedule that is made for as many steps as it makes is
+    left alone: it may count examples.
     """
     steps = group.steps - schedule.before
-    if steps >= _MIN_STEPS and schedule.steps - schedule.idle >= _FEW * steps:
+    if schedule.made_for != schedule.steps and steps >= _MIN_STEPS and schedule.steps - schedule.idle >= _FEW * steps:
         yield stands_out(
             f"`{schedule.name}` makes {schedule.steps:,} steps, and `{group.name}`, whose learning rate it changes, "
             f"makes {steps:,}",
@@ -88,7 +90,7 @@ def _too_short(
     if whose is None or not 0 < schedule.steps * _FEW <= length:
         return
     low, high = group.rates
-    if schedule.name == _LAMBDA and group.course[-1] < _ENDS_HIGH * high:
+    if schedule.name == _LAMBDA and (group.course[-1] < _ENDS_HIGH * high or not is_divided(training.facts, schedule)):
         return  # its function counts epochs, and makes steps of them
     rates = f"is {high:.3g} at each step" if low == high else f"is between {low:.3g} and {high:.3g}"
     says = f"of its `{schedule.option}`, which is"

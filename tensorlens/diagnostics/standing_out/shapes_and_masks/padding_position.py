@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from math import prod
 
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -35,15 +36,20 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             reported.add(call.site)
             made, row = facts.creator(call.inputs[1].tensor), training.row(call.inputs[1].tensor)
             positions = _positions(facts, call)
-            if made is None or row is None or not row.is_stepped or positions is None or not _pads_first(facts, made):
+            if made is None or row is None or not row.is_stepped or positions is None or not _pads_first(facts, call):
                 continue
             if not _is_of_positions(facts, call):
                 continue
+            labels = [
+                facts.label("leaf_made_here", made.site, "0 is the padding", made.index),
+                facts.label("value_made_here", call.site, "looked up here", call.index),
+            ]
+            if _function(facts, call) is not None:
+                labels = [labels[1], facts.label("leaf_made_here", made.site, "made here", made.index)]
             yield stands_out(
                 f"{as_written(facts, positions)} counts from 0, and row 0 of `{row.name}` is its `padding_idx`: the "
                 f"first position gets no gradient in {as_written(facts, call)}",
-                facts.label("leaf_made_here", made.site, "0 is the padding", made.index),
-                facts.label("value_made_here", call.site, "looked up here", call.index),
+                *labels,
                 facts.label("observed_here", positions.site, "counts from 0", positions.index),
             )
 
@@ -83,7 +89,9 @@ def _is_of_positions(facts: TraceIndex, call: Call) -> bool:
     weight, expanded = call.inputs[1].tensor, call.inputs[0].tensor
     for each in facts.calls:
         reads = any(access.tensor == weight for access in each.inputs) and each.nodes[1] > each.nodes[0]
-        if reads and (op_name(each) != "embedding" or _positions(facts, each) is None):
+        if not reads:
+            continue
+        if op_name(each) != "embedding" or _positions(facts, each) is None or not _pads_first(facts, each):
             return False
     made = facts.creator(expanded)
     if made is not None and op_name(made) in _REPEATING:
@@ -101,16 +109,41 @@ def _is_of_positions(facts: TraceIndex, call: Call) -> bool:
     return False
 
 
-def _pads_first(facts: TraceIndex, made: Call) -> bool:
-    """Returns whether the constructor of an embedding, as the source writes it, has 0 as its `padding_idx`."""
-    span = facts.span(made.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("Embedding"):
-        return False
-    if any(_sets_padding(node) for _, tree in facts.trees() for node in ast.walk(tree)):
-        return False
+def _pads_first(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether 0 is the `padding_idx` of a look-up, as the source writes it for the function or the module."""
+    made, node = facts.creator(call.inputs[1].tensor), _function(facts, call)
+    if node is None:
+        span = None if made is None else facts.span(made.site)
+        found = None if span is None else facts.names.syntax.node(span)
+        node = found if isinstance(found, ast.Call) and ast.unparse(found.func).endswith("Embedding") else None
+        if node is None or any(_sets_padding(each) for _, tree in facts.trees() for each in ast.walk(tree)):
+            return False
     given = [each.value for each in node.keywords if each.arg == "padding_idx"] or node.args[_PADDING_PLACE:][:1]
     return bool(given) and written_number(facts, given[0]) == 0
+
+
+def _function(facts: TraceIndex, call: Call) -> ast.Call | None:
+    """Returns the call of `F.embedding()` that a look-up is, or the `partial()` that it calls; None: a module's."""
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call):
+        return None
+    name = _last(node.func)
+    if name == "embedding" and len(node.args) + len(node.keywords) > 1:
+        return node
+    values = [
+        each.value
+        for _, tree in facts.trees()
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Assign) and any(_last(target) == name for target in each.targets)
+    ]
+    partials = [each for each in values if isinstance(each, ast.Call) and _last(each.func) == "partial" and each.args]
+    is_one = len(values) == len(partials) == 1 and _last(partials[0].args[0]) == "embedding"
+    return partials[0] if is_one else None
+
+
+def _last(node: ast.expr) -> str:
+    return (plain_name(node) or "").rpartition(".")[2]
 
 
 def _sets_padding(node: ast.AST) -> bool:
