@@ -92,7 +92,7 @@ RIGHT = {
     "a copy of the view is blanked": scaled(
         "    frames = x.t().clone()\n    loss = (net(blank(frames).t()) - x).square().mean()\n"),
     "a memory": scaled("    h = store(x, net(x))\n    loss = (h + net(x)).square().mean()\n").replace(
-        "scale, net =", "def store(memory, new):\n    memory[:, 0] = new[:, 0].detach()\n    return memory\nscale, net ="),
+        "scale, net", "def store(memory, new):\n    memory[:, 0] = new[:, 0].detach()\n    return memory\nscale, net"),
     "activations as statements": block("        self.act(x)\n        return self.norm(x)\n"),
     "not in place": BLOCK.replace("inplace=True", "inplace=False") + TRAIN,
     "a layer before it": BLOCK.replace("nn.Sequential(nn.ReLU(inplace=True), nn.Linear(width, width)",

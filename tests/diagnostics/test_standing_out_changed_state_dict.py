@@ -43,8 +43,8 @@ for _ in range(4):
 WRONG_SUMS = {
     "a new dict": SUMS,
     "the dict": SUMS.replace("OrderedDict(first)", "first"),
-    "the values": SUMS.replace("for key, value in other.items()", "for mine, value in zip(total.values(), other.values())")
-    .replace("total[key].add_(value)", "mine += value"),
+    "the values": SUMS.replace("for key, value in other.items()", "for a, b in zip(total.values(), other.values())")
+    .replace("total[key].add_(value)", "a += b"),
 }  # fmt: skip
 RIGHT = {
     "sums of copies": SUMS.replace("OrderedDict(first)", "{key: value.clone() for key, value in first.items()}"),

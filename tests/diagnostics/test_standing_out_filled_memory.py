@@ -56,7 +56,9 @@ WRONG = {
 RIGHT = {
     "narrow, the newest": BANK.replace("(bank, keys)", "(keys, bank)"),
     "the last part": BANK.replace(".narrow(0, 0, 16)", ".split([4, 16])[1]"),
-    "the first ones of a slow model": BANK.replace("torch.randn(16, 3)", "torch.randn(4, 3)").replace(".narrow(0, 0, 16)", "[:16]"),
+    "the first ones of a slow model": BANK.replace("torch.randn(16, 3)", "torch.randn(4, 3)").replace(
+        ".narrow(0, 0, 16)", "[:16]"
+    ),
     "narrow from another place": BANK.replace("narrow(0, 0, 16)", "narrow(0, 4, 16)"),
     "the newest": SEGMENTS.replace(CUT, "torch.cat([memory, x.detach()], dim=1)[:, -4:]"),
     "the newest first": SEGMENTS.replace(CUT, "torch.cat([x.detach(), memory], dim=1)[:, :4]"),

@@ -103,7 +103,8 @@ WRONG = {
     "gradients of tasks": (DATA + OPT + TASKS, KEPT),
     "views of gradients": (DATA + OPT + FLAT, FLAT_KEPT),
     "views that a variable has": (
-        DATA + OPT + FLAT.replace("found.append(w.grad.flatten())  #!", "g = w.grad.data.view(-1)  #!\n        found.append(g)"),
+        DATA + OPT + FLAT.replace("found.append(w.grad.flatten())  #!",
+                                  "g = w.grad.data.view(-1)  #!\n        found.append(g)"),
         FLAT_KEPT,
     ),
     "cleared by zero_grad": (DATA + OPT + TASKS.replace("        for p in shared:\n            if p.grad is not None:\n"

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import function_around, parent_of, scope_around, statement_at
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import Training
-from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call, Span
 
 _ACTIVATIONS = frozenset(
@@ -125,7 +125,7 @@ def _reader(facts: TraceIndex, place: int, called: tuple[Span, ast.Call], given:
 
 
 def _changed(statement: ast.stmt) -> str | None:
-    """Returns the variable whose memory a statement changes: `x` of `x += 1`, `x[0] = 1` and `x.narrow(0, 1).zero_()`."""
+    """Returns the variable whose memory a statement changes: `x` of `x += 1`, `x[0] = 1` and `x[0].zero_()`."""
     target: ast.expr | None = None
     if isinstance(statement, ast.AugAssign):
         target = statement.target

@@ -136,7 +136,7 @@ def _side_of_narrow(node: ast.AST | None) -> str | None:
     if not isinstance(node, ast.Call) or len(node.args) + len(node.keywords) < 3:
         return None
     named = {keyword.arg: keyword.value for keyword in node.keywords}
-    given = dict(zip(("length", "start"), reversed(node.args), strict=False)) if not named else named
+    given = named or dict(zip(("length", "start"), reversed(node.args), strict=False))
     start, length = given.get("start"), given.get("length")
     if isinstance(start, ast.UnaryOp) and isinstance(start.op, ast.USub) and length is not None:
         return "last" if ast.dump(start.operand) == ast.dump(length) else None

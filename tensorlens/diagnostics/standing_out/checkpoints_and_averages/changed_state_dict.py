@@ -60,11 +60,14 @@ def _named_dicts(training: MeasuredTraining) -> Iterator[tuple[int, StandingOut]
         written = {facts.storage_of(write.tensor, call.index) for call in calls for write in call.writes}
         rows = [row for row in training.rows if row.is_stepped and facts.storages_of(row.tensor) & written]
         if rows:
-            yield site, stands_out(
-                f"`{facts.code_of(statement, span.file)}` changes {listed(rows)}: `{facts.code_of(made, span.file)}` "
-                "is no copy",
-                facts.label("modified_here", site, "changes the parameters, too", calls[0].index),
-                Label("shared_here", facts.span_of(made, span.file), "shares their memory"),
+            yield (
+                site,
+                stands_out(
+                    f"`{facts.code_of(statement, span.file)}` changes {listed(rows)}: "
+                    f"`{facts.code_of(made, span.file)}` is no copy",
+                    facts.label("modified_here", site, "changes the parameters, too", calls[0].index),
+                    Label("shared_here", facts.span_of(made, span.file), "shares their memory"),
+                ),
             )
 
 
