@@ -1,6 +1,6 @@
 """Finds runs of a model, as those of an evaluation, that change in place the data that they begin with.
 
-`state = data[:, 0]` makes a view, as does `state, *rest = data.unbind(1)`. `state += model(state)` in a loop then writes
+`state = data[:, 0]` makes a view, as does `state, *rest = data.unbind(1)`. `state += model(state)` in a loop writes
 into the data, and the next evaluation begins where the last one ended. A moving average that is kept in a row of a
 table changes once in each run.
 """
