@@ -114,12 +114,13 @@ def _is_kept(training: Training, site: int) -> bool:
     if not isinstance(node, ast.Attribute):
         return False
     parts = list(ast.walk(scope))
-    same: list[ast.expr] = [node]
-    for part in parts:
-        if isinstance(part, ast.Assign) and _viewed(part.value) is node:
-            names = {target.id for target in part.targets if isinstance(target, ast.Name)}
-            same += [each for each in parts if isinstance(each, ast.Name) and each.id in names]
-    return any(_holds(part, each) for part in parts for each in same)
+    if any(_holds(part, node) for part in parts):
+        return True
+    assigned = (part for part in parts if isinstance(part, ast.Assign) and _viewed(part.value) is node)
+    names = {target.id for each in assigned for target in each.targets if isinstance(target, ast.Name)}
+    same = [each for each in parts if isinstance(each, ast.Name) and each.id in names]
+    keeping = [part for part in parts if not isinstance(part, ast.Tuple)]  # a tuple may only be what is returned
+    return any(_holds(part, each) for part in keeping for each in same)
 
 
 def _viewed(node: ast.AST) -> ast.AST:
