@@ -79,6 +79,8 @@ def scaled(lines: str) -> str:
 
 
 WRONG |= {
+    "targets of another shape": scaled(
+        "    loss = nn.functional.mse_loss(net(scale(x)).flatten(), x.flatten().clamp(-9, 9))\n"),
     "a module of the script": scaled("    h = scale(x)\n    loss = (x + net(h)).square().mean()\n"),
     "a view is blanked": scaled(
         "    frames = x.t()\n    loss = (net(blank(frames).t()) - x).square().mean()\n"),
@@ -91,6 +93,8 @@ RIGHT = {
     "a log": scaled("    h = scale(x)\n    loss = (h + net(h)).square().mean()\n    print(x.mean().item(), end='')\n"),
     "a copy of the view is blanked": scaled(
         "    frames = x.t().clone()\n    loss = (net(blank(frames).t()) - x).square().mean()\n"),
+    "a log of other values": scaled(
+        "    h = scale(x)\n    loss = (h + net(h)).square().mean()\n    print(x.flatten().abs().mean().item(), end='')\n"),
     "a memory": scaled("    h = store(x, net(x))\n    loss = (h + net(x)).square().mean()\n").replace(
         "scale, net", "def store(memory, new):\n    memory[:, 0] = new[:, 0].detach()\n    return memory\nscale, net"),
     "activations as statements": block("        self.act(x)\n        return self.norm(x)\n"),

@@ -6,6 +6,7 @@ So do functions of the script that change a tensor which they are given, and ret
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -89,15 +90,27 @@ def _of_function(training: Training, place: int) -> ChangedArgument | None:
     if any(facts.storage_of(number, change.index) == memory for number in training.leaves):
         return None
     found = _reader(facts, place, (at, node), given)
-    recorded = found is not None and found[0].nodes[1] > found[0].nodes[0]
-    return ChangedArgument(change, *found, None, at) if found is not None and recorded else None
+    is_used = found is not None and _meets_graph(facts, found[0])
+    return ChangedArgument(change, *found, None, at) if found is not None and is_used else None
+
+
+def _meets_graph(facts: TraceIndex, reader: Call) -> bool:
+    """Returns whether a call with a graph, as that of a loss, reads what a call reads, or what is computed from it."""
+    first = bisect_left(facts.calls, reader.index, key=lambda call: call.index)
+    results = set[int]()
+    for call in facts.calls[first : first + _MAX_CALLS]:
+        if call is reader or any(access.tensor in results for access in call.inputs):
+            if call.nodes[1] > call.nodes[0]:
+                return True
+            results |= {access.tensor for access in call.outputs}
+    return False
 
 
 def _stores(facts: TraceIndex, change: Call) -> bool:
     """Returns whether a change writes what a model has computed, or other numbers, into a tensor, as into a cache."""
     others = [access.tensor for access in change.inputs if access.tensor != change.writes[0].tensor]
-    if op_name(change) in _STORING and any(facts.tensor(each).dtype.startswith(("float", "bfloat")) for each in others):
-        return True
+    if op_name(change) in _STORING and any(facts.tensor(each).dtype != "bool" for each in others):
+        return True  # what is no mask may be the values
     return any(facts.requires_grad(number, change.index - 1) for number in others)
 
 
