@@ -94,7 +94,7 @@ RIGHT = {
     "a copy of the view is blanked": scaled(
         "    frames = x.t().clone()\n    loss = (net(blank(frames).t()) - x).square().mean()\n"),
     "a log of other values": scaled(
-        "    h = scale(x)\n    loss = (h + net(h)).square().mean()\n    print(x.flatten().abs().mean().item(), end='')\n"),
+        "    h = scale(x)\n    loss = (h + net(h)).square().mean()\n    print(float(x.abs().mean()), end='')\n"),
     "a memory": scaled("    h = store(x, net(x))\n    loss = (h + net(x)).square().mean()\n").replace(
         "scale, net", "def store(memory, new):\n    memory[:, 0] = new[:, 0].detach()\n    return memory\nscale, net"),
     "activations as statements": block("        self.act(x)\n        return self.norm(x)\n"),
