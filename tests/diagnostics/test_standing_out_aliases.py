@@ -256,6 +256,29 @@ UPDATED = {  # an update or a comparison of a tensor with itself
             p.data.copy_(b)  # here
         """,
     ),
+    "a backup that is assigned": (
+        "all the time, also while `p.data.add_(0.1)` changed it",
+        """
+        for _ in range(3):
+            backup = {}
+            for name, p in net.named_parameters():
+                backup[name] = p.data
+                p.data.add_(0.1)
+            net(torch.ones(1, 3)).sum().item()
+            for name, p in net.named_parameters():
+                p.data = backup[name]  # here
+            train(net, opt)
+        """,
+    ),
+    "weights that are assigned after steps": (
+        "`p.data = old` restores nothing",
+        """
+        best = [p.detach() for p in net.parameters()]
+        train(net, opt)
+        for p, old in zip(net.parameters(), best):
+            p.data = old  # here
+        """,
+    ),
     "the distance that training went": (
         "`p - o` compares a tensor with itself: `p` and `o` share their memory",
         """
@@ -399,6 +422,33 @@ ITEMS = {  # a list whose items share their memory, and parts of an expanded ten
 }
 
 RIGHT = {
+    "a copy that is assigned back": """
+        backup = {name: p.data.clone() for name, p in net.named_parameters()}
+        train(net, opt)
+        for name, p in net.named_parameters():
+            p.data = backup[name]
+        train(net, opt)
+        """,
+    "limits of weights": """
+        for _ in range(3):
+            train(net, opt)
+            for p in net.parameters():
+                w = p.data
+                w.clamp_(-1, 1)
+                p.data = w
+        """,
+    "memory that is swapped": """
+        average = [p.detach().clone() for p in net.parameters()]
+        for _ in range(3):
+            train(net, opt)
+            live = [p.data for p in net.parameters()]
+            for p, a in zip(net.parameters(), average):
+                a.lerp_(p.data, 0.1)
+                p.data = a
+            net(torch.ones(1, 3)).sum().item()
+            for p, w in zip(net.parameters(), live):
+                p.data = w
+        """,
     "gradient caching": """
         x = torch.randn(8, 3)
         for _ in range(3):
@@ -607,6 +657,7 @@ RIGHT = {
 MINE = (
     "memory",
     "onto itself",
+    "restores nothing",
     "from itself",
     "with itself",
     "same parameters",

@@ -48,7 +48,56 @@ WRONG = {
     "class Add(nn.Module):\n    def forward(self, x):\n        y = body(x)  #!\n"
     "        return torch.cat([x, y], 1)[:, :8]\n" + TRAIN,
 }  # fmt: skip
+SCALER = """\
+class Scaler(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.full((4,), 2.0))
+    def forward(self, s):
+        s -= self.mean  #!
+        return s
+def blank(frames):
+    frames.narrow(1, 0, 2).zero_()  #!
+    return frames
+scale, net = Scaler(), nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    x = torch.randn(6, 4)
+    loss = (x + net(scale(x))).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+SCALED = "    loss = (x + net(scale(x))).square().mean()\n"
+
+
+def scaled(lines: str) -> str:
+    """Returns the script with only the one of two marks whose function it calls."""
+    body = SCALER.replace(SCALED, lines)
+    unused = "zero_()" if "scale(" in lines or "scaled" in lines else "self.mean"
+    return body.replace(f"{unused}  #!", unused)
+
+
+WRONG |= {
+    "targets of another shape": scaled(
+        "    loss = nn.functional.mse_loss(net(scale(x)).flatten(), x.flatten().clamp(-9, 9))\n"),
+    "a module of the script": scaled("    h = scale(x)\n    loss = (x + net(h)).square().mean()\n"),
+    "a view is blanked": scaled(
+        "    frames = x.t()\n    loss = (net(blank(frames).t()) - x).square().mean()\n"),
+}  # fmt: skip
 RIGHT = {
+    "a function that gets a copy": scaled("    loss = (x + net(scale(x.clone()))).square().mean()\n"),
+    "a function whose result has the name": scaled("    x = scale(x)\n    loss = (x + net(x)).square().mean()\n"),
+    "a function called to change": scaled("    scale(x)\n    loss = (x + net(x)).square().mean()\n"),
+    "a result that is read alone": scaled("    h = scale(x)\n    loss = (h + net(h)).square().mean()\n"),
+    "a log": scaled("    h = scale(x)\n    loss = (h + net(h)).square().mean()\n    print(x.mean().item(), end='')\n"),
+    "a copy of the view is blanked": scaled(
+        "    frames = x.t().clone()\n    loss = (net(blank(frames).t()) - x).square().mean()\n"),
+    "a log of other values": scaled(
+        "    h = scale(x)\n    loss = (h + net(h)).square().mean()\n    print(float(x.abs().mean()), end='')\n"),
+    "a memory": scaled("    h = store(x, net(x))\n    loss = (h + net(x)).square().mean()\n").replace(
+        "scale, net", "def store(memory, new):\n    memory[:, 0] = new[:, 0].detach()\n    return memory\nscale, net"),
+    "activations as statements": block("        self.act(x)\n        return self.norm(x)\n"),
     "not in place": BLOCK.replace("inplace=True", "inplace=False") + TRAIN,
     "a layer before it": BLOCK.replace("nn.Sequential(nn.ReLU(inplace=True), nn.Linear(width, width)",
                                        "nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)") + TRAIN,

@@ -25,12 +25,16 @@ WRONG = {
     "an addition": BODY,
     "a method": BODY.replace(IN_PLACE, "noisy.add_(torch.randn(8, 4))"),
     "a chain of methods": BODY.replace(IN_PLACE, "noisy.mul_(0.9).add_(torch.randn(8, 4))"),
+    "items": BODY.replace(IN_PLACE, "noisy[torch.rand(8, 4) < 0.5] = 0.0"),
+    "a part": BODY.replace(IN_PLACE, "noisy[:, 1:3] *= 0.5"),
     "in a function": BODY.replace("    noisy = x\n", "").replace("    " + IN_PLACE + "  #!\n", "").replace(
         "net(noisy), x", "*pair(x)").replace(
         "for _ in", "def pair(x):\n    noisy = x\n    noisy += 0.5 * torch.randn(8, 4)  #!\n"
         "    return net(noisy), x.mul(1.0)\nfor _ in"),
 }  # fmt: skip
 RIGHT = {
+    "items of a copy": BODY.replace("noisy = x", "noisy = x.clone()").replace(IN_PLACE, "noisy[:, 0] = 0.0"),
+    "items of another tensor": BODY.replace(IN_PLACE, "noisy = torch.zeros(8, 4)\n    noisy[:, 0] = 1.0"),
     "a copy": BODY.replace("noisy = x", "noisy = x.clone()"),
     "no change in place": BODY.replace(IN_PLACE, "noisy = noisy + 0.5 * torch.randn(8, 4)"),
     "read before": BODY.replace("    noisy = x\n", "    target = x.clone()\n    noisy = x\n").replace("(noisy), x",

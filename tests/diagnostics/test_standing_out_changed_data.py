@@ -89,13 +89,68 @@ ADDING_UP = {
                 part.sub_(means)  # here
                 step(part, target[i:i + 8])
         """,
+    "labels that are dropped": """
+        labels = torch.randint(3, (32,))
+        table = nn.Embedding(4, 4)
+        for epoch in range(4):
+            for i in range(0, 32, 16):
+                y = labels[i:i + 16]
+                y[torch.rand(16) < 0.2] = 3  # here
+                step(data[i:i + 16] + table(y), target[i:i + 16])
+        """,
+    "ids under a mask": """
+        ids = torch.randint(3, (32, 4))
+        table = nn.Embedding(4, 4)
+        for epoch in range(4):
+            for part in ids.split(16):
+                hidden = torch.bernoulli(torch.full((16, 4), 0.3)).bool()
+                part.masked_fill_(hidden, 3)  # here
+                step(table(part).mean(1), target[:16])
+        """,
     "dropout in place": """
         for epoch in range(3):
             for x, y in zip(data.chunk(4), target.chunk(4)):
                 step(F.dropout(x, 0.1, inplace=True), y)  # here
         """,
 }
+NAMES = {"targets": "target", "labels": "labels", "ids": "ids"}
 USUAL = {
+    "labels that are dropped in a copy": """
+        labels = torch.randint(3, (32,))
+        table = nn.Embedding(4, 4)
+        for epoch in range(4):
+            for i in range(0, 32, 16):
+                y = labels[i:i + 16].clone()
+                y[torch.rand(16) < 0.2] = 3
+                step(data[i:i + 16] + table(y), target[i:i + 16])
+        """,
+    "labels that are set again": """
+        labels = torch.randint(3, (32,))
+        known, table = labels.clone(), nn.Embedding(4, 4)
+        for epoch in range(4):
+            labels.copy_(known)
+            for i in range(0, 32, 16):
+                y = labels[i:i + 16]
+                y[torch.rand(16) < 0.2] = 3
+                step(data[i:i + 16] + table(y), target[i:i + 16])
+        """,
+    "ids in a buffer": """
+        buffer = torch.zeros(2, 16, dtype=torch.long)
+        table = nn.Embedding(4, 4)
+        for n in range(12):
+            ids = buffer[n % 2]
+            ids[torch.randperm(16)[:8]] = torch.randint(4, (8,))
+            step(table(ids), target[:16])
+        """,
+    "labels that are ignored": """
+        labels = torch.randint(3, (32,))
+        ignored, table = torch.rand(32) < 0.2, nn.Embedding(4, 4)
+        for epoch in range(4):
+            for i in range(0, 32, 16):
+                y = labels[i:i + 16]
+                y[ignored[i:i + 16]] = 3
+                step(data[i:i + 16] + table(y), target[i:i + 16])
+        """,
     "one place each time": """
         class Last(nn.Module):
             def place(self):
@@ -200,8 +255,8 @@ def shows_exceptions(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", ADDING_UP)
 def test_changes_that_add_up_are_named(kind: str, tmp_path: Path) -> None:
     found, _ = said(tmp_path, START + textwrap.dedent(ADDING_UP[kind]), "add up")
-    times = "4" if "mask" in kind else "3"
-    name = "target" if "targets" in kind else "data"
+    times = "4" if "mask" in kind or "labels" in kind else "3"
+    name = next((each for word, each in NAMES.items() if word in kind), "data")
     assert [f"changes parts of `{name}` in place, each {times} times on average" in each.text for each in found] == [
         True
     ]

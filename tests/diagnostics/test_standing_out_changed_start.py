@@ -28,9 +28,17 @@ for _ in range(4):
 """
 WRONG = {
     "a view": ROLLOUT,
+    "the first of several": ROLLOUT.replace("state = data[:, 0]", "state, *rest = data.unbind(1)"),
+    "select": ROLLOUT.replace("data[:, 0]", "data.select(1, 0)"),
+    "another shape": ROLLOUT.replace("data[:, 0]", "data.narrow(1, 0, 1).squeeze(1)"),
     "a method": ROLLOUT.replace("state += net(state)", "state.add_(net(state), alpha=0.5)"),
 }
 RIGHT = {
+    "a copy of a part of several": ROLLOUT.replace("data[:, 0]", "data.unbind(1)[0].clone()"),
+    "another part each time": ROLLOUT.replace("data[:, 0]", "data.unbind(1)[kept]").replace(
+        "def evaluate():", "def evaluate(kept):").replace("    evaluate()", "    evaluate(_)"),
+    "other rows each time": ROLLOUT.replace("data[:, 0]", "data.select(1, kept)").replace(
+        "def evaluate():", "def evaluate(kept):").replace("    evaluate()", "    evaluate(_)"),
     "a copy": ROLLOUT.replace("data[:, 0]", "data[:, 0].clone()"),
     "out of place": ROLLOUT.replace("state += net(state)", "state = state + net(state)"),
     "new data": ROLLOUT.replace("    state = data[", "    data = torch.randn(8, 5, 3)\n    state = data["),

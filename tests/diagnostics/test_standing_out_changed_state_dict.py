@@ -22,7 +22,37 @@ for net in nets[1:]:
         average[key] += value  #!
 print(nets[0](torch.ones(1, 4)).shape, end="")
 """
+SUMS = """\
+from collections import OrderedDict
+nets = [nn.Linear(4, 1) for _ in range(3)]
+opts = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]
+served = nn.Linear(4, 1)
+for _ in range(4):
+    for net, opt in zip(nets, opts):
+        opt.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+    first, *rest = [net.state_dict() for net in nets]
+    total = OrderedDict(first)
+    for other in rest:
+        for key, value in other.items():
+            total[key].add_(value)  #!
+    served.load_state_dict({key: value / 3 for key, value in total.items()})
+    print(served(torch.ones(1, 4)).shape, end="")
+"""
+WRONG_SUMS = {
+    "a new dict": SUMS,
+    "the dict": SUMS.replace("OrderedDict(first)", "first"),
+    "the values": SUMS.replace("for key, value in other.items()", "for a, b in zip(total.values(), other.values())")
+    .replace("total[key].add_(value)", "a += b"),
+}  # fmt: skip
 RIGHT = {
+    "sums of copies": SUMS.replace("OrderedDict(first)", "{key: value.clone() for key, value in first.items()}"),
+    "all load the average": SUMS
+    + "    for net in nets:\n        net.load_state_dict({key: value / 3 for key, value in total.items()})\n",
+    "an average in place": SUMS + "    for value in total.values():\n        value.div_(3)\n",
+    "mixed by weights": SUMS.replace("total[key].add_(value)", "total[key].mul_(0.5).add_(value, alpha=0.5)"),
+    "at the end": SUMS.replace("range(4)", "range(1)"),
     "a copy": BODY.replace("nets[0].state_dict()", "copy.deepcopy(nets[0].state_dict())"),
     "new tensors": BODY.replace("nets[0].state_dict()", "{k: v.clone() for k, v in nets[0].state_dict().items()}"),
     "not in place": BODY.replace("average[key] += value", "average[key] = average[key] + value"),
@@ -35,6 +65,13 @@ def test_a_state_dict_that_is_added_to_is_named(tmp_path: Path) -> None:
     (found,) = (each for each in sentences(tmp_path, BODY) if WORDS in each.text)
     assert found.text.startswith("`average[key] += value` changes `net.weight` and `net.bias`: `nets[0].state_dict()`")
     assert found.labels[0].span.line == marked(BODY)
+
+
+@pytest.mark.parametrize("name", WRONG_SUMS)
+def test_a_sum_of_states_that_steps_go_on_training_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG_SUMS[name]) if WORDS in each.text)
+    assert "`, which steps go on training: `net.state_dict()` is no copy" in found.text
+    assert found.labels[0].span.line == marked(WRONG_SUMS[name])
 
 
 @pytest.mark.parametrize("name", RIGHT)

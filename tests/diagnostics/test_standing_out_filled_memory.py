@@ -21,11 +21,32 @@ for _ in range(8):
     memory = torch.cat([memory, x.detach()], dim=1)[:, :4]  #!
 """
 CUT = "torch.cat([memory, x.detach()], dim=1)[:, :4]"
+BANK = """\
+import copy
+layer = nn.Linear(3, 3)
+slow = copy.deepcopy(layer).requires_grad_(False)
+opt = torch.optim.SGD(layer.parameters(), lr=0.01)
+bank = torch.randn(16, 3)
+for _ in range(8):
+    x = torch.randn(4, 3)
+    with torch.no_grad():
+        keys = nn.functional.normalize(slow(x), dim=1)
+    loss = (layer(x) @ bank.T).logsumexp(1).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    bank = torch.vstack((bank, keys)).narrow(0, 0, 16)  #!
+"""
+FULL = SEGMENTS.replace("torch.zeros(8, 0, 3)", "torch.zeros(8, 4, 3)")
 WRONG = {
     "its beginning": SEGMENTS,
     "its end": SEGMENTS.replace(CUT, "torch.cat([x.detach(), memory], dim=1)[:, -4:]"),
     "detached later": SEGMENTS.replace(CUT, "torch.cat([memory, x], dim=1)[:, :4].detach()"),
     "a name for the size": "SIZE = 4\n" + SEGMENTS.replace("[:, :4]", "[:, :SIZE]"),
+    "narrow": FULL.replace("[:, :4]", ".narrow(1, 0, 4).contiguous()"),
+    "narrow from the end": FULL.replace(CUT, "torch.narrow(torch.cat([x.detach(), memory], dim=1), 1, -4, 4)"),
+    "a part": SEGMENTS.replace("[:, :4]", ".split(4, dim=1)[0]"),
+    "rows of another model": BANK,
     "the last dimension": SEGMENTS.replace("layer(torch.randn(8, 2, 3))", "layer(torch.randn(8, 2, 3)).mT")
     .replace("torch.zeros(8, 0, 3)", "torch.zeros(8, 3, 0)")
     .replace("dim=1", "dim=-1")
@@ -33,6 +54,12 @@ WRONG = {
     .replace("out(states)", "out(states.mT)"),
 }
 RIGHT = {
+    "narrow, the newest": BANK.replace("(bank, keys)", "(keys, bank)"),
+    "the last part": BANK.replace(".narrow(0, 0, 16)", ".split([4, 16])[1]"),
+    "the first ones of a slow model": BANK.replace("torch.randn(16, 3)", "torch.randn(4, 3)").replace(
+        ".narrow(0, 0, 16)", "[:16]"
+    ),
+    "narrow from another place": BANK.replace("narrow(0, 0, 16)", "narrow(0, 4, 16)"),
     "the newest": SEGMENTS.replace(CUT, "torch.cat([memory, x.detach()], dim=1)[:, -4:]"),
     "the newest first": SEGMENTS.replace(CUT, "torch.cat([x.detach(), memory], dim=1)[:, :4]"),
     "longer than the run": SEGMENTS.replace("[:, :4]", "[:, :40]"),
@@ -50,7 +77,7 @@ WORDS = "an earlier result of this line"
 @pytest.mark.parametrize("name", WRONG)
 def test_a_memory_that_takes_nothing_new_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
-    assert "nothing of `x` is kept" in found.text or "nothing of `x.detach()` is kept" in found.text
+    assert any(f"nothing of `{new}` is kept" in found.text for new in ("x", "x.detach()", "keys"))
     assert found.labels[0].span.line == marked(WRONG[name])
 
 

@@ -76,6 +76,21 @@ INPUTS = "from 4 backward passes that also fill `v.grad`, which the script reads
 KEPT = (
     "`p.grad` is kept after each pass, but the passes fill one tensor in turn: `g[at] * 0.3` reads the last gradient 3"
 )
+FLAT = """\
+heads = nn.ModuleList(nn.Linear(8, 1) for _ in range(3))
+w = model[0].weight
+for _ in range(3):
+    opt.zero_grad()
+    h, found = model[:2](x), []
+    for head in heads:
+        if w.grad is not None:
+            w.grad.zero_()
+        (head(h) - y).square().mean().backward(retain_graph=True)
+        found.append(w.grad.flatten())  #!
+    w.grad = sum(g * 0.3 for g in found).view_as(w)
+    opt.step()
+"""
+FLAT_KEPT = "is kept after each pass, but the passes fill one tensor in turn: `g * 0.3` reads the last gradient 3"
 WRONG = {
     "clipped after each part": (
         DATA + OPT + PARTS.replace("CLIP", "nn.utils.clip_grad_norm_(model.parameters(), 0.1)  #!"), CLIPS),
@@ -86,6 +101,12 @@ WRONG = {
     "two losses before two steps": (DATA + GAN, BOTH),
     "samples of an energy": (DATA + OPT + LANGEVIN, INPUTS),
     "gradients of tasks": (DATA + OPT + TASKS, KEPT),
+    "views of gradients": (DATA + OPT + FLAT, FLAT_KEPT),
+    "views that a variable has": (
+        DATA + OPT + FLAT.replace("found.append(w.grad.flatten())  #!",
+                                  "g = w.grad.data.view(-1)  #!\n        found.append(g)"),
+        FLAT_KEPT,
+    ),
     "cleared by zero_grad": (DATA + OPT + TASKS.replace("        for p in shared:\n            if p.grad is not None:\n"
     "                p.grad.zero_()\n", "        opt.zero_grad(set_to_none=False)\n"), KEPT),
 }  # fmt: skip
@@ -121,6 +142,10 @@ RIGHT = {
     "for i in range(4):\n    (model(x) - y).square().mean().backward()\n    g = w.grad\n"
     "    if i % 2:\n        dots = [(g * each).sum() for each in v]\n        opt.step()\n"
     "    opt.zero_grad(set_to_none=False)\n",
+    "copies of views": DATA + OPT + FLAT.replace("flatten()", "flatten().clone()"),
+    "views that copy": DATA + OPT + FLAT.replace("w.grad.flatten()", "w.grad.t().flatten()"),
+    "views that are joined": DATA + OPT + FLAT.replace("w.grad.flatten()", "torch.cat([w.grad.flatten(), w.grad[0]])")
+    .replace("view_as(w)", "narrow(0, 0, 32).view_as(w)"),
     "gradients that are read before the next pass": DATA + OPT + TASKS.replace("    return found", (
         "        sizes = [g.norm() for g in found[-1]]\n    return found"))
     .replace("for g in found)", "for g in found[-1:] * 3)"),

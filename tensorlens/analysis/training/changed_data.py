@@ -24,6 +24,7 @@ _ADDING = _TURNING | frozenset(
 )
 _SETTING = frozenset(("setitem", "masked_fill", "fill", "zero"))
 _RANDOM = frozenset("rand randn rand_like randn_like randint randint_like normal bernoulli poisson uniform".split())
+_FLOATS, _WHOLE = ("float", "bfloat"), ("int", "uint")
 _MIN_ROUNDS = 2  # in which each element is changed, on average
 _MAX_DEPTH = 12
 
@@ -72,6 +73,8 @@ def changed_data(training: Training) -> Iterator[ChangedData]:
         changed = sum(elements(part.shape) * item_size(part.dtype) for part in parts)
         if changed < _MIN_ROUNDS * size * len({call.site for call in changes}):
             continue
+        if _whole_numbers(facts, data) and not all(_sets_number(facts, call) for call in changes):
+            continue  # a count, or values that are stored there
         if _are_parts(facts, changes) and add_up(facts, changes) and is_used(training, changes):
             yield ChangedData(storage, tuple(changes), changed / size, data)
 
@@ -86,9 +89,20 @@ def _by_storage(facts: TraceIndex, storages: Iterable[int]) -> dict[int, list[Te
 
 
 def _data(tensors: list[Tensor]) -> int | None:
-    """Returns the first of the tensors with one memory, if all are plain tensors of floating point numbers."""
-    plain = all(each.type == "Tensor" and each.dtype.startswith(("float", "bfloat")) for each in tensors)
+    """Returns the first of the tensors with one memory, if all are plain tensors of numbers."""
+    plain = all(each.type == "Tensor" and each.dtype.startswith((*_FLOATS, *_WHOLE)) for each in tensors)
     return tensors[0].id if tensors and plain else None
+
+
+def _whole_numbers(facts: TraceIndex, number: int) -> bool:
+    return facts.tensor(number).dtype.startswith(_WHOLE)
+
+
+def _sets_number(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call sets elements to one number, as `labels[mask] = 0` does: the only other tensor that it
+    is given is a mask."""
+    others = [facts.tensor(access.tensor) for access in call.inputs if access.tensor != call.writes[0].tensor]
+    return op_name(call) in _SETTING and all(each.dtype == "bool" for each in others)
 
 
 def _is_older(facts: TraceIndex, number: int, index: int) -> bool:
@@ -109,7 +123,7 @@ def add_up(facts: TraceIndex, changes: list[Call]) -> bool:
     fixed: dict[tuple[int, int], set[int]] = defaultdict(set)
     for call in changes:
         part = facts.tensor(call.writes[0].tensor)
-        if op_name(call) in _SETTING and _sets_elsewhere(facts, call):
+        if op_name(call) in _SETTING and _sets_elsewhere(facts, call, drawn):
             continue
         if op_name(call) not in _ADDING:
             return False
@@ -125,14 +139,24 @@ def add_up(facts: TraceIndex, changes: list[Call]) -> bool:
     return all(len(numbers) == 1 and not _is_written(facts, min(numbers), since) for numbers in fixed.values())
 
 
-def _sets_elsewhere(facts: TraceIndex, call: Call) -> bool:
+def _sets_elsewhere(facts: TraceIndex, call: Call, drawn: set[int]) -> bool:
     """Returns whether a call sets elements to a number at a place that the line computes anew each time, as
-    `row[self.span()] = 0.0` does. The tensors that it is given are the changed one and indices."""
+    `row[self.span()] = 0.0` does. The tensors that it is given are the changed one and indices.
+
+    It adds the calls that have drawn an index to those of earlier changes, and a place that these have drawn is no new
+    one.
+    """
     span = facts.span(call.site)
     node = None if span is None else facts.names.syntax.node(span)
-    others = (facts.tensor(access.tensor) for access in call.inputs if access.tensor != call.writes[0].tensor)
+    others = [facts.tensor(access.tensor) for access in call.inputs if access.tensor != call.writes[0].tensor]
     if any(each.dtype not in ("bool", "int64", "int32", "uint8") for each in others) or span is None:
         return False
+    draws = [_draws(facts, each.id, call.index) for each in others]
+    if draws and all(draws):
+        new = set[int]().union(*filter(None, draws))
+        is_new = not new & drawn
+        drawn |= new
+        return is_new
     place = node.slice if isinstance(node, ast.Subscript) else node if isinstance(node, ast.Call) else None
     return place is not None and any(_is_drawn(facts, span, part) for part in ast.walk(place))
 

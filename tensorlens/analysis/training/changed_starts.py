@@ -1,7 +1,8 @@
 """Finds runs of a model, as those of an evaluation, that change in place the data that they begin with.
 
-`state = data[:, 0]` makes a view. `state += model(state)` in a loop then writes into the data, and the next evaluation
-begins where the last one ended. A moving average that is kept in a row of a table changes once in each run.
+`state = data[:, 0]` makes a view, as does `state, *rest = data.unbind(1)`. `state += model(state)` in a loop writes
+into the data, and the next evaluation begins where the last one ended. A moving average that is kept in a row of a
+table changes once in each run.
 """
 
 from __future__ import annotations
@@ -20,9 +21,14 @@ from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Access, Call
 
 _ADDING = frozenset("add iadd sub isub mul imul addcmul".split())
+_TAKING = frozenset("getitem select narrow unbind split chunk tensor_split".split())
+_SHAPING = frozenset("Tensor.data.__get__ Tensor.mT.__get__ Tensor.T.__get__".split()) | {
+    f"Tensor.{name}" for name in "detach squeeze unsqueeze view reshape flatten transpose t permute movedim".split()
+}
 _WITH_NUMPY = frozenset("from_numpy as_tensor numpy asarray frombuffer".split())
 _MIN_RUNS = 3
 _MAX_CALLS = 400
+_MAX_SHAPES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +56,52 @@ def changed_starts(training: Training) -> Iterator[ChangedStart]:
         is_loop = all(n > 1 for n in Counter(call.writes[0].tensor for call in calls).values())
         if len(written) < _MIN_RUNS or storage in unseen or not is_loop or not _are_runs(training, calls):
             continue
-        views = [facts.creator(number) for number in written]
-        known = [view for view in views if view is not None and op_name(view) == "getitem" and view.inputs]
-        between = [bisect_left(steps, b.index) - bisect_left(steps, a.index) for a, b in pairwise(known)]
+        known = {number: view for number in written if (view := _view(facts, number)) is not None}
+        views = [view for view, _ in known.values()]
+        between = [bisect_left(steps, b.index) - bisect_left(steps, a.index) for a, b in pairwise(views)]
         size = facts.trace.storages[storage].nbytes
         parts = [facts.tensor(number) for number in written]
         is_part = all(elements(part.shape) * item_size(part.dtype) < size for part in parts)
-        if len(known) == len(views) and len({view.site for view in known}) == 1 and all(between) and is_part:
-            last = known[-1]
-            if _is_same_part(facts, last):
-                yield ChangedStart(last.inputs[0].tensor, last, written[last.outputs[0].tensor], len(known))
+        is_one = len({place for _, place in known.values()}) == 1
+        if len(known) == len(written) and all(between) and is_part and is_one and _are_same_part(facts, views):
+            number, last = next(reversed(known)), views[-1]
+            yield ChangedStart(last.inputs[0].tensor, last, written[number], len(known))
+
+
+def _view(facts: TraceIndex, number: int) -> tuple[Call, int] | None:
+    """Returns the call that took a part of a tensor, and which of its results that is; also where other calls have
+    given the part another shape."""
+    for _ in range(_MAX_SHAPES):
+        made = facts.creator(number)
+        if made is None or not made.inputs:
+            return None
+        if op_name(made) in _TAKING:
+            return made, [access.tensor for access in made.outputs].index(number)
+        source = made.inputs[0].tensor
+        if made.op not in _SHAPING or facts.tensor(number).storage != facts.storage_of(source, made.index):
+            return None
+        number = source
+    return None
 
 
 def _all(call: Call) -> tuple[Access, ...]:
     return (*call.inputs, *call.outputs)
 
 
-def _is_same_part(facts: TraceIndex, view: Call) -> bool:
-    """Returns whether the source takes the same elements each time: its indices are numbers and slices of numbers."""
-    span = facts.span(view.site)
+def _are_same_part(facts: TraceIndex, views: list[Call]) -> bool:
+    """Returns whether one line takes the same elements each time: its indices are numbers and slices of numbers."""
+    span = facts.span(views[0].site)
     node = None if span is None else facts.names.syntax.node(span)
-    if not isinstance(node, ast.Subscript):
+    if len({view.site for view in views}) > 1:
         return False
-    return not any(isinstance(each, ast.Name | ast.Attribute | ast.Call) for each in ast.walk(node.slice))
+    if isinstance(node, ast.Subscript):
+        given: list[ast.expr] = [node.slice]
+    elif isinstance(node, ast.Call):
+        is_method = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) != "torch"
+        given = [*node.args[0 if is_method else 1 :], *(keyword.value for keyword in node.keywords)]
+    else:
+        return False
+    return not any(isinstance(each, ast.Name | ast.Attribute | ast.Call) for part in given for each in ast.walk(part))
 
 
 def _are_runs(training: Training, calls: list[Call]) -> bool:

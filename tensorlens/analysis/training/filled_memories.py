@@ -1,6 +1,7 @@
 """Finds memories that keep their first entries for ever: `memory = torch.cat([memory, new], dim=1)[:, :size]`.
 
-Once the memory is full, the slice takes nothing of what is new: a slice from the end, `[:, -size:]`, would.
+Once the memory is full, the slice takes nothing of what is new: a slice from the end, `[:, -size:]`, would. So it is
+with `narrow(1, 0, size)`, and with the first part of `split([size, n], dim=1)`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -17,9 +19,12 @@ from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Call
 
 _JOINS = frozenset("cat concat concatenate hstack vstack".split())
+_PARTS = frozenset("split tensor_split chunk".split())  # of their results the first one is taken
+_CUTS = _PARTS | {"getitem", "narrow"}
 _SAME_VALUES = frozenset("detach clone contiguous".split())
 _MIN_TIMES = 3
 _MAX_CALLS = 4
+_MAX_ABOVE = 200  # calls, until a parameter is found
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +44,17 @@ def filled_memories(training: Training) -> Iterator[FilledMemory]:
     facts = training.facts
     cuts: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
-        if op_name(call) == "getitem" and len(call.inputs) == 1 and not call.within:
+        if op_name(call) in _CUTS and len(call.inputs) == 1 and call.outputs and not call.within:
             cuts[call.site].append(call)
     found = [each for calls in cuts.values() if (each := _filled(facts, calls))]
     if not found:
         return
     read = {
-        access.tensor
+        number
         for backward in examined_passes(facts)
         for call in recorded_above(facts, backward)
         for access in call.inputs
+        for number in _single_sources(facts, access.tensor, call.index)
     }
     for each in found:
         used = [one for one in each if read & _same_values(facts, one.kept, one.joined.index)]
@@ -56,9 +62,16 @@ def filled_memories(training: Training) -> Iterator[FilledMemory]:
 
 
 def _filled(facts: TraceIndex, calls: list[Call]) -> list[FilledMemory]:
-    """Returns the results of a line that are earlier results of the same line, if there are several of these."""
+    """Returns the results of a line that are earlier results of the same line, if there are several of these.
+
+    New entries without a graph count where the line has never kept any of them: others may be the first ones that a
+    program collects.
+    """
     results = {call.outputs[0].tensor for call in calls}
-    found = [each for call in calls if (each := _cut_to_old(facts, call, results)) is not None]
+    cuts = [each for call in calls if (each := _cut_to_old(facts, call, results)) is not None]
+    found = [each for each in cuts if results & _same_values(facts, each.kept, each.joined.index)]
+    if len(cuts) < len(calls) or not all(_is_computed(facts, each.new, each.joined.index) for each in found):
+        found = [each for each in found if _has_graph(facts, each.new, each.joined.index)]
     return found if len(found) >= _MIN_TIMES else []
 
 
@@ -74,11 +87,9 @@ def _cut_to_old(facts: TraceIndex, cut: Call, results: set[int]) -> FilledMemory
         return None
     kept, new = (access.tensor for access in (joined.inputs if side == "first" else joined.inputs[::-1]))
     is_full = facts.tensor(kept).shape[changed[0]] >= kept_size[changed[0]]
-    old = results & _same_values(facts, kept, joined.index)
-    is_written = any(any(facts.writes(facts.tensor(number).counter)) for number in (kept, *old))
-    if not is_full or not old or is_written or not _has_graph(facts, new, joined.index):
-        return None
-    return FilledMemory(joined, cut, kept, new, changed[0])
+    same = {kept, *(results & _same_values(facts, kept, joined.index))}
+    is_written = any(any(facts.writes(facts.tensor(number).counter)) for number in same)
+    return FilledMemory(joined, cut, kept, new, changed[0]) if is_full and not is_written else None
 
 
 def _has_graph(facts: TraceIndex, number: int, before: int) -> bool:
@@ -86,10 +97,22 @@ def _has_graph(facts: TraceIndex, number: int, before: int) -> bool:
     return any(facts.requires_grad(each, before) for each in _same_values(facts, number, before))
 
 
+def _is_computed(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether new entries are numbers that a parameter has gone into, also while gradients are off."""
+    if not facts.tensor(number).dtype.startswith(("float", "bfloat")):
+        return False
+    above = (call for _, call in ancestry(facts, number, before, _MAX_ABOVE))
+    return any(facts.tensor(access.tensor).type == "Parameter" for call in above for access in call.inputs)
+
+
 def _side(facts: TraceIndex, cut: Call, dimension: int) -> str | None:
     """Returns whether a slice takes the first or the last entries of a dimension, as the source writes it."""
     span = facts.span(cut.site)
     node = None if span is None else facts.names.syntax.node(span)
+    if op_name(cut) in _PARTS:
+        return "first"
+    if op_name(cut) == "narrow":
+        return _side_of_narrow(node)
     if not isinstance(node, ast.Subscript):
         return None
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -108,12 +131,29 @@ def _side(facts: TraceIndex, cut: Call, dimension: int) -> str | None:
     return "last" if isinstance(taken.lower, ast.UnaryOp) and isinstance(taken.lower.op, ast.USub) else None
 
 
+def _side_of_narrow(node: ast.AST | None) -> str | None:
+    """Returns whether `x.narrow(dim, start, length)`, or `torch.narrow()`, takes the first or the last entries."""
+    if not isinstance(node, ast.Call) or len(node.args) + len(node.keywords) < 3:
+        return None
+    named = {keyword.arg: keyword.value for keyword in node.keywords}
+    given = named or dict(zip(("length", "start"), reversed(node.args), strict=False))
+    start, length = given.get("start"), given.get("length")
+    if isinstance(start, ast.UnaryOp) and isinstance(start.op, ast.USub) and length is not None:
+        return "last" if ast.dump(start.operand) == ast.dump(length) else None
+    return "first" if isinstance(start, ast.Constant) and start.value == 0 else None
+
+
 def _same_values(facts: TraceIndex, number: int, before: int) -> set[int]:
     """Returns a tensor and those that it has its values from, by copies and detached aliases."""
+    return _single_sources(facts, number, before, _SAME_VALUES)
+
+
+def _single_sources(facts: TraceIndex, number: int, before: int, ops: frozenset[str] | None = None) -> set[int]:
+    """Returns a tensor and those that it was made from by calls of one tensor, as `bank.T` and `bank[:10]` are."""
     found = {number}
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
-        if made is None or op_name(made) not in _SAME_VALUES or len(made.inputs) != 1:
+        if made is None or (ops is not None and op_name(made) not in ops) or len(made.inputs) != 1:
             break
         number, before = made.inputs[0].tensor, made.index
         found.add(number)

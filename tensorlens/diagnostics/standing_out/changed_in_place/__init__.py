@@ -12,6 +12,7 @@ from tensorlens.diagnostics.standing_out.changed_in_place import (
     data_changed_in_place,
     expanded_write,
     filled_memory,
+    idle_restore,
     lost_addition,
     lost_fractions,
     one_buffer,
@@ -24,6 +25,7 @@ from tensorlens.diagnostics.standing_out.changed_in_place import (
 
 FINDERS: tuple[Finder, ...] = (
     self_update.find,
+    idle_restore.find,
     repeated_item.find,
     outdated_arrays.find,
     crossed_attribute.find,

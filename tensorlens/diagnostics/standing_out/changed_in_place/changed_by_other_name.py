@@ -41,9 +41,14 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _changed(statement: ast.stmt) -> str | None:
-    """Returns the variable that a statement changes in place: `x` of `x += 1` and of `x.add_(1)`."""
-    if isinstance(statement, ast.AugAssign):
-        return statement.target.id if isinstance(statement.target, ast.Name) else None
+    """Returns the variable that a statement changes in place: `x` of `x += 1`, `x[mask] = 0` and `x.add_(1)`."""
+    if isinstance(statement, ast.AugAssign) or (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
+        target = statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
+        is_part = isinstance(target, ast.Subscript)
+        while isinstance(target, ast.Subscript):
+            target = target.value
+        is_changed = is_part or isinstance(statement, ast.AugAssign)
+        return target.id if isinstance(target, ast.Name) and is_changed else None
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return None
     method = statement.value.func
@@ -74,7 +79,8 @@ def _names_set(statement: ast.stmt) -> set[str]:
         targets = [statement.target]
     elif isinstance(statement, ast.With):
         targets = [item.optional_vars for item in statement.items if item.optional_vars is not None]
-    return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+    nodes = (node for target in targets for node in ast.walk(target))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _source(alias: ast.Assign) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import scope_around, statement_at
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.summed_states import summed_states
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
@@ -16,6 +17,35 @@ from tensorlens.records.report import Label, StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds `average[key] += value`, where `average = model.state_dict()` and steps have trained the model."""
+    said = set[int]()
+    for site, sentence in _named_dicts(training):
+        said.add(site)
+        yield sentence
+    yield from _sums(training, said)
+
+
+def _sums(training: MeasuredTraining, said: set[int]) -> Iterator[StandingOut]:
+    """Finds the same where another dict or variable has the tensors of the `state_dict()`."""
+    facts = training.facts
+    lines: dict[tuple[int, int], tuple[Call, list[ParameterRow]]] = {}
+    for each in summed_states(facts, training.rows):
+        lines.setdefault((each.change.site, each.made), (each.change, []))[1].append(each.row)
+    for (site, made), (change, rows) in lines.items():
+        at, span = facts.span(site), facts.span(made)
+        statement = None if at is None else statement_at(facts, at.file, at.line)
+        node = None if span is None else facts.names.syntax.node(span)
+        if at is None or span is None or statement is None or node is None or site in said:
+            continue
+        yield stands_out(
+            f"`{facts.code_of(statement, at.file)}` changes {listed(rows)}, which steps go on training: "
+            f"`{facts.code_of(node, span.file)}` is no copy",
+            facts.label("modified_here", site, "changes the parameters, too", change.index),
+            Label("shared_here", span, "shares their memory"),
+        )
+
+
+def _named_dicts(training: MeasuredTraining) -> Iterator[tuple[int, StandingOut]]:
+    """Yields the sentences about a variable that is a `state_dict()`, each with the site of the change."""
     facts = training.facts
     lines: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls if training.training.steps else ():
@@ -30,11 +60,14 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         written = {facts.storage_of(write.tensor, call.index) for call in calls for write in call.writes}
         rows = [row for row in training.rows if row.is_stepped and facts.storages_of(row.tensor) & written]
         if rows:
-            yield stands_out(
-                f"`{facts.code_of(statement, span.file)}` changes {listed(rows)}: `{facts.code_of(made, span.file)}` "
-                "is no copy",
-                facts.label("modified_here", site, "changes the parameters, too", calls[0].index),
-                Label("shared_here", facts.span_of(made, span.file), "shares their memory"),
+            yield (
+                site,
+                stands_out(
+                    f"`{facts.code_of(statement, span.file)}` changes {listed(rows)}: "
+                    f"`{facts.code_of(made, span.file)}` is no copy",
+                    facts.label("modified_here", site, "changes the parameters, too", calls[0].index),
+                    Label("shared_here", facts.span_of(made, span.file), "shares their memory"),
+                ),
             )
 
 

@@ -12,7 +12,7 @@ from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.one_memory import origin
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
-from tensorlens.diagnostics.standing_out.changed_in_place import self_update
+from tensorlens.diagnostics.standing_out.changed_in_place import idle_restore, self_update
 from tensorlens.diagnostics.standing_out.changed_in_place.self_update import found_already
 from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
@@ -39,7 +39,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds aliases that the script kept under a name, or that it saved or used after the steps."""
     search = _Search(training)
     reported = found_already(training.facts)
-    reported |= {label.site for each in self_update.find(training) for label in each.labels if label.site is not None}
+    said = (*self_update.find(training), *idle_restore.find(training))
+    reported |= {label.site for each in said for label in each.labels if label.site is not None}
     groups: dict[object, list[_Alias]] = defaultdict(list)
     for alias in search.aliases():
         if alias.made.site not in reported and getattr(alias.read, "site", None) not in reported:
