@@ -29,6 +29,8 @@ WRONG = {
     "in the middle": NET + PRUNE + ONCE,
     "by .data": NET + PRUNE.replace("module.weight.mul_(mask)", "module.weight.data *= mask") + ONCE,
     "a bool": NET + PRUNE.replace(".float()", "") + ONCE,
+    "a copied product": NET + PRUNE.replace(".mul_(mask)", ".copy_(module.weight * mask)") + ONCE,
+    "the zeros are counted": NET + PRUNE + ONCE + "print((net[0].weight != 0).float().mean().item())\n",
 }  # fmt: skip
 ADAM = NET.replace("SGD", "Adam")
 HOOKED = (
@@ -38,13 +40,25 @@ HOOKED = (
 MASKED = "masks = {}\n" + ONCE.replace("prune(net[0])", "masks[0] = prune(net[0])").replace(
     "    opt.step()", "    if masks:\n        net[0].weight.grad.mul_(masks[0])\n    opt.step()"
 )
+PARTIAL = PRUNE.replace("return mask", (
+    "module.weight.register_hook(functools.partial(torch.mul, mask))"))
+COUNTED = "print(net[0].weight.eq(0).float().mean().item())\n"
 BY_AVERAGES = {
+    "a hook that is no function of the program": "import functools\n" + ADAM + PARTIAL + ONCE + COUNTED,
+    "masked gradients, and the zeros are counted": ADAM + PRUNE + MASKED + COUNTED,
     "a hook": ADAM + PRUNE + HOOKED,
     "masked gradients": ADAM + PRUNE + MASKED,
     "momentum": NET.replace("lr=0.1", "lr=0.1, momentum=0.9") + PRUNE + HOOKED,
     "the mask is counted": ADAM + PRUNE + HOOKED + "print(masks[0].mean().item())\n",
 }  # fmt: skip
 RIGHT = {
+    "zeros that are found again by a comparison": NET + PRUNE.replace("return mask", (
+        "alive = module.weight != 0\n    print(alive.float().mean().item())\n    return alive.float()"))
+    + "mask = prune(net[0])\nfor step in range(6):\n" + STEP + "    net[0].weight.data.mul_(mask)\n",
+    "a copied product after each step": NET + PRUNE + "mask = prune(net[0])\nfor step in range(6):\n" + STEP
+    + "    net[0].weight.data.copy_(net[0].weight.detach() * mask)\n",
+    "a partial function from the first step on": "import functools\n" + ADAM + PARTIAL
+    + "prune(net[0])\nfor step in range(6):\n" + STEP + COUNTED,
     "a hook without averages": NET + PRUNE + HOOKED,
     "a hook from the first step on": ADAM + PRUNE + "mask = prune(net[0])\n"
     "net[0].weight.register_hook(lambda grad: grad * mask)\nfor step in range(6):\n" + STEP,

@@ -18,6 +18,7 @@ _COMPARISONS = frozenset("gt lt ge le ne eq greater less greater_equal less_equa
 _CASTS = frozenset("float to type bool int double half logical_not invert and or type_as view_as reshape".split())
 _COUNTS = frozenset("sum mean any all item numel count_nonzero tolist size".split())
 _LOOKS = frozenset("numpy array nonzero abs where sign bool".split())
+_PRODUCTS = frozenset(("mul", "rmul", "imul"))
 _MIN_STEPS = 3
 _MAX_DEPTH = 4
 
@@ -40,17 +41,18 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
     for row in training.rows:
         if not row.is_stepped or row.statistics is None or row.statistics.filled == row.statistics.zero:
             continue
-        writes = [call for call in training.writes(row.tensor) if op_name(call) in ("mul", "imul")]
-        last = writes[-1] if writes else None
-        if last is None or len(last.inputs) != 2 or not _is_mask(facts, last):
+        masked = ((call, _mask_of(facts, row.tensor, call)) for call in training.writes(row.tensor))
+        writes = [(call, mask) for call, mask in masked if mask is not None]
+        if not writes or not _is_mask(facts, *writes[-1]):
             continue
+        last, mask = writes[-1]
         moving = [
             step.index
             for step in training.training.steps
             if any(n == row.tensor and g is not None for n, g in zip(step.parameters, step.gradients, strict=True))
         ]
         later = len(moving) - bisect_right(moving, last.index)
-        applied = _applied(facts, last)
+        applied = _applied(facts, last, mask)
         by_averages = bool(applied) and later < len(moving) and _has_averages(training, row)
         is_kept = _is_looked_at(training, row, last) or (bool(applied) and _changes_state(facts))
         if (
@@ -64,9 +66,21 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
         yield PrunedWeights(group[0][0], rows, steps, group[0][3])
 
 
-def _is_mask(facts: TraceIndex, write: Call) -> bool:
-    """Returns whether a parameter is multiplied by the result of a comparison."""
-    waiting = [(write.inputs[1].tensor, write.index, 0)]
+def _mask_of(facts: TraceIndex, number: int, write: Call) -> int | None:
+    """Returns the tensor that a call multiplies a parameter by: in place, or by a copy of the product."""
+    product: Call | None = write
+    if op_name(write) == "copy" and len(write.inputs) == 2:
+        product = next(iter(facts.producers(write.inputs[1].tensor, write.index)), None)
+    if product is None or op_name(product) not in _PRODUCTS or len(product.inputs) != 2:
+        return None
+    own = facts.storages_of(number)
+    others = [each.tensor for each in product.inputs if facts.storage_of(each.tensor, product.index - 1) not in own]
+    return others[0] if len(others) == 1 else None
+
+
+def _is_mask(facts: TraceIndex, write: Call, mask: int) -> bool:
+    """Returns whether what a parameter is multiplied by is the result of a comparison."""
+    waiting = [(mask, write.index, 0)]
     for number, before, depth in waiting:
         if facts.tensor(number).dtype == "bool":
             return True
@@ -80,13 +94,15 @@ def _is_mask(facts: TraceIndex, write: Call) -> bool:
     return False
 
 
-def _applied(facts: TraceIndex, write: Call) -> list[Call]:
+def _applied(facts: TraceIndex, write: Call, mask: int) -> list[Call]:
     """Returns the calls that use the mask of a write, or a cast of it, elsewhere, but for those that count."""
-    masks, found = {write.inputs[1].tensor}, list[Call]()
-    made = next(iter(facts.producers(write.inputs[1].tensor, write.index)), None)
+    masks, found, own = {mask}, list[Call](), {access.tensor for access in write.inputs}
+    made = next(iter(facts.producers(mask, write.index)), None)
     for call in facts.calls_between(write.index if made is None else made.index + 1):
         if call.index == write.index or masks.isdisjoint(access.tensor for access in call.inputs):
             continue
+        if call.index < write.index and not own.isdisjoint(access.tensor for access in call.outputs):
+            continue  # the product that the write copies
         if op_name(call) in _CASTS:
             masks.update(access.tensor for access in call.outputs)
         elif op_name(call) not in _COUNTS:
@@ -100,12 +116,30 @@ def _is_looked_at(training: MeasuredTraining, row: ParameterRow, write: Call) ->
     later = (call for call in training.writes(row.tensor) if call.index > write.index)
     if any(not facts.same_line(call.site, write.site) for call in later):
         return True
-    return any(
-        op_name(call) in _COMPARISONS | _LOOKS
-        and any(facts.storage_of(access.tensor, call.index) in own for access in call.inputs)
+    looks = [
+        call
         for call in facts.calls_between(write.index + 1)
-        if not call.within
-    )
+        if not call.within and op_name(call) in _COMPARISONS | _LOOKS
+        if any(facts.storage_of(access.tensor, call.index) in own for access in call.inputs)
+    ]
+    counted = _counted(facts, [call for call in looks if op_name(call) in _COMPARISONS])
+    return any(call.index not in counted for call in looks)
+
+
+def _counted(facts: TraceIndex, comparisons: list[Call]) -> set[int]:
+    """Returns those of some comparisons whose results a run only counts, as a share of weights that are not zero."""
+    if not comparisons:
+        return set()
+    masks = {access.tensor: call.index for call in comparisons for access in call.outputs}
+    read, used = set[int](), set[int]()
+    for call in facts.calls_between(comparisons[0].index + 1):
+        for index in {masks[access.tensor] for access in call.inputs if access.tensor in masks}:
+            read.add(index)
+            if op_name(call) in _CASTS:
+                masks |= {access.tensor: index for access in call.outputs}
+            elif op_name(call) not in _COUNTS:
+                used.add(index)
+    return read - used
 
 
 def _changes_state(facts: TraceIndex) -> bool:
@@ -124,5 +158,5 @@ def _mask_gradients(training: MeasuredTraining, row: ParameterRow, calls: list[C
     """Returns whether calls only multiply gradients by a mask: in a hook of a tensor, or the `.grad` of a parameter."""
     sites = {change.call.site for change in gradient_changes(training) if row.tensor in change.leaves}
     others = [call for call in calls if call.site not in sites]
-    are_products = all(op_name(call) in ("mul", "imul") for call in calls)
+    are_products = all(op_name(call) in _PRODUCTS for call in calls)
     return are_products and len(list(in_hooks(training.facts, others, "tensor hook"))) == len(others)
