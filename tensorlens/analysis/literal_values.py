@@ -55,7 +55,7 @@ def _of_operation(facts: TraceIndex, file: str, node: ast.BinOp, seen: _Seen) ->
 
 def _of_name(facts: TraceIndex, file: str, node: ast.Name, seen: _Seen) -> set[float] | None:
     tree, place = facts.tree(file), f"{file}:{node.lineno}:{node.id}"
-    if place in seen or len(seen) >= _MOST:
+    if place in seen or len(seen) >= _MOST or _is_of_lambda(tree, node):
         return None
     seen |= {place}
     function = _around(tree, node)
@@ -170,6 +170,14 @@ def _assigned(scope: ast.AST, name: str) -> list[ast.expr]:
         if isinstance(target, ast.Name) and target.id == name and isinstance(node, ast.Assign):
             found[found.index(target)] = node.value
     return found
+
+
+def _is_of_lambda(tree: ast.Module, node: ast.Name) -> bool:
+    """Returns whether a name is an argument of a lambda around it."""
+    around = (
+        each for each in ast.walk(tree) if isinstance(each, ast.Lambda) and any(n is node for n in ast.walk(each))
+    )
+    return any(isinstance(n, ast.arg) and n.arg == node.id for each in around for n in ast.walk(each.args))
 
 
 def _around(tree: ast.Module, node: ast.AST) -> _Function | None:

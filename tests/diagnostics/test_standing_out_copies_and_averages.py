@@ -30,7 +30,25 @@ REVERSED = HEAD + LOOP.replace("FOLLOWER", "target") + (
 )  # fmt: skip
 UNREAD = HEAD + LOOP.replace("FOLLOWER", "q") + "    if k % 2:\n        target.load_state_dict(q.state_dict())  #!\n"
 EACH_STEP = HEAD + LOOP.replace("FOLLOWER", "target") + "    target.load_state_dict(q.state_dict())  #!\n"
+BLEND = (
+    HEAD
+    + "def blend(a, b, share=0.1):\n    return {k: (1 - share) * v + share * b[k] for k, v in a.items()}\n"
+    + LOOP.replace("FOLLOWER", "target")
+)
+AVERAGED = (
+    HEAD + LOOP.replace("FOLLOWER", "target")
+    + "    with torch.no_grad():\n"
+    + "        torch._foreach_lerp_(list(target.parameters()), list(q.parameters()), 0.1)\n"
+)  # fmt: skip
 WRONG = {
+    "a blend that is loaded the wrong way": (
+        BLEND + "    q.load_state_dict(blend(q.state_dict(), target.state_dict()))  #!\n",
+        "moves `q.weight` and `q.bias` towards `target.weight` and",
+    ),
+    "a load of everything after an average": (
+        AVERAGED + "    target.load_state_dict(q.state_dict())  #!\n",
+        "after each of 8 steps: nothing of earlier steps stays in them",
+    ),
     "an average that goes the wrong way": (REVERSED, "moves `q.weight` and `q.bias` towards `target.weight` and"),
     "the same by lerp_": (
         REVERSED.replace("a.mul_(0.1).add_(b, alpha=0.9)", "a.lerp_(b, 0.9)"),
@@ -40,6 +58,15 @@ WRONG = {
     "a target that is equal at each step": (EACH_STEP, "after each of 8 steps: nothing of earlier steps stays in them"),
 }
 RIGHT = {
+    "a blend that is loaded": BLEND + "    target.load_state_dict(blend(target.state_dict(), q.state_dict()))\n",
+    "an average in a dict that is loaded": BLEND.replace("for k in", "kept = copy.deepcopy(q.state_dict())\nfor k in")
+    + "    kept = blend(kept, q.state_dict())\n    target.load_state_dict(kept)\n",
+    "values from before the step": EACH_STEP.replace("    step(", "    kept = copy.deepcopy(q.state_dict()); step(")
+    .replace("(q.state_dict())  #!", "(kept)"),
+    "noise around the weights": EACH_STEP + "    with torch.no_grad():\n        for p in target.parameters():\n"
+    "            p.lerp_(torch.randn_like(p), 0.1)\n",
+    "an average that is read before a load": AVERAGED + "    target(x)\n    target.load_state_dict(q.state_dict())\n",
+    "an average at some steps": AVERAGED,
     "an average": REVERSED.replace("a.mul_(0.1).add_(b, alpha=0.9)", "b.mul_(0.9).add_(a, alpha=0.1)"),
     "both move": REVERSED + "            b.lerp_(a, 0.5)\n",
     "a target that the loss reads": UNREAD.replace("step(q)", "step(target)"),

@@ -58,7 +58,14 @@ target = average.model
 def update():
     average.step(net)
 """
+ALL = NORM + COPY + "def update():\n    with torch.no_grad():\n" + (
+    "        torch._foreach_lerp_(list(target.parameters()), list(net.parameters()), 0.01)  #!\n"
+) + TRAIN  # fmt: skip
+MEAN = NORM + "from torch.optim.swa_utils import AveragedModel\n" + (
+    "target = AveragedModel(net, avg_fn=lambda mean, new, count: 0.9 * mean + 0.1 * new).eval()\n"
+) + TRAIN.replace("update()", "target.update_parameters(net)")  # fmt: skip
 WRONG = {
+    "all at once": ALL,
     "a target network": NORM + COPY + UPDATE + TRAIN,
     "a class, and `.data`": NORM + AVERAGE + TRAIN,
     "a new tensor each time": NORM.replace(
@@ -66,6 +73,9 @@ WRONG = {
     ) + COPY + UPDATE + TRAIN,
 }  # fmt: skip
 RIGHT = {
+    "all at once, and the buffers": ALL.replace(
+        "0.01)  #!\n", "0.01)\n        for a, b in zip(target.buffers(), net.buffers()):\n            a.copy_(b)\n"),
+    "an AveragedModel, whose buffers update_bn() sets": MEAN,
     "buffers are copied": NORM + COPY + UPDATE.replace("in ():", "in zip(target.buffers(), net.buffers()):") + TRAIN,
     "buffers are copied by their data": NORM + COPY
     + UPDATE.replace("in ():", "in zip(target.buffers(), net.buffers()):").replace("a.copy_(b)", "a.data.copy_(b)")

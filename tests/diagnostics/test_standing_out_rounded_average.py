@@ -20,7 +20,16 @@ for i in range(30):
         for a, p in zip(average.parameters(), net.parameters()):
             a.lerp_(p.to(a.dtype), 1 - min(0.995, (i + 1) / (i + 10)))  #!
 """
+STORE = AVERAGE.replace("average = copy.deepcopy(net).to(torch.bfloat16).requires_grad_(False)",
+    "store = {k: p.detach().to(torch.bfloat16, copy=True) for k, p in net.named_parameters()}").replace(
+    "a, p in zip(average.parameters(), net.parameters())", "k, p in net.named_parameters()").replace(
+    "a.lerp_(p.to(a.dtype)", "store[k].lerp_(p.to(store[k].dtype)")  # fmt: skip
 RIGHT = {
+    "tensors in float32": STORE.replace("torch.bfloat16", "torch.float32"),
+    "gradients with weight decay": AVERAGE.replace("nn.Linear(3, 1)", "nn.Linear(3, 1).bfloat16()").replace(
+        "randn(8, 3)", "randn(8, 3).bfloat16()").replace("opt.zero_grad()", "opt.zero_grad(set_to_none=False)").replace(
+        "    opt.step()\n", "    for p in net.parameters():\n        p.grad.add_(p.detach(), alpha=0.01)\n"
+        "    opt.step()\n").replace("average.parameters(), net.parameters()", "(), ()"),
     "float32": AVERAGE.replace(".to(torch.bfloat16)", ""),
     "float64": AVERAGE.replace("torch.bfloat16", "torch.float64"),
     "half of the present weights": AVERAGE.replace("1 - min(0.995, (i + 1) / (i + 10))", "0.5"),
@@ -38,7 +47,12 @@ WORDS = "keeps an average in"
 
 
 @pytest.mark.parametrize(
-    ("body", "apart"), [(AVERAGE, "0.39 to 0.78 %"), (AVERAGE.replace("bfloat16", "float16"), "0.049 to 0.098 %")]
+    ("body", "apart"),
+    [
+        (AVERAGE, "0.39 to 0.78 %"),
+        (AVERAGE.replace("bfloat16", "float16"), "0.049 to 0.098 %"),
+        (STORE, "0.39 to 0.78 %"),
+    ],
 )
 def test_an_average_in_half_precision_is_named(tmp_path: Path, body: str, apart: str) -> None:
     (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)

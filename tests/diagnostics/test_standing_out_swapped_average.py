@@ -53,8 +53,29 @@ def line(text: str) -> str:
     return NET + UPDATE.replace(LINE, f"            {text}\n") + TRAIN
 
 
+MEAN = (
+    NET + "from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn\n"
+    "def averaged(model, decay):\n    return AveragedModel(model, avg_fn=lambda mean, new, count: SUM)\n\n"
+    "ema = averaged(net, 0.99)\n"
+    + TRAIN.replace("update(ema, net)", "ema.update_parameters(net)  #!")
+)  # fmt: skip
+STORE = (
+    NET.replace("ema = copy.deepcopy(net).requires_grad_(False)", "")
+    + "store = {k: p.detach().clone() for k, p in net.named_parameters()}\n"
+    + TRAIN.replace(
+        "update(ema, net)\n", "for k, p in net.named_parameters():\n        store[k].lerp_(p.data, 0.99)  #!\n"
+    )
+)
 OF_CLASS = TRAIN.replace("update(ema, net)", "average.step(net)")
 WRONG = {
+    "the function of an AveragedModel": MEAN.replace("SUM", "mean * (1 - decay) + new * decay"),
+    "the same by lerp": MEAN.replace("SUM", "torch.lerp(mean, new, decay)"),
+    "the same by a difference": MEAN.replace("SUM", "mean + decay * (new - mean)"),
+    "tensors in a dict": STORE,
+    "all at once": NET + TRAIN.replace("update(ema, net)", "with torch.no_grad():\n"
+    "        torch._foreach_lerp_(list(ema.parameters()), list(net.parameters()), 0.99)  #!"),
+    "a loaded blend": NET + TRAIN.replace("update(ema, net)", "new = net.state_dict()\n"
+    "    ema.load_state_dict({k: 0.01 * v + 0.99 * new[k] for k, v in ema.state_dict().items()})  #!"),
     "lerp": NET + UPDATE + TRAIN,
     "mul and add": line("a.mul_(1 - decay).add_(p, alpha=decay)  #!"),
     "mul and add of a product": line("a.mul_(1 - decay).add_(decay * p)  #!"),
@@ -70,6 +91,14 @@ WRONG = {
     + NET + UPDATE + TRAIN.replace("(ema, net)", "(ema, net, args.ema_decay)"),
 }  # fmt: skip
 RIGHT = {
+    "the function of an AveragedModel": MEAN.replace("SUM", "mean * decay + new * (1 - decay)").replace("  #!", ""),
+    "a function of the count": MEAN.replace("SUM", "mean + (new - mean) / (count + 1)").replace("  #!", ""),
+    "a decay of the lambda": MEAN.replace("SUM", "mean * (1 - decay) + new * decay").replace("  #!", "").replace(
+        "new, count", "new, count, decay=0.01"),
+    "an AveragedModel": MEAN.replace("  #!", "").replace("averaged(net, 0.99)", "AveragedModel(net)"),
+    "an average of PyTorch": MEAN.replace("  #!", "").replace(
+        "averaged(net, 0.99)", "AveragedModel(net, multi_avg_fn=get_ema_multi_avg_fn(0.99))"),
+    "tensors in a dict": STORE.replace("0.99)  #!", "0.01)"),
     "lerp": NET + UPDATE.replace("decay)  #!", "1 - decay)") + TRAIN,
     "a copy of a lerp": line("a.copy_(a.lerp(p, 1 - decay))"),
     "lerp from the other end": line("a.copy_(p.lerp(a, decay))"),

@@ -38,6 +38,16 @@ WRONG = {
         MODEL + "model = Model()\nmodel.embed.weight = nn.Parameter(torch.randn(6, 4))  #!\n" + TRAIN,
         "`model.embed.weight` and `model.head.weight` were one parameter",
     ),
+    "a registered parameter": (
+        MODEL + "model = Model()\nmodel.embed.register_parameter('weight', nn.Parameter(torch.randn(6, 4)))  #!\n"
+        + TRAIN,
+        "`model.embed.weight` and `model.head.weight` were one parameter",
+    ),
+    "a registered tie": (
+        MODEL.replace("weight = self.embed.weight", "register_parameter('weight', self.embed.weight)")
+        + "model = Model()\nmodel.embed.weight = nn.Parameter(torch.randn(6, 4))  #!\n" + TRAIN,
+        "`model.embed.weight` and `model.head.weight` were one parameter",
+    ),
     "a new module": (
         MODEL + "model = Model()\nmodel.embed = nn.Embedding.from_pretrained(torch.randn(6, 4), freeze=False)  #!\n"
         + TRAIN,
@@ -55,6 +65,11 @@ WRONG = {
     ),
 }  # fmt: skip
 RIGHT = {
+    "registered, and tied again": MODEL + "model = Model()\n"
+    "model.embed.register_parameter('weight', nn.Parameter(torch.randn(6, 4)))\nmodel.tie()\n" + TRAIN,
+    "parameters of its own": MODEL.replace("        self.tie()\n", "        self.register_parameter('scale', None)\n"
+    "        self.head.register_parameter('weight', nn.Parameter(torch.randn(6, 4)))\n") + "model = Model()\n" + TRAIN,
+    "a parametrization": MODEL + "model = Model()\nnn.utils.parametrizations.weight_norm(model.head)\n" + TRAIN,
     "tied": MODEL + "model = Model()\n" + TRAIN,
     "tied again": MODEL + "model = Model()\nmodel.embed.weight = nn.Parameter(torch.randn(6, 4))\nmodel.tie()\n"
     + TRAIN,

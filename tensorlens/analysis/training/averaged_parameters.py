@@ -6,12 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.blends import blend_of
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.module_loads import LOADS
 from tensorlens.analysis.training.one_memory import sources
 from tensorlens.records.model import Call
 
-_AVERAGING = frozenset(("lerp", "add", "iadd", "copy", "set"))  # "set": `p.data = ...`
+AVERAGING = frozenset("lerp add iadd copy set foreach_lerp foreach_add".split())  # "set": `p.data = ...`
+AVERAGED = "AveragedModel.update_parameters"
+_GIVEN = frozenset((LOADS, AVERAGED))  # they copy what the program has computed
 _MIN_WRITES = 2
 
 
@@ -56,18 +61,43 @@ def _is_trained(row: ParameterRow) -> bool:
 def source_of_average(
     training: MeasuredTraining, call: Call, target: int, trained: dict[int, ParameterRow]
 ) -> int | None:
-    """Returns the one trained parameter that a write reads besides its target."""
+    """Returns the one trained parameter that a write reads besides its target.
+
+    A line that copies what other lines have computed counts if that is a weighted sum of the two.
+    """
     facts = training.facts
-    if op_name(call) not in _AVERAGING or len(call.inputs) < 2 or facts.trace.sites[call.site].through:
+    if op_name(call) not in AVERAGING or len(call.inputs) < 2:
         return None
     read: set[int] = set()
-    for access in call.inputs[1:]:
-        read |= {each.tensor for each in sources(facts, access.tensor, call)}
-    read -= {target}
+    if not facts.trace.sites[call.site].through:
+        for given in _given(facts, call, target):
+            read |= {each.tensor for each in sources(facts, given, call)}
+        read -= {target}
+    if op_name(call) in ("copy", "set") and read.isdisjoint(trained):
+        read = _blended(facts, call, target)
     shape = facts.tensor(target).shape
     read = {number for number in read if facts.tensor(number).shape}
     (number,) = read if len(read) == 1 else (None,)
     return number if number in trained and facts.tensor(number).shape == shape else None
+
+
+def _given(facts: TraceIndex, call: Call, target: int) -> list[int]:
+    """Returns the tensors that a call writes a target with: of `torch._foreach_lerp_(...)`, the one in its place."""
+    count = len(call.writes)
+    if not op_name(call).startswith("foreach_"):
+        return [access.tensor for access in call.inputs[1:]]
+    storages = facts.storages_of(target)
+    places = [n for n in range(count) if facts.storage_of(call.inputs[n].tensor, call.index) in storages]
+    return [call.inputs[count + n].tensor for n in places] if len(call.inputs) == 2 * count else []
+
+
+def _blended(facts: TraceIndex, call: Call, target: int) -> set[int]:
+    """Returns the other tensors of a weighted sum with a target that a call copies to it."""
+    through = facts.trace.sites[call.site].through
+    if through and through not in _GIVEN:
+        return set()
+    weights = blend_of(facts, call.inputs[-1].tensor, call.index, target)
+    return set(weights) - {target} if weights is not None and target in weights else set()
 
 
 def _is_stepped_between(training: MeasuredTraining, row: ParameterRow, writes: list[Call]) -> bool:

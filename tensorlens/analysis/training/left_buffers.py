@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.averaged_parameters import AVERAGED
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.moving_averages import Follower, followers
@@ -48,8 +49,9 @@ def left_buffers(training: MeasuredTraining) -> Iterator[LeftBuffer]:
     rows = {row.tensor: row for row in training.rows}
     models: dict[tuple[str, str], Follower] = {}
     for each in followers(training) if named else ():
-        roots = _roots(each.row.name, rows[each.source].name)
-        if roots is not None:
+        roots = None if each.row is None else _roots(each.row.name, rows[each.source].name)
+        through = training.facts.trace.sites[each.writes[-1].site].through
+        if roots is not None and through != AVERAGED:  # its buffers are those of `update_bn()`
             models.setdefault(roots, each)
     for (average, model), follower in models.items():
         for name in named:

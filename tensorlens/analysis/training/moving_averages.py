@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +15,9 @@ from itertools import pairwise
 from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.averaged_parameters import source_of_average
+from tensorlens.analysis.training.averaged_parameters import AVERAGING, source_of_average
+from tensorlens.analysis.training.blends import blend_of
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.records.model import Call
 
@@ -35,51 +37,78 @@ class MovingAverage:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """A parameter that one line moves towards a trained one, again and again, with steps in between."""
+    """A tensor that one line moves towards a trained parameter, again and again, with steps in between."""
 
-    row: ParameterRow
+    tensor: int
+    row: ParameterRow | None  # if it is a parameter
     source: int
     writes: tuple[Call, ...]
 
 
 def followers(training: MeasuredTraining) -> Iterator[Follower]:
-    """Yields the parameters that are averages of trained ones. Nothing steps them."""
+    """Yields the averages of trained parameters, also those that are plain tensors. Nothing steps them."""
     trained = {row.tensor: row for row in training.rows if row.is_stepped}
     steps = [step.index for step in training.facts.trace.inspection.steps]
-    for row in training.rows:
-        if row.tensor in trained:
+    for number in (*(row.tensor for row in training.rows), *_plain_tensors(training, trained)):
+        if number in trained:
             continue
         by_site: dict[int, list[Call]] = defaultdict(list)
-        for call in training.writes(row.tensor, since=0):
+        for call in training.writes(number, since=0):
             by_site[call.site].append(call)
         for writes in by_site.values():
             counts = [bisect_left(steps, b.index) - bisect_left(steps, a.index) for a, b in pairwise(writes)]
             if len(writes) < _MIN_WRITES or min(counts) < 1:
                 continue
-            first, last = (source_of_average(training, call, row.tensor, trained) for call in (writes[0], writes[-1]))
+            # the first run may copy, as that of an `AveragedModel` does
+            first, last = (source_of_average(training, call, number, trained) for call in (writes[1], writes[-1]))
             if last is not None and first == last:
-                yield Follower(row, last, tuple(writes))
+                yield Follower(number, training.row(number), last, tuple(writes))
+
+
+def _plain_tensors(training: MeasuredTraining, trained: dict[int, ParameterRow]) -> Iterator[int]:
+    """Yields the tensors without a row that calls write to again and again, and that have the shape of a parameter."""
+    facts, counts = training.facts, Counter[int]()
+    shapes = {facts.tensor(number).shape for number in trained}
+    known = {row.tensor for row in training.rows}
+    for call in facts.calls if trained else ():
+        if not call.within and op_name(call) in AVERAGING:
+            counts.update({write.tensor for write in call.writes if write.tensor not in known})
+    held = {storage for number in known for storage in facts.storages_of(number)} if counts else set()
+    for number, count in counts.items():
+        tensor = facts.tensor(number)
+        is_alike = tensor.base is None and tensor.shape and tensor.shape in shapes
+        if count >= _MIN_WRITES and is_alike and held.isdisjoint(facts.storages_of(number)):
+            yield number
 
 
 def moving_averages(training: MeasuredTraining) -> Iterator[MovingAverage]:
-    """Yields the lines that update averages, each with one of them."""
+    """Yields the lines that update averages, each with one of them.
+
+    A plain tensor to which a line only adds is perhaps none, but a gradient with weight decay.
+    """
     seen: set[int] = set()
     for each in followers(training):
         write = each.writes[-1]
-        if write.site not in seen:
+        share = None if write.site in seen else _share(training.facts, each)
+        is_average = each.row is not None or share is not None or op_name(write).endswith("lerp")
+        if write.site not in seen and is_average:
             seen.add(write.site)
-            yield MovingAverage(write, _share(training.facts, write.site), len(each.writes), each.row.tensor)
+            yield MovingAverage(write, share, len(each.writes), each.tensor)
 
 
-def _share(facts: TraceIndex, site: int) -> float | None:
-    """Returns the share of the present weights that a line says as a number; None if it says none."""
-    span = facts.span(site)
+def _share(facts: TraceIndex, average: Follower) -> float | None:
+    """Returns the share of the present weights that the source says as a number; None if it says none."""
+    write = average.writes[-1]
+    span = facts.span(write.site)
+    blend = blend_of(facts, write.inputs[-1].tensor, write.index, average.tensor) if op_name(write) == "copy" else None
+    if blend is not None and len(blend) == 2 and abs(sum(blend.values()) - 1) < _CLOSE:
+        return blend.get(average.source)
     statement = None if span is None else statement_around(facts, span)
     if span is None or statement is None:
         return None
     calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
     by_name = {node.func.attr: node for node in calls if isinstance(node.func, ast.Attribute)}
-    lerp = by_name.get("lerp_") or by_name.get("lerp")
+    lerp = by_name.get("lerp_") or by_name.get("lerp") or by_name.get("_foreach_lerp_")
     if lerp is not None:
         return _of_lerp(facts, span.file, statement, lerp)
     if "add_" in by_name:
@@ -88,14 +117,14 @@ def _share(facts: TraceIndex, site: int) -> float | None:
 
 
 def _of_lerp(facts: TraceIndex, file: str, statement: ast.stmt, lerp: ast.Call) -> float | None:
-    """Reads `a.lerp_(p, e)`, and `a.copy_(...)` of `a.lerp(p, e)` or `p.lerp(a, 1 - e)`."""
+    """Reads `a.lerp_(p, e)`, `_foreach_lerp_`, and `a.copy_(...)` of `a.lerp(p, e)` or `p.lerp(a, 1 - e)`."""
     receiver = lerp.func.value if isinstance(lerp.func, ast.Attribute) else None
     is_function = isinstance(receiver, ast.Name) and receiver.id == "torch"
     parts: list[ast.expr | None] = [*([] if is_function else [receiver]), *lerp.args]
     by_keyword: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in lerp.keywords}
     start, end, weight = (*parts, *(by_keyword.get(name) for name in ("input", "end", "weight")[len(parts) :]))[:3]
     number = None if weight is None else number_of(facts, file, weight)
-    is_in_place = isinstance(lerp.func, ast.Attribute) and lerp.func.attr == "lerp_"
+    is_in_place = isinstance(lerp.func, ast.Attribute) and lerp.func.attr.endswith("lerp_")
     target = start if is_in_place else _assigned(statement)[0]
     if number is None or start is None or end is None or target is None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from pathlib import Path
 from types import FrameType
 
 import torch
@@ -18,6 +19,7 @@ from tensorlens.tracer.recording.recorder import Recorder
 
 MAX_ASSIGNMENTS = 5_000
 _KEPT = (torch.Tensor, torch.nn.Module)
+_TORCH = str(Path(torch.__file__).parent)
 
 
 def _scaler_method(name: str) -> Observing[Recorder]:
@@ -49,7 +51,7 @@ class Assignments:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._places: dict[int, tuple[object, tuple[int, str]]] = {}  # id -> (its mark, id of the module and the name)
+        self._places = recorder.places  # of parameters and modules: `register_parameter` and assignments have the same
         self._count = 0
 
     def note(self, module: torch.nn.Module, name: str, value: torch.Tensor | torch.nn.Module, frame: FrameType) -> None:
@@ -127,8 +129,23 @@ def _setattr(recorder: Recorder, original: Function) -> Function:
     return set_
 
 
+@observe
+def _register(recorder: Recorder, original: Function) -> Function:
+    """Notes `Module.register_parameter`, but for calls of PyTorch, as those by an assignment."""
+    assignments = Assignments(recorder)
+
+    def register(frame: FrameType, self: torch.nn.Module, name: object, param: object) -> object:
+        is_own = not frame.f_code.co_filename.startswith(_TORCH)
+        if is_own and isinstance(param, torch.nn.Parameter) and type(name) is str:
+            assignments.note(self, name, param, frame)
+        return original(self, name, param)
+
+    return register
+
+
 PATCHES = (
     Patch(torch.nn.Module, "__setattr__", _setattr),
+    Patch(torch.nn.Module, "register_parameter", _register),
     Patch(torch.amp.GradScaler, "unscale_", _scaler_method("unscale_")),
     Patch(torch.amp.GradScaler, "step", _scaler_method("step")),
 )

@@ -72,6 +72,7 @@ class Recorder(PropertyReads):
         self.off = False  # the running step is not recorded
         self.last_warning = ""
         self.valued: set[int] = set()  # sites whose plain values a warning has reported
+        self.places: dict[int, tuple[object, tuple[int, str]]] = {}  # id -> (its mark, id of its module and the name)
         self.callbacks = UserCallbacks(self)
         self.children: Children | None = None  # None: only this process is traced
         self.is_rank = False  # this process is, or is about to be, a rank of a distributed run

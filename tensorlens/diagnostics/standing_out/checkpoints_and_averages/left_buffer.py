@@ -18,7 +18,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for found in by_model(left_buffers(training)):
         first = found[0]
-        others = "" if len(found) == 1 else f", and so do {len(found) - 1} other buffers of such averages"
+        count = f"does {len(found) - 1} other buffer" if len(found) == 2 else f"do {len(found) - 1} other buffers"
+        others = "" if len(found) == 1 else f", and so {count} of such averages"
         is_counted = is_complete(facts.trace)  # a long run leaves calls out
         often, many = (f"{n:,} times" if is_counted else "many times" for n in (first.updates, len(first.changes)))
         yield stands_out(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.moving_averages import moving_averages
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -20,8 +21,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         share, rest = f"{each.share:.4%}".rstrip("0%").rstrip("."), f"{1 - each.share:.4%}".rstrip("0%").rstrip(".")
         code, target = as_written(facts, each.write), named(facts, each.target)
+        value = facts.creator(each.write.inputs[-1].tensor) if op_name(each.write) == "copy" else None
         yield stands_out(
             f"{code} takes {share} % of the present weights at each of {each.updates:,} updates and keeps {rest} % of "
             f"what {target} had before: an average over many steps does the opposite",
             facts.label("modified_here", each.write.site, "updated here", each.write.index),
+            None
+            if value is None or facts.same_line(value.site, each.write.site)
+            else facts.label("value_made_here", value.site, "computed here", value.index),
         )

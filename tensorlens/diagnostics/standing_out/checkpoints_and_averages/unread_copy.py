@@ -11,6 +11,9 @@ from itertools import pairwise
 
 from tensorlens.analysis.code_around import function_around, statement_at
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.averaged_parameters import source_of_average
+from tensorlens.analysis.training.blends import copied_tensor
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -20,6 +23,8 @@ from tensorlens.records.report import StandingOut
 
 _MIN_UPDATES = 2
 _MIN_COPIES = 5
+_MOST_BETWEEN = 500  # calls
+_ALIASING = frozenset(("detach", "get"))
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -27,19 +32,22 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     steps = [step.index for step in training.training.steps]
     if not steps or training.training.is_hidden or facts.trace.inspection.switches or not is_complete(facts.trace):
         return
+    trained = {row.tensor: row for row in training.rows if row.is_stepped}
     unread: dict[int, list[tuple[ParameterRow, list[Call]]]] = defaultdict(list)
     read = set[int]()  # lines that update a parameter that is read
     copied: dict[int, list[tuple[ParameterRow, list[Call]]]] = defaultdict(list)
     for row in training.rows:
         writes = training.writes(row.tensor, since=steps[0]) if row.group is None else []
-        if len(writes) < _MIN_UPDATES or len({call.site for call in writes}) != 1:
+        loads = _last_of_two(training, row, writes, trained)
+        if len(writes) < _MIN_UPDATES or not (loads or len({call.site for call in writes}) == 1):
             continue
-        if not _is_read(training, row.tensor, {call.site for call in writes}):
+        if not loads and not _is_read(training, row.tensor, {call.site for call in writes}):
             unread[writes[0].site].append((row, writes))
             continue
-        read.add(writes[0].site)
-        if _follows_each_step(facts, writes, steps):
-            copied[writes[0].site].append((row, writes))
+        copies = loads or writes
+        read.add(copies[0].site)
+        if _follows_each_step(facts, copies, steps) and _copies_trained(facts, copies, trained, steps):
+            copied[copies[0].site].append((row, copies))
     for site, found in unread.items():
         if site not in read:  # of an average, other parts may be all that is read
             yield _unread(training, found)
@@ -57,6 +65,40 @@ def _is_read(training: MeasuredTraining, number: int, updates: set[int]) -> bool
         and any(facts.storage_of(access.tensor, call.index) in storages for access in call.inputs)
         for call in facts.calls_between(first)
     )
+
+
+def _last_of_two(
+    training: MeasuredTraining, row: ParameterRow, writes: list[Call], trained: dict[int, ParameterRow]
+) -> list[Call]:
+    """Returns the loads of a parameter that replace what another line has just averaged, before anything reads it."""
+    facts, storages = training.facts, training.facts.storages_of(row.tensor)
+    averages, loads = writes[::2], writes[1::2]
+    if len(loads) < _MIN_COPIES or len({call.site for call in averages}) > 1 or len({call.site for call in loads}) > 1:
+        return []
+    if averages[0].site == loads[0].site or source_of_average(training, averages[-1], row.tensor, trained) is None:
+        return []
+    for average, load in zip(averages, loads, strict=False):
+        between = list(facts.calls_between(average.index + 1, load.index - 1))
+        if len(between) > _MOST_BETWEEN or any(
+            facts.storage_of(access.tensor, call.index) in storages and op_name(call) not in _ALIASING
+            for call in between
+            for access in call.inputs
+        ):
+            return []
+    return loads
+
+
+def _copies_trained(facts: TraceIndex, writes: list[Call], trained: dict[int, ParameterRow], steps: list[int]) -> bool:
+    """Returns whether writes copy the present values of a trained parameter, and not a blend with those of before, nor
+    values that were kept before the last step."""
+    for call in (writes[1], writes[-1]):
+        value = call.inputs[-1].tensor
+        source, made = copied_tensor(facts, value, call.index), facts.creator(value)
+        is_alias = facts.storage_of(value, call.index) in facts.storages_of(source)
+        is_new = made is not None and bisect_left(steps, made.index) == bisect_left(steps, call.index)
+        if source not in trained or not (is_alias or is_new):
+            return False
+    return True
 
 
 def _follows_each_step(facts: TraceIndex, writes: list[Call], steps: list[int]) -> bool:
