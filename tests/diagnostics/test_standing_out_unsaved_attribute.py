@@ -144,8 +144,9 @@ LIST = FLOW.replace("self.order = torch.randperm(4)", "self.orders = [torch.rand
     "        for order in self.orders:\n            x = x[:, order]\n        return x",
 )
 RESUMED = FLOW.replace("other = Net()", "import io\nfile = io.BytesIO()\ntorch.save(net.state_dict(), file)\n"
-    "file.seek(0)\nother = Net()").replace("other.load_state_dict(net.state_dict())", "other.load_state_dict(torch.load(file))"
-    ).replace("with torch.no_grad():\n    print(other(torch.randn(8, 4) + 4).mean())",
+    "file.seek(0)\nother = Net()").replace("other.load_state_dict(net.state_dict())", (
+    "other.load_state_dict(torch.load(file))")).replace(
+    "with torch.no_grad():\n    print(other(torch.randn(8, 4) + 4).mean())",
     "torch.manual_seed(1)\nother(torch.randn(8, 4)).square().mean().backward()")  # fmt: skip
 PROJECTED = RESUMED.replace("torch.randperm(4)", "2 * torch.randn(4, 4)").replace(
     "x[:, self.order]", "torch.cos(x @ self.order)"
