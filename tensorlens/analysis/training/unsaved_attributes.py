@@ -222,8 +222,9 @@ def _lists(facts: TraceIndex, site: int) -> tuple[str, ...]:
         items = [value.elt] if isinstance(value, ast.ListComp | ast.GeneratorExp) else getattr(value, "elts", [])
         return (ast.unparse(statement.targets[0]),) if any(item is node for item in items) else ()
     call = statement.value if isinstance(statement, ast.Expr) else None
-    is_added = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append"
-    return (ast.unparse(call.func.value),) if is_added and any(each is node for each in call.args) else ()
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
+        return ()
+    return (ast.unparse(call.func.value),) if any(each is node for each in call.args) else ()
 
 
 def _use(facts: TraceIndex, made: Call, load: Call, changes: list[Call]) -> Call | None:
