@@ -67,7 +67,33 @@ RIGHT = {
     "trained on": NET.replace("other.eval()\n", "").replace("with torch.no_grad():", "if True:"),
     "a constant": NET.replace("            self.mean = 0.9 * self.mean + 0.1 * x.mean(0)\n", "            pass\n"),
 }  # fmt: skip
+IN_PLACE = EVALUATED.replace(
+    "self.mean = 0.9 * self.mean + 0.1 * x.mean(0)", "self.mean.lerp_(x.mean(0), 0.1)"
+).replace("net.eval()\nwith torch.no_grad(): net(torch.randn(8, 3) + 4)\n", "")
+CHANGED_IN_PLACE = {
+    "lerp_": IN_PLACE,
+    "mul_ and add_": IN_PLACE.replace("lerp_(x.mean(0), 0.1)", "mul_(0.9).add_(x.mean(0), alpha=0.1)"),
+    "evaluated before": EVALUATED.replace(
+        "self.mean = 0.9 * self.mean + 0.1 * x.mean(0)", "self.mean.lerp_(x.mean(0), 0.1)"),
+}  # fmt: skip
+RIGHT |= {
+    "a buffer in place": IN_PLACE.replace("self.mean = torch.zeros(3)", 'self.register_buffer("mean", torch.zeros(3))'),
+    "only shown": IN_PLACE.replace("mean = self.mean", "mean = x.mean(0)")
+    + "print(other.mean.sum(), net.mean.norm())\n",
+    "a loaded copy": IN_PLACE.replace("other.eval()", "other.mean.copy_(net.mean)\nother.eval()"),
+    "trained again before it is read": IN_PLACE.replace("other.eval()\n", "other(torch.randn(8, 3))\nother.eval()\n"),
+    "the first object is evaluated": IN_PLACE.replace("other.eval()", "net.eval()").replace(
+        "print(other(", "print(net("
+    ),
+}
 WORDS = "it is no buffer"
+
+
+@pytest.mark.parametrize("name", CHANGED_IN_PLACE)
+def test_an_attribute_that_is_changed_in_place_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, CHANGED_IN_PLACE[name]) if WORDS in each.text)
+    assert "uses `self.mean` as the constructor makes it" in found.text
+    assert found.labels[0].span.line == marked(CHANGED_IN_PLACE[name])
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -113,12 +139,46 @@ other.load_state_dict(net.state_dict())
 with torch.no_grad():
     print(other(torch.randn(8, 4) + 4).mean())
 """
+LIST = FLOW.replace("self.order = torch.randperm(4)", "self.orders = [torch.randperm(4) for _ in range(2)]").replace(
+    "        return x[:, self.order]",
+    "        for order in self.orders:\n            x = x[:, order]\n        return x",
+)
+RESUMED = FLOW.replace("other = Net()", "import io\nfile = io.BytesIO()\ntorch.save(net.state_dict(), file)\n"
+    "file.seek(0)\nother = Net()").replace("other.load_state_dict(net.state_dict())", (
+    "other.load_state_dict(torch.load(file))")).replace(
+    "with torch.no_grad():\n    print(other(torch.randn(8, 4) + 4).mean())",
+    "torch.manual_seed(1)\nother(torch.randn(8, 4)).square().mean().backward()")  # fmt: skip
+PROJECTED = RESUMED.replace("torch.randperm(4)", "2 * torch.randn(4, 4)").replace(
+    "x[:, self.order]", "torch.cos(x @ self.order)"
+)
 DRAWN = {
+    "a list of permutations": LIST,
+    "permutations that are appended": LIST.replace(
+        "self.orders = [torch.randperm(4) for _ in range(2)]  #!",
+        "self.orders = []\n        for _ in range(2):\n            self.orders.append(torch.randperm(4))  #!"),
+    "a permutation in a resumed training": RESUMED,
+    "a projection in a resumed training": PROJECTED,
     "a permutation": FLOW,
     "features": FLOW.replace("torch.randperm(4)", "2 * torch.randn(4, 3)").replace(
         "x[:, self.order]", "torch.cos(x @ self.order)").replace("Linear(4", "Linear(3"),
 }  # fmt: skip
 NOT_DRAWN = {
+    "a list that is copied as well": LIST.replace(
+        "with torch.no", "other.first.orders = net.first.orders\nwith torch.no"
+    ),
+    "a noise in a resumed training": RESUMED.replace("torch.randperm(4)", "torch.rand(4)").replace(
+        "x[:, self.order]", "x + self.order"
+    ),
+    "a part in a resumed training": RESUMED.replace("torch.randperm(4)", "torch.randperm(4)[:2]").replace(
+        "Linear(4, 1)", "Linear(2, 1)"
+    ),
+    "two models side by side": RESUMED + "net(torch.randn(8, 4))\n",
+    "saved before the training": PROJECTED.replace(
+        "net = Net()\n",
+        "net = Net()\nimport io\nfile = io.BytesIO()\ntorch.save(net.state_dict(), file)\nfile.seek(0)\n",
+    )
+    .replace("other = Net()", "other = Net()#")
+    .replace("import io\nfile = io.BytesIO()\ntorch.save(net.state_dict(), file)\nfile.seek(0)\nother", "other"),
     "a buffer": FLOW.replace("self.order = torch.randperm(4)", 'self.register_buffer("order", torch.randperm(4))'),
     "a generator": FLOW.replace("randperm(4)", "randperm(4, generator=torch.Generator().manual_seed(1))"),
     "a seed before each object": FLOW.replace("other = Net", "torch.manual_seed(0)\nother = Net"),
@@ -147,7 +207,8 @@ NOT_DRAWN = {
 @pytest.mark.parametrize("name", DRAWN)
 def test_an_attribute_that_is_drawn_anew_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, DRAWN[name]) if WORDS in each.text)
-    assert "uses the `self.order` that the constructor has drawn for this object" in found.text
+    assert "uses the `self.order" in found.text
+    assert "` that the constructor has drawn for this object" in found.text
     assert found.labels[0].span.line == marked(DRAWN[name])
 
 

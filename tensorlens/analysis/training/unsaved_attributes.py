@@ -13,17 +13,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.module_loads import module_loads
 from tensorlens.analysis.training.repeated_seeds import DRAWS
+from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.records.model import Call
 
 _CONSTRUCTOR = "__init__"
 _OWN_STATES = frozenset(("get_extra_state", "set_extra_state", "_save_to_state_dict", "state_dict"))
 _AVERAGING = frozenset("add radd iadd sub rsub isub mul rmul imul lerp maximum minimum".split())
 REDUCTIONS = frozenset("mean sum var std var_mean std_mean amax amin max min norm quantile".split())
+_ORDERS = frozenset(("argsort", "randperm"))
+_PROJECTIONS = frozenset(("matmul", "rmatmul", "mm", "linear"))
+_TAKEN = frozenset("item tolist numpy float clone detach to cpu repr format".split())
+_COMPREHENSIONS = (".<locals>.<listcomp>", ".<locals>.<genexpr>")
 _MIN_CHANGES = 3
 _MAX_CALLS, _MAX_OBJECTS = 60, 32
 
@@ -50,7 +56,7 @@ def unsaved_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
         load = _load_of(facts, last, loads)
         if load is None or not _is_statistic(facts, changes):
             continue
-        used = _use(facts, last, load, changes)
+        used = _use(facts, last, load, changes) or _first_use(facts, key[0], last, load, changes)
         if used is not None:
             yield UnsavedAttribute(key[1], last, changes[-1], load, used)
 
@@ -59,25 +65,44 @@ def drawn_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
     """Yields the attributes that the constructor of a module draws, if the line that uses that of the loaded object has
     used that of another one in a training before.
 
-    A program that sets the seed again may draw the same, and one that trains the loaded object may want another one.
+    A program that sets the seed again may draw the same, and one that trains the loaded object may want another one,
+    but for a permutation and a projection of what is loaded in the place of the object that was trained.
     """
     loads = list(module_loads(facts))
     if not loads or not facts.backwards:
         return
     modules = _modules(facts)
-    for (owner, name), constructed, changes in _set(facts):
+    for key, constructed, changes in _set(facts):
         last = constructed[-1]
         load = _load_of(facts, last, loads)
-        if load is None or changes or len(constructed) < 2 or owner.split(".")[-1] not in modules:
+        if load is None or changes or len(constructed) < 2 or key[0].split(".")[-1] not in modules:
             continue
-        if not all(_is_drawn(facts, each) for each in constructed) or facts.backwards[-1].index > load.index:
+        if not all(_is_drawn(facts, each) for each in constructed):
             continue
         others = [each for each in constructed if each.index < facts.backwards[0].index]
-        if not others or last in others or any(seed.index > others[0].index for seed in facts.trace.inspection.seeds):
+        seeds = facts.trace.inspection.seeds
+        if not others or last in others or any(others[0].index < seed.index <= last.index for seed in seeds):
             continue
         used = _use(facts, last, load, others)
-        if used is not None:
-            yield UnsavedAttribute(name, last, others[-1], load, used)
+        is_trained_on = facts.backwards[-1].index > load.index
+        if used is not None and (not is_trained_on or _is_resumed(facts, last, (load, used), others)):
+            yield UnsavedAttribute(key[1], last, others[-1], load, used)
+
+
+def _is_resumed(facts: TraceIndex, made: Call, place: tuple[Call, Call], others: list[Call]) -> bool:
+    """Returns whether the loaded object goes on with the training of another one, which nothing uses any more, and
+    orders or projects by what the constructor draws.
+
+    A file with the parameters of the other one was saved in its training.
+    """
+    load, used = place
+    first, own = facts.backwards[0].index, {access.tensor for each in others for access in each.outputs}
+    is_order = op_name(made) in _ORDERS and used.op == "Tensor.__getitem__"
+    is_projection = op_name(used) in _PROJECTIONS and len(facts.tensor(made.outputs[0].tensor).shape) > 1
+    is_saved = any(first < saved.index < load.index for saved in facts.trace.inspection.saved_files)
+    later = facts.calls_between(load.index)
+    is_gone = not any(access.tensor in own for call in later for access in call.inputs)
+    return (is_order or is_projection) and is_saved and is_gone and is_complete(facts.trace)
 
 
 def _modules(facts: TraceIndex) -> set[str]:
@@ -91,14 +116,20 @@ def _modules(facts: TraceIndex) -> set[str]:
 
 
 def _set(facts: TraceIndex) -> Iterator[tuple[tuple[str, str], list[Call], list[Call]]]:
-    """Yields (class, attribute), the calls in constructors that set it, and those in other methods."""
+    """Yields (class, attribute), the calls in constructors that set it, and those elsewhere that set it or change what
+    a constructor has made."""
     if _saves_itself(facts):
         return
     made, changed = defaultdict[tuple[str, str], list[Call]](list), defaultdict[tuple[str, str], list[Call]](list)
+    keys: dict[int, tuple[str, str]] = {}  # of the tensors that constructors make
     for call in facts.calls:
+        is_constructor = _function(facts, call.site).endswith("." + _CONSTRUCTOR)
         for key in _attributes(facts, call):
-            is_constructor = facts.trace.sites[call.site].function.endswith("." + _CONSTRUCTOR)
             (made if is_constructor else changed)[key].append(call)
+            keys.update({access.tensor: key for access in call.outputs if is_constructor})
+        for write in call.writes if not is_constructor else ():
+            if write.tensor in keys and call.outputs:
+                changed[keys[write.tensor]].append(call)
     for key, constructed in made.items():
         yield key, constructed, changed[key]
 
@@ -117,9 +148,13 @@ def _is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:
     The states of a recurrent layer, masks and caches of other sizes are none.
     """
     last = changes[-1]
-    above = [made for _, made in islice(ancestry(facts, last.outputs[0].tensor, last.index + 1), _MAX_CALLS)]
+    inputs = [access.tensor for access in last.inputs]  # each alone: a change in place has all those before as origins
+    above = [made for number in inputs for _, made in islice(ancestry(facts, number, last.index), _MAX_CALLS)]
+    above.append(last)
     for previous in reversed(changes[-_MAX_OBJECTS:-1]):  # that of another object comes between, perhaps
         before = {access.tensor for access in previous.outputs}
+        if op_name(previous) in ("mul", "imul") and previous.writes:
+            continue  # the first half of `mean.mul_(0.9).add_(...)`
         since = [made for made in above if made.index > previous.index]
         if any(op_name(made) in _AVERAGING for made in since if before & {access.tensor for access in made.inputs}):
             return any(op_name(made) in REDUCTIONS for made in since)
@@ -145,8 +180,15 @@ def _is_of_one_object(facts: TraceIndex, made: Call, load: Call) -> bool:
 def _made_at(facts: TraceIndex, call: Call) -> int:
     """Returns the line that makes the object whose constructor makes a call."""
     chain = facts.call_chain(call.site)
-    sites = facts.trace.sites
-    return next((site for site in chain if not sites[site].function.endswith("." + _CONSTRUCTOR)), call.site)
+    return next((site for site in chain if not _function(facts, site).endswith("." + _CONSTRUCTOR)), call.site)
+
+
+def _function(facts: TraceIndex, site: int) -> str:
+    """Returns the function of a site; of a comprehension, the one around it."""
+    function = facts.trace.sites[site].function
+    while function.endswith(_COMPREHENSIONS):
+        function = function.rpartition(".<locals>.")[0]
+    return function
 
 
 def _saves_itself(facts: TraceIndex) -> bool:
@@ -158,10 +200,31 @@ def _saves_itself(facts: TraceIndex) -> bool:
 def _attributes(facts: TraceIndex, call: Call) -> Iterator[tuple[str, str]]:
     """Yields the attributes of `self` that a call's result is stored to, each with the class whose method does so."""
     site = facts.trace.sites[call.site]
-    owner, _, method = site.function.rpartition(".")
+    owner, _, method = _function(facts, call.site).rpartition(".")
     is_plain = len(call.outputs) == 1 and facts.tensor(call.outputs[0].tensor).type == "Tensor"
-    if owner and method and is_plain and not call.within:
-        yield from ((owner, target) for target in site.targets if target.startswith("self.") and "[" not in target)
+    if owner and method and is_plain and not call.within and not site.through:
+        targets = site.targets if site.targets else _lists(facts, call.site)
+        yield from ((owner, target) for target in targets if target.startswith("self.") and "[" not in target)
+
+
+def _lists(facts: TraceIndex, site: int) -> tuple[str, ...]:
+    """Returns the attribute whose list an expression is an item of: `self.orders = [randperm(4) for _ in range(3)]`, or
+    `self.orders.append(randperm(4))`."""
+    span = facts.span(site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if span is None or not isinstance(node, ast.expr):
+        return ()
+    statement = statement_around(facts, span)
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        value = statement.value
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("list", "tuple"):
+            value = value.args[0] if value.args else value
+        items = [value.elt] if isinstance(value, ast.ListComp | ast.GeneratorExp) else getattr(value, "elts", [])
+        return (ast.unparse(statement.targets[0]),) if any(item is node for item in items) else ()
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
+        return ()
+    return (ast.unparse(call.func.value),) if any(each is node for each in call.args) else ()
 
 
 def _use(facts: TraceIndex, made: Call, load: Call, changes: list[Call]) -> Call | None:
@@ -185,4 +248,20 @@ def _use(facts: TraceIndex, made: Call, load: Call, changes: list[Call]) -> Call
             is_change = call.mode != "grad" and any(facts.same_line(call.site, line) for line in lines)
             is_used = not {(call.site, "grad"), (call.site, call.mode)}.isdisjoint(before)
             return call if is_used and not own & inputs and not is_change else None
+    return None
+
+
+def _first_use(facts: TraceIndex, owner: str, made: Call, load: Call, changes: list[Call]) -> Call | None:
+    """Returns the first call that uses the attribute of any object, if it is one of the loaded object, in a method of
+    its class: no line has used the statistics of the object that was trained, but to update them."""
+    number, own = made.outputs[0].tensor, {access.tensor for call in changes for access in call.outputs}
+    lines = {(span.file, span.line) for call in changes if (span := facts.span(call.site)) is not None}
+    for call in facts.calls_between(0) if is_complete(facts.trace) else ():
+        inputs, span = {access.tensor for access in call.inputs}, facts.span(call.site)
+        is_update = span is not None and (span.file, span.line) in lines
+        if number not in inputs and (is_update or own.isdisjoint(inputs)):
+            continue
+        is_kept = any(write.tensor == number for write in call.writes) or is_update or op_name(call) in _TAKEN
+        is_method = facts.trace.sites[call.site].function.rpartition(".")[0] == owner
+        return call if call.index > load.index and number in inputs and is_method and not is_kept else None
     return None
