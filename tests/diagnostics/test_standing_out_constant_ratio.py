@@ -30,8 +30,15 @@ WRONG = {
     "softmax": NETS + "    weight = torch.softmax(top, dim=-1)  #!\n" + TRAIN,
     "softmax, a method": NETS + "    weight = top.softmax(1)  #!\n" + TRAIN,
     "softmax, nn.functional": NETS + "    weight = nn.functional.softmax(top, 1)  #!\n" + TRAIN,
+    "softmax, written out": NETS + "    weight = torch.exp(top - top.logsumexp(-1, keepdim=True))  #!\n" + TRAIN,
+    "softmax, for all of a layer's gradient": NETS.replace("scores.softmax(-1).topk", "scores.topk")
+    + "    weight = (top - top.logsumexp(-1, True)).exp()  #!\n"
+    + TRAIN.replace("0.01 * scores.softmax(-1).mean(0).square().sum()", "0"),
 }
 RIGHT = {
+    "softmax, written out over three": NETS
+    + "    weight = (scores - scores.logsumexp(1, True)).exp().gather(1, index)\n"
+    + TRAIN,
     "no division": NETS + "    weight = top\n" + TRAIN,
     "two of three": NETS.replace("topk(1", "topk(2") + "    weight = top / top.sum(-1, keepdim=True)\n" + TRAIN,
     "the sum of all": NETS + "    weight = top / scores.exp().sum(-1, keepdim=True)\n" + TRAIN,

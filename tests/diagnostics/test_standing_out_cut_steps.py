@@ -37,6 +37,21 @@ for _ in range(3):
     extra = (q - z.detach()).square().mean() + 0.25 * (z - q.detach()).square().mean()
     loss = (decoder(q) - x).square().mean() + extra
 """
+SIGN = (
+    """\
+encoder, decoder = nn.Linear(6, 4), nn.Linear(4, 6)
+opt = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
+def join(value, slope):
+    return slope + (value - slope).detach()
+for _ in range(3):
+    x = torch.randn(16, 6)
+    z = encoder(x).tanh()
+    hard = z.sign()
+    bits = join(hard, z)
+    loss = (decoder(bits) - x).square().mean()
+"""
+    + STEP
+)
 FROZEN = """\
 body, head = nn.Linear(4, 4), nn.Linear(4, 1)
 f = lambda: head(body(torch.randn(8, 4))).square().mean()
@@ -73,6 +88,20 @@ WRONG = {
         .replace("codes[index]  #!", "codes[index].t()").replace("decoder(q)", "decoder(s.t())")
         .replace("    extra", "    s = q + (z - q).detach()  #!\n    extra") + STEP,
         "has the value of `z` and the gradient of `q`"),
+    "the other way round, in one sum": (
+        TABLE.replace("q = codes[index]  #!", "q = codes[index]").replace(
+            "decoder(q)", "decoder(s)").replace("    extra", "    s = q - (q - z).detach()  #!\n    extra") + STEP,
+        "has the value of `z` and the gradient of `q`"),
+    "the other way round, for a sign": (
+        SIGN.replace("join(hard, z)", "join(z, hard)").replace("slope).detach()", "slope).detach()  #!"),
+        "has the value of `value` and the gradient of `slope`, which is rounded from `value`"),
+    "the other way round, for a comparison": (
+        SIGN.replace("join(hard, z)", "z.detach() - hard.detach() + hard  #!").replace(
+            "z.sign()", "torch.where(z > 0, 1.0, -1.0)"),
+        "has the value of `z` and the gradient of `hard`, which is rounded from `z`"),
+    "the nearest code, by its distance": (
+        TABLE.replace("argmin(1)", "min(dim=1).indices").replace(
+            "codes[index]", "codes.index_select(0, index).view_as(z)") + STEP, "passes no gradient on to"),
     "the nearest code": (TABLE + STEP, "`codes[index]` passes no gradient on to `encoder.weight` and `encoder.bias`: "),
     "the nearest code, by an embedding": (
         TABLE.replace("codes[index]", "nn.functional.embedding(index, codes)") + STEP, "passes no gradient on to"),
@@ -93,6 +122,9 @@ RIGHT = {
     "a second state that keeps its graph": SECOND + STEP,
     "every second step": LOOP.replace("h.detach()", "h.detach() if t % 2 else h") + STEP,
     "a straight-through estimate": TABLE.replace("decoder(q)", "decoder(z + (q - z).detach())") + STEP,
+    "a straight-through sign": SIGN,
+    "a straight-through step": SIGN.replace("join(hard, z)", "z - (z - (z * 4).round() / 4).detach()"),
+    "a soft step": SIGN.replace("join(hard, z)", "join(z, (4 * z).tanh())"),
     "both ways": TABLE.replace("decoder(q)", "decoder(z + (q - z).detach())").replace(
         "    loss =", "    extra = extra + (decoder(q + (z - q).detach()) - x).square().mean()\n    loss =") + STEP,
     "a projection": TABLE.replace("codes[index]", "z @ (codes.t() @ codes)").replace(

@@ -21,12 +21,21 @@ for _ in range(3):
     opt.step()
 """
 TWO = "a, b = error(out[:4], target[:4]), error(out[4:], target[4:])\n    "
+VALUE = (
+    "cost, value, aim = nn.functional.smooth_l1_loss, out.sum(1), target[:, 0]\n    "
+    "near = advantage + (value - advantage).clamp(-0.1, 0.1)\n    "
+)
 WRONG = {
     "two orders": "loss = torch.minimum(error(out, target).mean(), error(out.flip(1), target).mean())  #!",
     "a clipped objective": "loss = -torch.min((ratio * advantage).mean(), (ratio.clamp(0.8) * advantage).mean())  #!",
     "turned round": "loss = torch.max(-(ratio * advantage).mean(), -(ratio.clamp(0.8, 1.2) * advantage).mean())  #!",
+    "a clipped value": VALUE + "loss = torch.stack([cost(value, aim), cost(near, aim)]).amax()  #!",
+    "a clipped value, squared": VALUE
+    + "loss = torch.max((value - aim).square().mean(), (near - aim).square().mean())  #!",
 }
 RIGHT = {
+    "a clipped value, for each": VALUE + "loss = torch.max((value - aim) ** 2, (near - aim) ** 2).mean()",
+    "the worse of two aims": VALUE + "loss = torch.stack([cost(value, aim), cost(near, 2 * aim)]).amax()",
     "one for each": "loss = torch.minimum(error(out, target), error(out.flip(1), target)).mean()",
     "the clipped objective": "loss = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()",
     "the worse of two groups": TWO + "loss = torch.maximum(a.mean(), b.mean())",
@@ -42,7 +51,7 @@ WORDS = "one choice for all of them"
 def test_the_less_of_two_means_is_named(tmp_path: Path, name: str) -> None:
     body = PAIRS.format(WRONG[name])
     (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
-    assert "each a mean over 8 elements" in found.text
+    assert ("each a smooth_l1_loss" if "stack" in body else "each a mean") + " over 8 elements" in found.text
     assert found.labels[0].span.line == marked(body)
 
 

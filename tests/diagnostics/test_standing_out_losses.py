@@ -60,6 +60,10 @@ UNFIT = {
         "computes the sigmoid of what it is given, which is a sigmoid already",
         "run(lambda: F.binary_cross_entropy_with_logits(torch.sigmoid(net(x)), target))  # here\n",
     ),
+    "sigmoid by another name": (
+        "computes the sigmoid of what it is given, which is a sigmoid already",
+        "run(lambda: F.binary_cross_entropy_with_logits(torch.special.expit(net(x)), target))  # here\n",
+    ),
     "relu and logits": (
         "computes the sigmoid of what it is given, which is the result of a relu, and never negative",
         "run(lambda: nn.BCEWithLogitsLoss()(net(x).relu(), target))  # here\n",

@@ -25,8 +25,12 @@ WRONG = {
     "a sum": IMAGES.replace("grad(score, x, grad_outputs=torch.ones_like(score),", "grad(score.sum(), x,"),
     "a function": IMAGES.replace("grad.norm(2, dim=1)", "torch.linalg.vector_norm(grad, dim=1)"),
     "a column": IMAGES.replace("norm - 1", "1 - norm"),
+    "written out": IMAGES.replace("grad.norm(2, dim=1)", "(grad.pow(2).sum(1) + 1e-12).sqrt()"),
+    "an error": IMAGES.replace("(norm - 1).square().mean()", "nn.functional.mse_loss(norm, torch.ones_like(norm))"),
 }
 RIGHT = {
+    "written out over all dimensions": IMAGES.replace("grad.norm(2, dim=1)", "(grad ** 2).sum((1, 2, 3)).sqrt()"),
+    "of the samples, in another shape": IMAGES.replace("grad.norm(2, dim=1)", "grad.view(8, 1, 72).norm(dim=2)"),
     "flat": IMAGES.replace("grad.norm(2, dim=1)", "grad.flatten(1).norm(2, dim=1)"),
     "all dimensions": IMAGES.replace("grad.norm(2, dim=1)", "grad.norm(2, dim=(1, 2, 3))"),
     "one norm": IMAGES.replace("grad.norm(2, dim=1)", "grad.norm(2)"),

@@ -24,14 +24,23 @@ for _ in range(6):
     tuned.backward()
     tune.step()
 """
+MADE = "net.kept = {}\nnet.kept['alpha'] = log_alpha.exp().item()"
+ITEM = ENTROPY.replace("alpha = log_alpha.exp().detach()", MADE).replace("(alpha *", "(net.kept['alpha'] *")
 WRONG = {
     "a tensor": ENTROPY,
     "without gradients": ENTROPY.replace("alpha = log_alpha.exp().detach()", "alpha = torch.exp(log_alpha.detach())"),
     "a number": ENTROPY.replace("log_alpha.exp().detach()", "log_alpha.exp().item()"),
     "an attribute": ENTROPY.replace("alpha = log_alpha.exp().detach()", "net.alpha = log_alpha.exp().item()").replace(
         "(alpha *", "(net.alpha *"),
+    "an item of a dict": ITEM,
+    "a number that is shown later": ENTROPY.replace("log_alpha.exp().detach()", "log_alpha.exp().item()")
+    + "    print(f'{log_alpha.exp().item():.3f}')\n",
 }  # fmt: skip
 RIGHT = {
+    "an item that is set again": ITEM.replace(
+        "    tune.step()\n", "    tune.step()\n    net.kept['alpha'] = log_alpha.exp().item()\n"),
+    "an item of a dict with another name": ITEM.replace("net.kept['alpha'] =", "kept = net.kept\nkept['alpha'] =")
+    .replace("    tune.step()\n", "    tune.step()\n    kept.update({k: log_alpha.exp().item() for k in kept})\n"),
     "again for each loss": ENTROPY.replace("    log_p =", "    alpha = log_alpha.exp().detach()\n    log_p ="),
     "a number again": ENTROPY.replace(".exp().detach()", ".exp().item()").replace(
         "    tune.step()\n", "    tune.step()\n    alpha = log_alpha.exp().item()\n"),

@@ -31,7 +31,7 @@ class ConstantRatio:
 
 def constant_ratios(facts: TraceIndex) -> Iterator[ConstantRatio]:
     """Yields these lines. The result has an element for each sum, and each sum has one element."""
-    lines: dict[int, list[tuple[Call, Call | None]]] = defaultdict(list)
+    lines: dict[int, list[tuple[int, Call, Call | None]]] = defaultdict(list)
     odd: set[int] = set()
     for call in facts.calls:
         name = op_name(call)
@@ -42,17 +42,23 @@ def constant_ratios(facts: TraceIndex) -> Iterator[ConstantRatio]:
             if divisor is None:
                 odd.add(call.site)
             else:
-                lines[call.site].append((call, divisor))
+                lines[call.site].append((call.inputs[0].tensor, call, divisor))
         elif name in _SOFTMAX and call.inputs:
             if _is_over_one(facts, call):
-                lines[call.site].append((call, None))
+                lines[call.site].append((call.inputs[0].tensor, call, None))
+            else:
+                odd.add(call.site)
+        elif name == "exp" and len(call.inputs) == 1 and (written := _written_softmax(facts, call)) is not None:
+            value, is_of_one = written
+            if is_of_one:
+                lines[call.site].append((value, call, None))
             else:
                 odd.add(call.site)
     for site, found in lines.items():
         if site not in odd and len(found) >= _MIN_RUNS:
-            call, divisor = found[-1]
+            value, call, divisor = found[-1]
             has_sign = divisor is not None and op_name(divisor) in _NORMS
-            yield ConstantRatio(call, call.inputs[0].tensor, len(found), divisor is None, has_sign)
+            yield ConstantRatio(call, value, len(found), divisor is None, has_sign)
 
 
 def _sum_of_one(facts: TraceIndex, call: Call) -> Call | None:
@@ -63,6 +69,19 @@ def _sum_of_one(facts: TraceIndex, call: Call) -> Call | None:
         return None
     is_its_own = made.inputs[0].tensor == value and facts.requires_grad(value, call.index - 1)
     return made if is_its_own and facts.tensor(divisor).shape == facts.tensor(value).shape else None
+
+
+def _written_softmax(facts: TraceIndex, call: Call) -> tuple[int, bool] | None:
+    """Returns what a call computes the softmax of, as `exp(x - logsumexp(x))`, and whether each sum has one element."""
+    less = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
+    if less is None or op_name(less) != "sub" or len(less.inputs) != 2:
+        return None
+    value, divisor = (access.tensor for access in less.inputs)
+    made = next(iter(facts.producers(divisor, less.index)), None)
+    if made is None or op_name(made) != "logsumexp" or made.inputs[0].tensor != value:
+        return None
+    shapes = [facts.tensor(number).shape for number in (value, divisor)]
+    return value, shapes[0] == shapes[1] and facts.requires_grad(value, less.index - 1)
 
 
 def _is_over_one(facts: TraceIndex, call: Call) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
@@ -22,6 +23,10 @@ LINEAR = (
     "mul", "rmul", "imul", "div", "truediv", "itruediv", "idiv", "true_divide", "neg", "sum", "mean", "squeeze", "view",
     "reshape", "flatten", "clone", "float", "double", "to",
 )  # fmt: skip
+_ALIASES = {
+    "expit": "sigmoid", "multiply": "mul", "subtract": "sub", "negative": "neg", "concatenate": "cat",
+}  # fmt: skip
+_TRANSPOSED = ("T", "mT", "H", "mH")  # properties, "Tensor.T.__get__"
 MAX_PASSES = 8  # of one line that are looked at
 Kind = Literal["gradient", "recording off", "dtype", "number"]
 
@@ -112,8 +117,20 @@ def _gradients(facts: TraceIndex) -> list[Backward]:
 
 
 def op_name(call: Call) -> str:
-    """Returns the last part of an op's name, without underscores: "add" for `Tensor.add_`."""
-    return call.op.rpartition(".")[2].strip("_")
+    """Returns the last part of an op's name, without underscores: "add" for `Tensor.add_`.
+
+    Of two names for one function it is the usual one: "sigmoid" for `torch.special.expit`.
+    """
+    return _op_name(call.op)
+
+
+@cache
+def _op_name(op: str) -> str:
+    before, _, last = op.rpartition(".")
+    name = last.strip("_")
+    if name == "get" and before.rpartition(".")[2] in _TRANSPOSED:
+        return before.rpartition(".")[2]
+    return _ALIASES.get(name, name)
 
 
 def is_number(facts: TraceIndex, number: int) -> bool:

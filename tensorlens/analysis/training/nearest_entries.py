@@ -14,7 +14,10 @@ from tensorlens.records.model import Backward, Call
 
 _LOOKUPS = frozenset(("getitem", "embedding", "index_select"))
 _NEAREST = frozenset(("argmin", "min"))
-_RESHAPING = frozenset("view reshape flatten squeeze unsqueeze clone permute transpose contiguous float".split())
+_RESHAPING = frozenset(
+    "view view_as reshape reshape_as flatten unflatten squeeze unsqueeze clone permute transpose swapaxes movedim T mT "
+    "contiguous float to type_as".split()
+)
 _MAX_CALLS = 60
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from tensorlens.analysis.shown_numbers import is_only_shown
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -79,7 +80,7 @@ def _is_set_again(training: Training, made: Call) -> bool:
         return False
     parameter = _parameter_below(training, made)
     later = (call for call in facts.calls_between(made.index + 1) if call.op in _NUMBERS)
-    return any(_parameter_below(training, call) == parameter for call in later)
+    return any(_parameter_below(training, call) == parameter and not is_only_shown(facts, call) for call in later)
 
 
 def _tensors(training: Training, call: Call) -> Iterator[tuple[int, Call]]:
@@ -117,7 +118,8 @@ def _numbers(training: Training, kept: dict[str, Call], call: Call) -> Iterator[
     span = training.facts.span(call.site) if kept else None
     node = None if span is None else training.facts.names.syntax.node(span)
     parts = ast.walk(node) if node is not None else ()
-    for name in {ast.unparse(each) for each in parts if isinstance(each, ast.Name | ast.Attribute)} & kept.keys():
+    read = {ast.unparse(each) for each in parts if isinstance(each, ast.Name | ast.Attribute | ast.Subscript)}
+    for name in read & kept.keys():
         made = kept[name]
         parameter = _parameter_below(training, made)
         if parameter is not None and made.index < call.index:
@@ -131,7 +133,39 @@ def _kept_numbers(facts: TraceIndex) -> dict[str, Call]:
         targets = facts.trace.sites[call.site].targets if call.op in _NUMBERS else ()
         if len(targets) == 1:
             kept.setdefault(targets[0], call)
-    return {name: call for name, call in kept.items() if _is_bound_once(facts, _last(name))}
+    return {name: call for name, call in kept.items() if _is_kept(facts, name)}
+
+
+def _is_kept(facts: TraceIndex, name: str) -> bool:
+    """Returns whether one place sets a variable, or an item of a dict with a text as its key."""
+    node = ast.parse(name, mode="eval").body if name.endswith("]") else None
+    if not isinstance(node, ast.Subscript):
+        return node is None and _is_bound_once(facts, _last(name))
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+    return isinstance(key, str) and _is_item_set_once(facts, _last(ast.unparse(node.value)), key)
+
+
+def _is_item_set_once(facts: TraceIndex, holder: str, key: str) -> bool:
+    """Returns whether one place sets an item, and each line that reads the dict reads an item with a written key."""
+    files, bound = {site.span.file for site in facts.trace.sites}, 0
+    for file, tree in facts.trees():
+        if file not in files or (holder not in facts.trace.sources[file] and key not in facts.trace.sources[file]):
+            continue
+        items = {id(node.value): node for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name | ast.Attribute):
+                last = _last(ast.unparse(node))
+                item = items.get(id(node))
+                is_item = item is not None and isinstance(item.slice, ast.Constant)
+                if last in _HIDDEN or (last == holder and isinstance(node.ctx, ast.Load) and not is_item):
+                    return False
+            elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+                bound += node.slice.value == key and not isinstance(node.ctx, ast.Load)
+            elif isinstance(node, ast.arg | ast.keyword):
+                bound += node.arg in (holder, key)
+            elif isinstance(node, ast.Dict):
+                bound += any(isinstance(each, ast.Constant) and each.value == key for each in node.keys)
+    return bound == 1
 
 
 def _is_bound_once(facts: TraceIndex, name: str) -> bool:

@@ -15,7 +15,9 @@ from tensorlens.records.model import Call
 
 ADDING = frozenset("add radd iadd sum mean nansum nanmean stack cat".split())
 SHAPING = frozenset("getitem view reshape squeeze unsqueeze flatten unbind select float double to clone".split())
-SAME_VALUES = frozenset("view reshape float to type_as contiguous transpose permute squeeze unsqueeze".split())
+SAME_VALUES = frozenset(
+    "view view_as reshape reshape_as float to type_as contiguous transpose permute squeeze unsqueeze T mT".split()
+)
 RESHAPING = SAME_VALUES | frozenset(
     "getitem expand expand_as bool int long half double type clone detach repeat flatten unflatten t swapaxes".split()
 )

@@ -17,6 +17,9 @@ from tensorlens.records.report import StandingOut
 _CUTS = frozenset(("Tensor.detach", "torch.detach", "Tensor.data.__get__"))
 _PICKED = frozenset(("getitem", "embedding", "index_select", "matmul", "gather"))
 _CHOICES = frozenset(("argmin", "argmax", "min", "max", "topk", "round", "sign", "floor"))
+_ROUNDING = frozenset("round sign floor ceil trunc heaviside argmax eq ne lt gt le ge bucketize".split())
+_SCALING = frozenset("where mul rmul add radd sub rsub div truediv one_hot scatter".split())
+_MAX_CALLS = 24
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -25,12 +28,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     right = {(kept, other) for _, kept, other, _ in sums}
     for call, picked, source, difference in sums:
         is_both = (source, picked) in right  # the loss uses each of the two ways
-        if not is_both and call.site not in seen and _is_picked_by(facts, picked, source, call.index):
+        if is_both or call.site in seen:
+            continue
+        is_picked = _is_picked_by(facts, picked, source, call.index)
+        if is_picked or (call.mode == "grad" and _is_rounded(facts, picked, source, call.index)):
             seen.add(call.site)
             code, value = as_written(facts, call), named(facts, source, difference.index)
             gradient = named(facts, picked, call.index)
             yield stands_out(
-                f"{code} has the value of {value} and the gradient of {gradient}, which is picked by {value}: a "
+                f"{code} has the value of {value} and the gradient of {gradient}, which is "
+                f"{'picked by' if is_picked else 'rounded from'} {value}: a "
                 f"straight-through estimate has the value of {gradient} and the gradient of {value}",
                 facts.label("value_made_here", call.site, f"the value of {value}", call.index),
                 facts.label("graph_cut_here", difference.site, "detached", difference.index),
@@ -38,20 +45,59 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _sum(facts: TraceIndex, call: Call) -> tuple[int, int, Call] | None:
-    """Returns (kept, other, difference) of `kept + (other - kept).detach()`."""
-    if op_name(call) not in ("add", "radd") or len(call.inputs) != 2 or call.within:
+    """Returns (kept, other, difference) of `kept + (other - kept).detach()`, or of another way to write it."""
+    name = op_name(call)
+    if name not in ("add", "radd", "sub") or len(call.inputs) != 2 or call.within:
         return None
-    for kept, cut in [[access.tensor for access in call.inputs][::order] for order in (1, -1)]:
-        made = next(iter(facts.producers(cut, call.index)), None)
-        if made is None or made.op not in _CUTS or not made.inputs:
+    numbers = [access.tensor for access in call.inputs]
+    for kept, cut in [numbers] if name == "sub" else [numbers, numbers[::-1]]:
+        difference = _difference(facts, cut, call.index)
+        if difference is None:
             continue
-        difference = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
-        if difference is None or op_name(difference) != "sub" or len(difference.inputs) != 2:
-            continue
-        other, less = (access.tensor for access in difference.inputs)
+        made, (other, less) = difference
+        other, less = (less, other) if name == "sub" else (other, less)
         if less == kept and other != kept:
-            return kept, other, difference
+            return kept, other, made
     return None
+
+
+def _difference(facts: TraceIndex, number: int, before: int) -> tuple[Call, tuple[int, int]] | None:
+    """Returns the call that subtracted one tensor from another, and these, if both or the result are detached."""
+    uncut = _uncut(facts, number, before)
+    made = next(iter(facts.producers(number if uncut is None else uncut, before)), None)
+    if made is None or op_name(made) != "sub" or len(made.inputs) != 2:
+        return None
+    numbers = [access.tensor for access in made.inputs]
+    if uncut is None:
+        numbers = [each for each in (_uncut(facts, number, made.index) for number in numbers) if each is not None]
+    return (made, (numbers[0], numbers[1])) if len(numbers) == 2 else None
+
+
+def _uncut(facts: TraceIndex, number: int, before: int) -> int | None:
+    """Returns the tensor that a tensor is the detached one of."""
+    made = next(iter(facts.producers(number, before)), None)
+    return made.inputs[0].tensor if made is not None and made.op in _CUTS and made.inputs else None
+
+
+def _is_rounded(facts: TraceIndex, picked: int, source: int, before: int) -> bool:
+    """Returns whether a value is computed from another one, which has a graph, by rounding or comparing alone."""
+    if not facts.requires_grad(source, before - 1):
+        return False
+    waiting, is_found = [(picked, before)], False
+    for number, limit in waiting:
+        call = next(iter(facts.producers(number, limit)), None)
+        if number == source or len(waiting) > _MAX_CALLS:
+            return False
+        if call is None:
+            continue
+        if op_name(call) in _ROUNDING:
+            above = [made for _, made in ancestry(facts, call.inputs[0].tensor, call.index, _MAX_CALLS)]
+            is_found |= any(access.tensor == source for made in (call, *above) for access in made.inputs)
+        elif op_name(call) in RESHAPING | _SCALING:
+            waiting += [(access.tensor, call.index) for access in call.inputs]
+        elif call.inputs:
+            return False
+    return is_found
 
 
 def _is_picked_by(facts: TraceIndex, picked: int, source: int, before: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_ratios import ConstantRatio, constant_ratios
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -19,11 +20,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if graph_leaves(facts, each.value, each.call.index) & zero:
             continue  # `zero_gradient` names it
         label = facts.label("value_made_here", each.call.site, "does not depend on its input", each.call.index)
-        yield stands_out(_text(training, each), label)
+        yield stands_out(ratio_text(facts, each), label)
 
 
-def _text(training: MeasuredTraining, each: ConstantRatio) -> str:
-    facts = training.facts
+def ratio_text(facts: TraceIndex, each: ConstantRatio) -> str:
+    """Says why a result is constant."""
     code, value = as_written(facts, each.call), named(facts, each.value, each.call.index)
     shape = facts.tensor(each.value).shape
     times = f"in each of {each.runs:,} runs"

@@ -9,17 +9,19 @@ from math import prod
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.taken_norms import TakenNorm, taken_norm
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _GRAD = "autograd.grad"
-_NORMS = frozenset(("norm", "vector_norm", "linalg_norm"))
+_FILLED = frozenset("ones ones_like full full_like new_ones new_full".split())
+_RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze contiguous".split())
 _SUMS = frozenset(("sum", "mean"))
-_MAX_CALLS = 24
+_MAX_CALLS, _MAX_RESHAPES = 24, 4
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -27,11 +29,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts, reported = training.facts, set[int]()
     for backward in examined_passes(facts):
         for compared in recorded_above(facts, backward):
-            norm = _norm_below(facts, compared)
-            gradient = None if norm is None else _gradient(facts, norm)
-            if norm is None or gradient is None or norm.site in reported:
+            taken = _norm_below(facts, compared)
+            gradient = None if taken is None else _gradient(facts, taken)
+            if taken is None or gradient is None or taken.call.site in reported:
                 continue
-            shape, of = facts.tensor(norm.inputs[0].tensor).shape, named(facts, norm.inputs[0].tensor, norm.index)
+            norm = taken.call
+            shape, of = facts.tensor(taken.value).shape, named(facts, taken.value, taken.read.index)
             result = facts.tensor(norm.outputs[0].tensor).shape
             if len(shape) < 3 or result[:1] != shape[:1] or not _has_one_score(facts, gradient, shape[0], result):
                 continue
@@ -49,18 +52,37 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             )
 
 
-def _norm_below(facts: TraceIndex, call: Call) -> Call | None:
-    """Returns the norm that a call subtracts a number from."""
-    if op_name(call) not in ("sub", "rsub") or len(call.inputs) != 1:
+def _norm_below(facts: TraceIndex, call: Call) -> TakenNorm | None:
+    """Returns the norm that a call subtracts a number from, or computes the error of for a number."""
+    name = op_name(call)
+    if name not in ("sub", "rsub", *ERRORS) or not call.inputs:
         return None
-    norm = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
-    is_norm = norm is not None and op_name(norm) in _NORMS and len(norm.inputs) == len(norm.outputs) == 1
-    return norm if is_norm else None
+    number, *others = (access.tensor for access in call.inputs)
+    if len(others) > 1 or not all(_is_constant(facts, each, call) for each in others):
+        return None
+    made = next(iter(facts.producers(number, call.index)), None)
+    return None if made is None else taken_norm(facts, made)
 
 
-def _gradient(facts: TraceIndex, norm: Call) -> Call | None:
-    made = next(iter(facts.producers(norm.inputs[0].tensor, norm.index)), None)
-    return made if made is not None and made.op == _GRAD and made.inputs else None
+def _is_constant(facts: TraceIndex, number: int, before: Call) -> bool:
+    made = next(iter(facts.producers(number, before.index)), None)
+    return made is not None and op_name(made) in _FILLED
+
+
+def _gradient(facts: TraceIndex, norm: TakenNorm) -> Call | None:
+    """Returns the call that returned the gradient a norm is of, if it has the same samples."""
+    number, before = norm.value, norm.read.index
+    samples = facts.tensor(number).shape[:1]
+    for _ in range(_MAX_RESHAPES):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs or facts.tensor(number).shape[:1] != samples:
+            return None
+        if made.op == _GRAD:
+            return made
+        if op_name(made) not in _RESHAPES:
+            return None
+        number, before = made.inputs[0].tensor, made.index
+    return None
 
 
 def _has_one_score(facts: TraceIndex, gradient: Call, samples: int, norms: tuple[int, ...]) -> bool:

@@ -6,14 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import statement_around
+from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.training.cancelled_means import cancelled_means
 from tensorlens.analysis.training.changed_gradients import is_clip
+from tensorlens.analysis.training.constant_ratios import ConstantRatio, constant_ratios
 from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.losses import Loss, LossTerm, term_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.term_shares import cancelling_terms
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, op_text
+from tensorlens.diagnostics.standing_out.gradients.constant_ratio import ratio_text
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
@@ -22,6 +25,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds these parameters, grouped by how often they had such a gradient, and by what makes it."""
     groups: dict[tuple[object, ...], list[ParameterRow]] = {}
     trained = {row.name for row in training.rows if (own := row.statistics) and own.filled > own.zero}
+    ratios = list(constant_ratios(training.facts)) if any(row.is_zero for row in training.rows) else []
     for row in training.rows:
         if row.is_zero and row.requires_grad:
             calls, changed = _cause(training, row)
@@ -30,10 +34,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if changed is None and not calls and _is_bias_of(row.name, trained):
                 continue  # its gradients cancel, as in a critic that compares the means of two batches
             sites = tuple(dict.fromkeys(call.site for call in (*calls, *([] if changed is None else [changed]))))
-            cancelled = None if sites else _cancelled(training, row.tensor)
+            cancelled = None if sites else _cancelled(training, row.tensor, ratios)
             groups.setdefault((sites, cancelled, _when(row)), []).append(row)
     for rows in groups.values():
-        yield _sentence(training, rows)
+        yield _sentence(training, rows, ratios)
 
 
 def _cause(training: MeasuredTraining, row: ParameterRow) -> tuple[list[Call], Call | None]:
@@ -113,7 +117,7 @@ def _used_passes(training: MeasuredTraining, leaf: int) -> set[int | None]:
     return {None if fill is None else fill.event.site for fill in fills}
 
 
-def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingOut:
+def _sentence(training: MeasuredTraining, rows: list[ParameterRow], ratios: list[ConstantRatio]) -> StandingOut:
     facts = training.facts
     whose = "the gradient" if len(rows) == 1 else "each gradient"
     text = f"{whose} of {listed(rows)} is exactly zero {_when(rows[0])}"
@@ -133,6 +137,10 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
         text += f": {as_written(facts, taken)} subtracts what {as_written(facts, added)} has added, with its graph"
         label = facts.label("graph_cut_here", taken.site, "the gradients cancel", taken.index)
         return stands_out(text, label, facts.label("value_made_here", added.site, "added here", added.index))
+    ratio = None if calls else _ratio(training, rows[0].tensor, ratios)
+    if ratio is not None:
+        label = facts.label("graph_cut_here", ratio.call.site, "does not depend on its input", ratio.call.index)
+        return stands_out(f"{text}: {ratio_text(facts, ratio)}", label)
     if not calls:
         made = facts.first_use(rows[0].tensor)
         return stands_out(text, None if made is None else facts.label("leaf_made_here", made.site, "made here"))
@@ -145,12 +153,21 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow]) -> StandingO
     return stands_out(text, facts.label("graph_cut_here", call.site, "zeroed here", call.index), *others)
 
 
-def _cancelled(training: MeasuredTraining, leaf: int) -> tuple[int, ...]:
+def _ratio(training: MeasuredTraining, leaf: int, ratios: list[ConstantRatio]) -> ConstantRatio | None:
+    """Returns the first constant that is computed from a leaf."""
+    facts = training.facts
+    return next((each for each in ratios if leaf in graph_leaves(facts, each.value, each.call.index)), None)
+
+
+def _cancelled(training: MeasuredTraining, leaf: int, ratios: list[ConstantRatio]) -> tuple[int, ...]:
     """Returns the lines whose gradients cancel in a leaf, which are the reason why it is zero."""
     terms, drawn = _terms(training, leaf), _drawn(training, leaf)
     if terms is not None:
         return (terms[0].site, *(term.terms[-1].added.site for term in terms[1]))
-    return () if drawn is None else tuple(call.site for call in drawn)
+    if drawn is not None:
+        return tuple(call.site for call in drawn)
+    ratio = _ratio(training, leaf, ratios)
+    return () if ratio is None else (ratio.call.site,)
 
 
 def _terms(training: MeasuredTraining, leaf: int) -> tuple[Loss, tuple[LossTerm, ...]] | None:

@@ -11,26 +11,28 @@ from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above, recorded_from
+from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, is_error, recorded_above, recorded_from
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
-_LEAST, _MOST = frozenset(("minimum", "min")), frozenset(("maximum", "max"))
+_LEAST, _MOST = frozenset(("minimum", "min", "amin")), frozenset(("maximum", "max", "amax"))
+_JOINS = frozenset(("stack", "hstack"))
 _MEANS = frozenset(("mean", "sum"))
 _KEEPING = frozenset("neg mul rmul div truediv add sub rsub".split())
 _CHOOSING = frozenset("getitem index_select masked_select chunk split unbind select".split())
 _PRODUCTS = frozenset(("mul", "rmul"))
 _REDUCTIONS = frozenset("mean sum norm vector_norm logsumexp amax max".split())
+_CLIPS = frozenset(("clamp", "clip"))
 _MAX_CALLS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class _Mean:
     call: Call
-    source: int  # tensor
+    sources: tuple[int, ...]  # tensors
     elements: int
 
 
@@ -39,9 +41,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
         for call in above:
-            if op_name(call) not in _LEAST | _MOST or call.site in reported or len(call.inputs) != 2:
-                continue
-            one, other = (_mean(facts, access.tensor, call.index) for access in call.inputs)
+            pair = _pair(facts, call) if op_name(call) in _LEAST | _MOST and call.site not in reported else None
+            one, other = (None, None) if pair is None else (_mean(facts, each, call.index) for each in pair)
             if one is None or other is None or one.call is other.call or one.elements != other.elements:
                 continue
             if op_name(one.call) != op_name(other.call) or _runs_again(call, above):
@@ -59,6 +60,15 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             )
 
 
+def _pair(facts: TraceIndex, call: Call) -> tuple[int, int] | None:
+    """Returns the two numbers that a call compares, also where it is given both in one tensor."""
+    numbers = [access.tensor for access in call.inputs]
+    made = next(iter(facts.producers(numbers[0], call.index)), None) if len(numbers) == 1 else None
+    if made is not None and op_name(made) in _JOINS and not facts.tensor(call.outputs[0].tensor).shape:
+        numbers = [access.tensor for access in made.inputs]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+
+
 def _mean(facts: TraceIndex, number: int, before: int) -> _Mean | None:
     """Returns the mean or sum that a single number is, but for a factor or an offset."""
     for _ in range(_MAX_CALLS):
@@ -66,9 +76,10 @@ def _mean(facts: TraceIndex, number: int, before: int) -> _Mean | None:
         if made is None or facts.tensor(number).shape or not made.inputs:
             return None
         source = made.inputs[0].tensor
-        if op_name(made) in _MEANS:
+        if op_name(made) in _MEANS | ERRORS:
             elements = prod(facts.tensor(source).shape)
-            return _Mean(made, source, elements) if elements > 1 else None
+            own = [a.tensor for a in made.inputs if facts.requires_grad(a.tensor, made.index - 1)]
+            return _Mean(made, tuple(own), elements) if elements > 1 else None
         if op_name(made) not in _KEEPING or len(made.inputs) != 1:
             return None
         number, before = source, made.index
@@ -83,19 +94,38 @@ def _runs_again(call: Call, above: tuple[Call, ...]) -> bool:
 def _are_of_one(facts: TraceIndex, one: _Mean, other: _Mean, *, clipped: bool) -> bool:
     """Returns whether two means are of values that are computed from one result, without choosing a part of it.
 
-    The values are of samples: reduced for each, or a clipped factor of a policy objective, which a maximum asks for.
+    The values are of samples: reduced for each, or a clipped factor of a policy objective, or errors of a clipped
+    prediction, as a maximum asks for.
     """
     first, second = (
-        {call.index: call for call in recorded_from(facts, [(each.source, each.call.index)])} for each in (one, other)
+        {
+            call.index: call
+            for call in (each.call, *recorded_from(facts, [(number, each.call.index) for number in each.sources]))
+        }
+        for each in (one, other)
     )
     common = first.keys() & second.keys()
-    own = [call for index, call in (first | second).items() if index not in common]
+    parts = [[call for index, call in each.items() if index not in common] for each in (first, second)]
+    own = [*parts[0], *parts[1]]
     if not common or any(op_name(call) in _CHOOSING for call in own):
         return False
-    clips = {access.tensor for call in own if op_name(call) in ("clamp", "clip") for access in call.outputs}
+    clips = {access.tensor for call in own if op_name(call) in _CLIPS for access in call.outputs}
     if any(op_name(call) in _PRODUCTS and clips & {access.tensor for access in call.inputs} for call in own):
         return True
-    return not clipped and any(_is_of_samples(facts, call) for call in own)
+    if clipped:
+        return _is_clipped_error(facts, parts)
+    return any(_is_of_samples(facts, call) for call in own)
+
+
+def _is_clipped_error(facts: TraceIndex, parts: list[list[Call]]) -> bool:
+    """Returns whether both means are of the errors of one prediction for the same target, and one of them clips it."""
+    clipping = [any(op_name(call) in _CLIPS for call in part) for part in parts]
+    targets = [
+        {a.tensor for call in part for a in call.inputs if not facts.requires_grad(a.tensor, call.index - 1)}
+        for part in parts
+    ]
+    are_errors = all(any(map(is_error, part)) for part in parts)
+    return are_errors and sorted(clipping) == [False, True] and bool(targets[0] & targets[1])
 
 
 def _is_of_samples(facts: TraceIndex, call: Call) -> bool:
