@@ -10,7 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 def written_number(facts: TraceIndex, node: ast.expr | None) -> float | None:
     """Returns the number; of a name or an attribute, if one line of the program sets it, and sets it to a number."""
     if isinstance(node, ast.Name | ast.Attribute):
-        node = _only_value(facts, _named(node))
+        node = only_value(facts, _named(node))
     return _number(node)
 
 
@@ -30,7 +30,7 @@ def _number(node: ast.expr | None) -> float | None:
     return None
 
 
-def _only_value(facts: TraceIndex, name: str) -> ast.expr | None:
+def only_value(facts: TraceIndex, name: str) -> ast.expr | None:
     """Returns what the only place of the program that binds a name, or sets an attribute of that name, sets it to."""
     values: list[ast.expr | None] = []
     bound = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,59 @@ WRONG = {
         "inner[0] is None else (inner[0]").replace("scales[i])", "scales[i],))") + TRAIN,
     "functions of a schedule": NET + GROUPS,
 }  # fmt: skip
+DICT = GROUPS.replace(
+    "schedule =",
+    """\
+def ramps():
+    return {part: lambda n: rate**n for part, rate in {"a": 0.9, "b": 0.5}.items()}  #!
+table = ramps()
+schedule =""",
+).replace("[lambda n: rate**n for rate in (0.9, 0.5)])  #!", '[table[part] for part in "ab"])')
+LIST = GROUPS.replace(
+    "schedule =",
+    """\
+made = []
+for percent in (90, 50):
+    rate = percent / 100
+    made.append(lambda n: rate**n)  #!
+schedule =""",
+).replace("[lambda n: rate**n for rate in (0.9, 0.5)])  #!", "made)")
+EACH = """\
+opts = [torch.optim.SGD(layer.parameters(), lr=0.1) for layer in (net[0], net[2])]
+schedules = []
+for opt, rate in zip(opts, (0.9, 0.5)):
+    schedules.append(torch.optim.lr_scheduler.LambdaLR(opt, lambda n: rate**n))  #!
+for _ in range(3):
+    net(torch.randn(8, 4)).square().mean().backward()
+    for opt, schedule in zip(opts, schedules):
+        opt.step()
+        schedule.step()
+"""
+IN_TURN = """\
+def train(opt, schedule):
+    for _ in range(3):
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+        schedule.step()
+for rate in (0.9, 0.5):
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    train(opt, torch.optim.lr_scheduler.LambdaLR(opt, lambda n: rate**n))
+"""
+WRONG |= {
+    "a dict that a function returns": NET + DICT,
+    "a list that a loop fills": NET + LIST,
+    "a scheduler for each optimizer": NET + EACH,
+}
 RIGHT = {
+    "a dict with defaults": NET + DICT.replace("lambda n:", "lambda n, rate=rate:"),
+    "a list that a loop fills by a function": NET + "def power(rate):\n    return lambda n: rate**n\n"
+    + LIST.replace("lambda n: rate**n", "power(rate)"),
+    "one round after the other": NET + IN_TURN,
+    "hooks of one round after the other": NET + "def train():\n"
+    + textwrap.indent(TRAIN.replace("net(", "layer("), "    ")
+    + "for scale, layer in ((1, net), (2, nn.Linear(4, 2))):\n"
+    "    opt = torch.optim.SGD(layer.parameters(), lr=0.1)\n"
+    "    for p in layer.parameters():\n        p.register_hook(lambda grad: grad * scale)\n    train()\n",
     "a default argument": NET + HOOKS.replace("lambda grad:", "lambda grad, i=i:") + TRAIN,
     "a function that makes it": NET + "def scaled(i):\n    return lambda grad: grad * scales[i]\n"
     + HOOKS.replace("lambda grad: grad * scales[i]", "scaled(i)") + TRAIN,

@@ -59,7 +59,32 @@ RIGHT = {
                                   "net.apply(start)\nfor layer in net[::2]: layer.weight.data.mul_(layer.mask)"),
     "a gain": MASKED.format("self.weight.mul_(torch.tensor(0.5))", "self.weight", "net.apply(start)"),
 }  # fmt: skip
-WORDS = "overwrites all of the results"
+SPARSE = """\
+cell = nn.RNNCell(3, 8)
+def thin(cell):
+    with torch.no_grad():
+        cell.weight_hh.mul_(torch.rand_like(cell.weight_hh) < 0.2)
+        cell.weight_hh.mul_(0.9 / cell.weight_hh.norm(dim=1).mean())
+def start(cell):
+    nn.init.orthogonal_(cell.weight_hh)  #!
+thin(cell)
+start(cell)
+opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    cell(torch.randn(5, 3), torch.ones(5, 8)).square().mean().backward()
+    opt.step()
+"""
+WRONG["an orthogonal start"] = SPARSE
+RIGHT |= {
+    "thinned after an orthogonal start": SPARSE.replace("thin(cell)\nstart(cell)", "start(cell)\nthin(cell)"),
+    "a norm that is printed": SPARSE.replace("thin(cell)\nstart", "thin(cell)\nprint(cell.weight_hh.norm())\nstart"),
+    "a start from the values": SPARSE.replace(
+        "nn.init.orthogonal_(cell.weight_hh)  #!",
+        ("cell.weight_hh.data.copy_(torch.linalg.qr(cell.weight_hh.detach())[0])"),
+    ),
+}
+WORDS = "overwrites all of the result"
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -40,8 +40,7 @@ HOOKED = (
 MASKED = "masks = {}\n" + ONCE.replace("prune(net[0])", "masks[0] = prune(net[0])").replace(
     "    opt.step()", "    if masks:\n        net[0].weight.grad.mul_(masks[0])\n    opt.step()"
 )
-PARTIAL = PRUNE.replace("return mask", (
-    "module.weight.register_hook(functools.partial(torch.mul, mask))"))
+PARTIAL = PRUNE.replace("return mask", ("module.weight.register_hook(functools.partial(torch.mul, mask))"))
 COUNTED = "print(net[0].weight.eq(0).float().mean().item())\n"
 BY_AVERAGES = {
     "a hook that is no function of the program": "import functools\n" + ADAM + PARTIAL + ONCE + COUNTED,

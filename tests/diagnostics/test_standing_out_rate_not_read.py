@@ -63,10 +63,48 @@ WRONG = {
     "groups in reverse": PLAIN.replace("in self.param_groups", "in reversed(self.param_groups)"),
     "no closure, and an option by get": PLAIN.replace('group["decay"]', 'group.get("decay", 0.0)'),
 }  # fmt: skip
+HELPER = """\
+import types
+
+class Mover(torch.optim.Optimizer):
+    def __init__(self, params, cfg):
+        self.cfg = cfg
+        super().__init__(params, {"lr": cfg.lr, "decay": cfg.decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._move(p, group)
+
+    def _move(self, p, options):
+        rate = self.cfg.lr  #!
+        p.mul_(1 - rate * options["decay"]).sub_(rate * p.grad.sign())
+""" + RUN.replace(
+    "Signed(net.parameters(), lr=0.01)", ("Mover(net.parameters(), types.SimpleNamespace(lr=0.01, decay=0.1))")
+)
+WRONG |= {
+    "a group that another method is given": HELPER,
+    "a dict of options": HELPER.replace("cfg.lr", 'cfg["lr"]')
+    .replace("cfg.decay", 'cfg["decay"]')
+    .replace("types.SimpleNamespace(", "dict("),
+    "the rate of an argument": KEPT.replace("params, lr=0.1, beta=0.9", "params, cfg, beta=0.9")
+    .replace('"lr": lr', '"lr": cfg.lr')
+    .replace("= lr", "= cfg.lr")
+    .replace("lr=0.01)", ("type('Config', (), {'lr': 0.01}))")),
+}
 DEFAULT = '        lr = self.defaults["lr"]  #!\n'
 LOOP = "            for p in"
 BASE = PLAIN.replace(DEFAULT, '        base = self.defaults["lr"]\n')
 RIGHT = {
+    "a method that reads the rate of the group": HELPER.replace("self.cfg.lr", 'options["lr"]'),
+    "a method that gives the group to a function": HELPER.replace("self.cfg.lr", (
+        "rate_of(options) if options else self.cfg.lr")).replace("class M", (
+        "def rate_of(group):\n    return group['lr']\n\nclass M")),
+    "a method by a variable": HELPER.replace("self._move(p, group)", (
+        "move = self._move\n                move(p, group)")),
+    "options that a line changes": HELPER.replace("    plan.step()", "    plan.step()\n"
+        "    opt.cfg.lr = plan.get_last_lr()[0]"),
     "the rate of the group": PLAIN.replace(DEFAULT, "").replace(LOOP, '            lr = group["lr"]\n' + LOOP),
     "the rate of the group by get": BASE.replace(LOOP, '            lr = group.get("lr", base)\n' + LOOP),
     "the rate of the first group": PLAIN.replace('self.defaults["lr"]  #!', 'self.param_groups[0]["lr"]'),

@@ -137,6 +137,11 @@ class Job:
         return copy.deepcopy({"net": self.net.state_dict(), "opt": self.opt.state_dict()})
 Job(Job().train()).train()
 """
+LONG = (
+    JOBS.replace("range(4)", "range(40 if checkpoint else 70)")
+    .replace("def train(self)", ("def train(self, checkpoint=None)"))
+    .replace("Job(Job().train()).train()", "Job(Job().train()).train(True)")
+)
 NO_LINE = "no line keeps the `state_dict()` of a scheduler"
 
 
@@ -146,9 +151,15 @@ def test_a_schedule_of_a_loaded_optimizer_that_begins_anew_is_named(tmp_path: Pa
     assert found.labels[0].span.line == marked(JOBS)
 
 
+def test_a_long_schedule_that_begins_anew_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, LONG) if NO_LINE in each.text)
+    assert "after 70 steps" in found.text
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        LONG.replace("1 / (1 + n))", "1 / (1 + n + 70 * (checkpoint is not None)))"),
         JOBS.replace('"opt": self.opt', '"schedule": self.schedule.state_dict(), "opt": self.opt'),
         JOBS.replace('            self.opt.load_state_dict(checkpoint["opt"])\n', ""),
         JOBS.replace("1 / (1 + n))", "1 / (1 + n), last_epoch=-1)"),
@@ -156,7 +167,15 @@ def test_a_schedule_of_a_loaded_optimizer_that_begins_anew_is_named(tmp_path: Pa
         JOBS.replace("LambdaLR(self.opt, lambda n: 1 / (1 + n))", "ExponentialLR(self.opt, 0.9)"),
         JOBS.replace("1 / (1 + n))", "1 / (1 + n + 4 * (checkpoint is not None)))"),
     ],
-    ids=["kept", "a new optimizer", "an epoch", "one job", "a rate that goes on", "a function that goes on"],
+    ids=[
+        "a long one that goes on",
+        "kept",
+        "a new optimizer",
+        "an epoch",
+        "one job",
+        "a rate that goes on",
+        "a function that goes on",
+    ],
 )
 def test_other_jobs_are_left_alone(tmp_path: Path, text: str) -> None:
     assert [each.text for each in sentences(tmp_path, text) if NO_LINE in each.text] == []

@@ -38,26 +38,55 @@ def rate_elsewhere(facts: TraceIndex, name: str) -> RateElsewhere | None:
     methods = [each for each in holder.body if isinstance(each, ast.FunctionDef) and each.name not in _MAKING]
     others = (each for each in holder.body if not isinstance(each, _SIMPLE))
     is_own = len(holder.bases) == 1 and _last(holder.bases[0]) == "Optimizer" and method_of(holder, "step") is not None
-    if not is_own or any(others) or any(_may_read_groups(each) for each in methods):
-        return None
     kept = _kept_rates(facts, holder)
+    given = _given_groups(methods)
+    if not is_own or any(others) or any(_may_read_groups(each, given, kept) for each in methods):
+        return None
     reads = [node for method in methods for node in ast.walk(method) if _is_default(node) or _is_kept(node, kept)]
     if not reads or _writes_defaults(facts):
         return None
     return RateElsewhere(facts.span_of(reads[0], file), facts.code_of(reads[0], file))
 
 
-def _may_read_groups(method: ast.FunctionDef) -> bool:
+def _given_groups(methods: list[ast.FunctionDef]) -> dict[str, set[str]]:
+    """Maps methods to those of their arguments that other methods give a group, as in `self._move(p, group)`."""
+    known = {each.name: each for each in methods if not (each.args.vararg or each.args.kwarg or each.decorator_list)}
+    given: dict[str, set[str]] = {each.name: set() for each in methods}
+    size = -1
+    while size != sum(map(len, given.values())):
+        size = sum(map(len, given.values()))
+        for method in methods:
+            groups = {*_group_names(method), *given[method.name]}
+            for call in (node for node in ast.walk(method) if isinstance(node, ast.Call)):
+                called = known.get(_own_method(call))
+                if called is not None:
+                    given[called.name] |= {name for name, value in _arguments(call, called) if _last(value) in groups}
+    return given
+
+
+def _own_method(call: ast.Call) -> str:
+    is_own = isinstance(call.func, ast.Attribute) and _last(call.func.value) == "self"
+    return _last(call.func) if is_own else ""
+
+
+def _arguments(call: ast.Call, called: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    """Yields the arguments of a method that a call gives by variables, with their names there."""
+    names = [each.arg for each in called.args.args][1:]
+    pairs = [*zip(names, call.args, strict=False), *((each.arg or "", each.value) for each in call.keywords)]
+    return ((name, value) for name, value in pairs if isinstance(value, ast.Name))
+
+
+def _may_read_groups(method: ast.FunctionDef, given: dict[str, set[str]], kept: dict[str, bool]) -> bool:
     """Returns whether a method may read the rate of a group: by its name, by a variable, or in another function."""
     parents = {child: node for node in ast.walk(method) for child in ast.iter_child_nodes(node)}
-    groups = set(_group_names(method))
+    groups = {*_group_names(method), *given.get(method.name, ())}
     for node in ast.walk(method):
         parent = parents.get(node)
         if isinstance(node, ast.Constant) and node.value == _RATE:
-            if parent is None or not _is_default(parent):
+            if parent is None or not (_is_default(parent) or _is_kept(parent, kept)):
                 return True
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in groups:
-            if not _is_other_option(node, parent, parents):
+            if not _is_other_option(node, parent, parents) and not _is_given(parent, given):
                 return True
         elif isinstance(node, ast.Name) and node.id in ("self", "super", "vars", "getattr", "locals"):
             if node.id != "self" or not isinstance(parent, ast.Attribute):
@@ -89,6 +118,11 @@ def _is_other_option(node: ast.Name, parent: ast.AST | None, parents: dict[ast.A
     return isinstance(call, ast.Call) and bool(call.args) and isinstance(call.args[0], ast.Constant)
 
 
+def _is_given(call: ast.AST | None, given: dict[str, set[str]]) -> bool:
+    """Returns whether a call gives a group to another method of the class, which is looked at as well."""
+    return isinstance(call, ast.Call) and bool(given.get(_own_method(call)))
+
+
 def _is_plain(node: ast.Attribute, parent: ast.AST | None) -> bool:
     """Returns whether `self.param_groups` is gone through or indexed, or `self.defaults` is read at a text."""
     if node.attr == _DEFAULTS:
@@ -110,23 +144,48 @@ def _is_default(node: ast.AST) -> bool:
     return _last(held) == _DEFAULTS and isinstance(key, ast.Constant) and key.value == _RATE
 
 
-def _kept_rates(facts: TraceIndex, holder: ast.ClassDef) -> set[str]:
-    """Returns the attributes that `__init__` sets to its argument `lr`, and that no other line of the program sets."""
+def _kept_rates(facts: TraceIndex, holder: ast.ClassDef) -> dict[str, bool]:
+    """Maps the attributes that `__init__` sets to its argument `lr`, or to the `lr` of an argument, to True, and those
+    that it sets to another argument, as `config`, to False. No other line of the program sets them."""
     making = method_of(holder, "__init__")
+    nodes = [node for _, tree in facts.trees() for node in ast.walk(tree)]
+    places = (each for each in nodes if isinstance(each, ast.Attribute | ast.Subscript))
+    stored = [ast.unparse(each) for each in places if not isinstance(each.ctx, ast.Load)]
+    ends = [name.rpartition(".")[2] for name in stored]
+    arguments = {each.arg for each in (*making.args.args[1:], *making.args.kwonlyargs)} if making is not None else set()
+    if _RATE in ends or any(name.endswith("['lr']") for name in stored) or _has_method(nodes, _RATE):
+        arguments = set()  # an argument may get another rate
     kept = {
-        target.attr
+        target.attr: _is_rate(node.value)
         for node in (ast.walk(making) if making is not None else ())
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == _RATE
+        if isinstance(node, ast.Assign) and (_is_rate(node.value) or _named(node.value) in arguments)
         for target in node.targets
         if isinstance(target, ast.Attribute) and _last(target.value) == "self"
     }
-    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    stored = [node.attr for node in nodes if not isinstance(node.ctx, ast.Load)]
-    return {name for name in kept if stored.count(name) == 1 and method_of(holder, name) is None}
+    return {name: kind for name, kind in kept.items() if ends.count(name) == 1 and not _has_method(nodes, name)}
 
 
-def _is_kept(node: ast.AST, kept: set[str]) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr in kept and _last(node.value) == "self"
+def _has_method(nodes: list[ast.AST], name: str) -> bool:
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in nodes)
+
+
+def _named(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_rate(node: ast.expr) -> bool:
+    """Returns whether an expression is `lr`, `config.lr` or `config["lr"]`."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Constant) and node.slice.value == _RATE
+    return _last(node) == _RATE
+
+
+def _is_kept(node: ast.AST, kept: dict[str, bool]) -> bool:
+    """Returns whether a node is `self.rate`, `self.config.lr` or `self.config["lr"]`."""
+    held = node.value if isinstance(node, ast.Attribute | ast.Subscript) else None
+    if isinstance(held, ast.Attribute) and isinstance(node, ast.expr) and _is_rate(node):
+        return kept.get(held.attr) is False and _last(held.value) == "self"
+    return isinstance(node, ast.Attribute) and kept.get(node.attr) is True and _last(node.value) == "self"
 
 
 def _writes_defaults(facts: TraceIndex) -> bool:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 from itertools import pairwise
+from math import isclose
+from statistics import fmean
 
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
@@ -14,7 +16,7 @@ from tensorlens.analysis.training.other_loads import other_loads
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
-from tensorlens.records.training import LearningRateSchedule, OptimizerGroup
+from tensorlens.records.training import MOST_NORMS, LearningRateSchedule, OptimizerGroup
 
 _LOADS = "Module.load_state_dict"
 _PARTS = ("opt", "sch")  # of the names of optimizers and schedulers
@@ -130,10 +132,32 @@ def _keeps_states_of_optimizers_only(facts: TraceIndex) -> bool:
 def _are_same(
     groups: dict[int | None, OptimizerGroup], earlier: LearningRateSchedule, new: LearningRateSchedule
 ) -> bool:
-    """Returns whether the first rate that each of two schedulers sets is the same, and another one than before."""
-    courses = [groups[each.optimizer].course if each.optimizer in groups else () for each in (earlier, new)]
-    firsts = [list(dict.fromkeys(course))[1:2] for course in courses]
-    return bool(firsts[0]) and firsts[0] == firsts[1]
+    """Returns whether the first rate that each of two schedulers sets is the same, and another one than before. Where
+    only means of several rates are known, all of them are the same, as far as both go."""
+    pair = [groups[each.optimizer] for each in (earlier, new) if each.optimizer in groups]
+    widths = [_steps_of_one(group) for group in pair]
+    if len(pair) < 2:
+        return False
+    if max(widths) == 1:
+        firsts = [list(dict.fromkeys(group.course))[1:2] for group in pair]
+        return bool(firsts[0]) and firsts[0] == firsts[1]
+    one, other = (_means(group, max(widths))[1:] for group in pair)  # the first step may have the loaded rate
+    common = min(len(one), len(other))
+    return len(set(one[:common])) > 1 and all(map(isclose, one[:common], other[:common]))
+
+
+def _means(group: OptimizerGroup, steps: int) -> list[float]:
+    """Returns the mean of the rates of the first `steps` steps, of the next ones, and so on."""
+    size = steps // _steps_of_one(group)
+    return [fmean(group.course[place : place + size]) for place in range(0, group.steps // steps * size, size)]
+
+
+def _steps_of_one(group: OptimizerGroup) -> int:
+    """Returns of how many steps each rate of a course is the mean."""
+    width = 1
+    while group.steps // width >= MOST_NORMS:
+        width *= 2
+    return width
 
 
 def _sets_rates(facts: TraceIndex) -> bool:
