@@ -97,6 +97,22 @@ train(net, opt, scheduler)
 ANEW = "begins anew, with a learning rate of 0.1 after 0.01"
 
 
+def test_a_schedule_that_a_loop_over_names_leaves_is_named(tmp_path: Path) -> None:
+    loop = """\
+other_opt = torch.optim.SGD([torch.zeros(1)], lr=0.1)
+checkpoint["other_opt"] = other_opt.state_dict()
+job = types.SimpleNamespace(net=net, other_opt=other_opt, scheduler=scheduler)
+for key in NAMES:
+    getattr(job, key).load_state_dict(checkpoint[key])"""
+    text = SCHEDULE.replace("import copy\n", "import copy, types\n").replace("LOAD", "").replace(ALONE, loop)
+    named = text.replace("NAMES", '("net", "other_opt")')
+    (found,) = (each for each in sentences(tmp_path, named) if ANEW in each.text)
+    assert found.labels[0].span.line == marked(named)
+    for names in ('("net", "other_opt", "scheduler")', "checkpoint", '("net", "other_opt") + ("scheduler",)'):
+        said = [each.text for each in sentences(tmp_path, text.replace("NAMES", names))]
+        assert [each for each in said if ANEW in each] == []
+
+
 def test_a_schedule_that_begins_anew_is_named(tmp_path: Path) -> None:
     text = SCHEDULE.replace("LOAD", "")
     (found,) = (each for each in sentences(tmp_path, text) if ANEW in each.text)

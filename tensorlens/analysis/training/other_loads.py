@@ -21,8 +21,27 @@ def other_loads(facts: TraceIndex) -> Iterator[ast.Attribute]:
                 continue
             if node.func.attr != "load_state_dict":
                 continue
-            if facts.span_of(node, file) not in modules or _is_for_several(node.func.value, tree):
+            if facts.span_of(node, file) not in modules:
                 yield node.func
+            elif _is_for_several(node.func.value, tree):
+                yield from _written_out(node.func, tree) or [node.func]
+
+
+def _written_out(method: ast.Attribute, tree: ast.AST) -> list[ast.Attribute]:
+    """Returns the loads of `for part in ("net", "opt"): getattr(job, part).load_state_dict(...)`, one for each name but
+    that of the module; none if it is not sure which one that is."""
+    receiver = method.value
+    if not isinstance(receiver, ast.Call) or last_name(receiver.func) != "getattr" or len(receiver.args) != 2:
+        return []
+    name = last_name(receiver.args[1])
+    loops = [each for each in ast.walk(tree) if isinstance(each, ast.For) and last_name(each.target) == name]
+    loops = [each for each in loops if any(node is method for node in ast.walk(each))]
+    values = loops[0].iter.elts if len(loops) == 1 and isinstance(loops[0].iter, ast.Tuple | ast.List) else []
+    names = [each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    others = [each for each in names if any(part in each.lower() for part in _OTHERS)]
+    if len(names) != len(values) or len(others) != len(names) - 1 or not others:
+        return []
+    return [ast.Attribute(ast.Name(each, ast.Load()), method.attr, ast.Load()) for each in others]
 
 
 def _is_for_several(receiver: ast.expr, tree: ast.AST) -> bool:

@@ -16,7 +16,7 @@ from tensorlens.records.model import Call
 
 _PAD = frozenset("pad padding padded padid padidx".split())
 _PADDING_PLACE = 2  # of the arguments of `nn.Embedding` and `functional.embedding`
-_LENGTHS = frozenset("len lens length lengths".split())
+_LENGTHS = frozenset("len lens length lengths size sizes".split())
 _OF_TOKENS = frozenset(  # a source, an input or a text can be what precedes another part of the same row
     "seq seqs sequence sequences token tokens x ids batch n num row rows valid true real actual".split()
 )
