@@ -10,7 +10,9 @@ import torch
 from support.daily import one_in
 from torch.testing._internal.common_methods_invocations import op_db
 
-from tensorlens.tracer.recording.ops import SIMPLE, VIEW, call_kind
+import tensorlens
+from tensorlens.tracer.patches import table
+from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, VIEW, call_kind
 
 SAMPLES = 2
 KINDS = (torch.float64, torch.int64)
@@ -74,3 +76,11 @@ def test_what_the_fast_path_does_not_read_is_so(op: Any) -> None:
                 given = [value for value in (tensor, *args) if isinstance(value, torch.Tensor)]
                 storages = {value.untyped_storage().data_ptr() for value in given if value.numel()}
                 assert not result.numel() or result.untyped_storage().data_ptr() not in storages
+
+
+@pytest.mark.parametrize(("training", "kind"), [(False, ORDINARY), (True, SLOW)])
+def test_look_ups_take_the_fast_path_unless_their_ids_are_looked_at(training: bool, kind: int) -> None:
+    with tensorlens.trace(training=training):
+        (recorder,) = table._recorders
+        torch.nn.functional.embedding(torch.tensor([1]), torch.zeros(2, 3), padding_idx=0)
+        assert recorder.call_kinds[torch.nn.functional.embedding] == kind

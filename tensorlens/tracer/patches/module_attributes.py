@@ -134,11 +134,13 @@ def _register(recorder: Recorder, original: Function) -> Function:
     """Notes `Module.register_parameter`, but for calls of PyTorch, as those by an assignment."""
     assignments = Assignments(recorder)
 
-    def register(frame: FrameType, self: torch.nn.Module, name: object, param: object) -> object:
-        is_own = not frame.f_code.co_filename.startswith(_TORCH)
-        if is_own and isinstance(param, torch.nn.Parameter) and type(name) is str:
-            assignments.note(self, name, param, frame)
-        return original(self, name, param)
+    def register(frame: FrameType, self: torch.nn.Module, *args: object, **kwargs: object) -> object:
+        if not frame.f_code.co_filename.startswith(_TORCH):
+            name = args[0] if args else kwargs.get("name")
+            parameter = args[1] if len(args) > 1 else kwargs.get("param")
+            if isinstance(parameter, torch.nn.Parameter) and type(name) is str:
+                assignments.note(self, name, parameter, frame)
+        return original(self, *args, **kwargs)
 
     return register
 

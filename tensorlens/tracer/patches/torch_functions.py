@@ -278,3 +278,6 @@ HANDLERS: dict[Function, ops.Handler] = {
     ops.getter("grad_fn"): _user_reads,
     **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
 }
+
+TRAINING_ONLY = (torch.nn.functional.embedding,)
+"""Functions of `HANDLERS` that other runs than those with `--training` record on the fast path."""
