@@ -101,14 +101,16 @@ def test_a_schedule_that_a_loop_over_names_leaves_is_named(tmp_path: Path) -> No
     loop = """\
 other_opt = torch.optim.SGD([torch.zeros(1)], lr=0.1)
 checkpoint["other_opt"] = other_opt.state_dict()
-job = types.SimpleNamespace(net=net, other_opt=other_opt, scheduler=scheduler)
+checkpoint["decay"] = checkpoint["scheduler"]
+job = types.SimpleNamespace(net=net, other_opt=other_opt, scheduler=scheduler, decay=scheduler)
 for key in NAMES:
     getattr(job, key).load_state_dict(checkpoint[key])"""
     text = SCHEDULE.replace("import copy\n", "import copy, types\n").replace("LOAD", "").replace(ALONE, loop)
     named = text.replace("NAMES", '("net", "other_opt")')
     (found,) = (each for each in sentences(tmp_path, named) if ANEW in each.text)
     assert found.labels[0].span.line == marked(named)
-    for names in ('("net", "other_opt", "scheduler")', "checkpoint", '("net", "other_opt") + ("scheduler",)'):
+    both = '("net", "other_opt", "scheduler")', '("net", "other_opt", "decay")'
+    for names in (*both, "checkpoint", '("net", "other_opt") + ("scheduler",)'):
         said = [each.text for each in sentences(tmp_path, text.replace("NAMES", names))]
         assert [each for each in said if ANEW in each] == []
 
