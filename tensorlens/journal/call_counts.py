@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 
 from tensorlens.journal import compact_calls
 from tensorlens.journal.call_runs import CallRun
 from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.compact_calls import INT, TAIL
 from tensorlens.journal.rows import CallTemplateRow
-from tensorlens.records.model import Total
+from tensorlens.records.model import Site, Total
 
 
 class CallCounts:
@@ -60,10 +61,12 @@ class CallCounts:
             self._counts[template] += 1
             self.total += 1
 
-    def totals(self, others: Counter[tuple[int, str]]) -> tuple[Total, ...]:
-        """Returns the number of calls at each site, by op, together with that of `others`."""
+    def totals(self, others: Counter[tuple[int, str]], sites: Sequence[Site]) -> tuple[Total, ...]:
+        """Returns the number of calls at each of the `sites`, by op, together with that of `others`."""
         found = others.copy()
         for number, calls in enumerate(self._counts):
             if calls:
-                found[self._templates.sites[number], self._templates.rows[number].op] += calls
+                site = self._templates.sites[number]
+                site = sites[site].id if 0 <= site < len(sites) else site  # no int of its own
+                found[site, self._templates.rows[number].op] += calls
         return tuple(Total(site, op, calls) for (site, op), calls in found.items())

@@ -113,7 +113,8 @@ class Reader:
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
         lines_of.cache_clear()  # all sites are read: the lines of a wide program take as much memory as they do
-        totals = self._compact_calls.totals(self._totals)  # first: counting takes a large table for a moment
+        sites = self.source_sites.sites
+        totals = self._compact_calls.totals(self._totals, sites)  # first: counting takes a large table for a moment
         inspection = self._facts.records()
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
         compared, eagerly = self.reference or reference.Reference(), self.eager or eager.EagerComparison()
@@ -129,7 +130,7 @@ class Reader:
             versions=self.versions,
             script=self.script,
             sources=self.source_sites.sources,
-            sites=tuple(self.source_sites.sites),
+            sites=tuple(sites),
             storages=builder.storages(),
             tensors=builder.tensors(),
             events=(*(self._with_count(each) if isinstance(each, model.Gap) else each for each in events), *left_out),

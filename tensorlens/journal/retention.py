@@ -7,16 +7,17 @@ made a parameter is known even after a million steps. With `--training`, the ten
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any
 
 from tensorlens.journal import compact_calls
 from tensorlens.journal.call_runs import Call, CallRun, Item, results_of, tensors_of
 from tensorlens.journal.changed_tensors import ChangedTensors
-from tensorlens.journal.compact_calls import base_of, numbers_of
-from tensorlens.journal.rows import NONE, CallRow, State, TensorRow, of_alias
+from tensorlens.journal.compact_calls import numbers_of
+from tensorlens.journal.explaining_calls import ExplainingCalls, storages_of
+from tensorlens.journal.rows import NONE, CallRow, TensorRow, of_alias
 from tensorlens.records import model
 
 WINDOW = 20_000  # calls
@@ -24,30 +25,7 @@ TRAINING_WINDOW = 100_000  # with `--training`: most of its sentences need the w
 BEGINNING = 3_000  # calls that make the model and run its first steps: with `--training` they stay
 _OTHERS = 5_000  # events of other kinds that outlive the window
 OLDER = 20_000  # calls in a trace from before the window
-_LATEST = 3  # calls that changed a tensor last
 _PATIENCE = 3  # windows: without a census, the older calls leave when there are so many calls
-
-
-class StatesOfCall:
-    """Finds the states of tensors after a call. One call may have those of thousands: it is indexed once in a row."""
-
-    def __init__(self) -> None:
-        self._call: CallRow | None = None
-        self._states: dict[int, list[State]] = {}
-
-    def of(self, call: CallRow, tensor: int) -> list[State]:
-        """Returns the states of a tensor, in order."""
-        if call is not self._call:
-            self._call, self._states = call, {}
-            for state in call.states:
-                self._states.setdefault(state[0], []).append(state)
-        return self._states.get(tensor, [])
-
-    def give_node(self, call: bytes | CallRow, tensor: int) -> bool:
-        """Returns whether a call gave a tensor a new node. False if the call left the node as it was."""
-        if not isinstance(call, CallRow):
-            return True
-        return any(state[5] is not None and state[5] >= 0 for state in self.of(call, tensor))
 
 
 class Retention:
@@ -66,10 +44,8 @@ class Retention:
         self._tensors = tensors
         self._recent: deque[Item | CallRun] = deque()
         self._count = 0  # of the calls and other events in `_recent`
-        self._explaining: dict[int, tuple[Item, ...]] = {}  # tensor -> its first call, and the last that changed it
+        self._explaining = ExplainingCalls()
         self._others: deque[Item] = deque(maxlen=_OTHERS)
-        self._dropped: dict[int, tuple[int, bytes | CallRow]] = {}  # see `dropped_nodes`
-        self._states = StatesOfCall()
         self._changed = ChangedTensors()
         self._of_aliases: list[int] = []  # storages of the aliases in the window, at the last census
         self.left_out = 0  # calls that the last `items` have left out
@@ -125,26 +101,13 @@ class Retention:
         for item in leaving:
             if isinstance(item, CallRun):
                 for tensor, call in item.explaining(needed):
-                    self._keep(tensor, call)
+                    self._explaining.add(tensor, call)
             elif type(item[1]) is CallRow:
                 results = results_of(item[1])
                 for tensor in results if needed is None else filter(needed.__contains__, results):
-                    self._keep(tensor, item)
+                    self._explaining.add(tensor, item)
             elif not isinstance(item[1], model.Backward):
                 self._others.append(item)
-
-    def _keep(self, tensor: int, item: Item) -> None:
-        known = self._explaining.get(tensor)
-        if known is None:
-            self._explaining[tensor] = (item,)
-            return
-        items = (*known, item)
-        if len(items) > _LATEST + 1:
-            index, call, _ = items[1]
-            items = (items[0], *items[2:])
-            if self._states.give_node(call, tensor):
-                self._dropped[tensor] = index, call
-        self._explaining[tensor] = items
 
     def last(self) -> Any:
         """Returns the last item if it is an event that was added alone; None otherwise."""
@@ -168,28 +131,21 @@ class Retention:
                 needed.update(item[1].inputs[::2], results_of(item[1]))
         self._of_aliases = [of_alias(base) for base in needed if base < NONE]
         self._retire(leaving, needed)
-        for table in tuple[dict[int, Any], ...]((self._explaining, self._tensors, self._dropped)):
-            for tensor in [tensor for tensor in table if tensor not in needed]:
-                del table[tensor]
+        self._explaining.forget_all_but(needed)
+        for tensor in [tensor for tensor in self._tensors if tensor not in needed]:
+            del self._tensors[tensor]
 
     def storages(self) -> Iterator[int | None]:
         """Yields the storages in the states of the calls that are kept, and those of aliases, some of them again."""
         yield from self._of_aliases
-        seen: set[int] = set()  # the rows: one may have made thousands of tensors
-        for item in chain(chain.from_iterable(self._explaining.values()), self._recent):
-            if not isinstance(item, tuple):
-                continue
-            index, content, _ = item
-            if type(content) is bytes:
-                if (base := base_of(content)) < NONE:
-                    yield of_alias(base)
-            elif type(content) is CallRow and index not in seen:
-                seen.add(index)
-                yield from (state[7] for state in content.states)
+        yield from self._explaining.storages()
+        for item in self._recent:
+            if isinstance(item, tuple):
+                yield from storages_of(item[1])
 
     def kept_calls(self) -> set[int]:
         """Returns the indices of the calls that are kept from before the window."""
-        return {item[0] for items in self._explaining.values() for item in items}
+        return self._explaining.indices()
 
     def oldest_event(self) -> int:
         """Returns the index before which no event is kept, except calls."""
@@ -205,12 +161,14 @@ class Retention:
         that were changed, to the calls in the window, then the latest. `left_out` counts the others.
         """
         self._retire(self._leaving())
-        kept = {item[0]: item for items in self._explaining.values() for item in items}
-        self.left_out = max(len(kept) - OLDER, 0)
-        if self.left_out:
-            chosen = self._leading_to(named)
-            chosen += [kept[index] for index in sorted(kept, reverse=True)]
-            kept = {item[0]: item for item in _first(chosen, OLDER)}
+        indices = self._explaining.indices()
+        self.left_out = max(len(indices) - OLDER, 0)
+        latest = self._explaining.since(min(heapq.nlargest(OLDER, indices), default=0))
+        chosen = [
+            *(self._leading_to(named) if self.left_out else ()),
+            *(latest[n] for n in sorted(latest, reverse=True)),
+        ]
+        kept = {item[0]: item for item in _first(chosen, OLDER)}
         kept.update((item[0], item) for item in self._others)
         found = [_readable(kept[index]) for index in sorted(kept)]
         for item in self._recent:
@@ -234,7 +192,7 @@ class Retention:
                 tensor = waiting.pop()
                 if tensor not in seen:
                     seen.add(tensor)
-                    items = [item for item in self._explaining.get(tensor, ()) if item[0] not in followed]
+                    items = [item for item in self._explaining.of(tensor) if item[0] not in followed]
                     followed.update([item[0] for item in items])  # one call may have made thousands of tensors
                     found += items
                     waiting += [each for item in items for each in tensors_of(_readable(item)[1])]
@@ -242,10 +200,7 @@ class Retention:
 
     def dropped_nodes(self) -> dict[int, tuple[int, Call]]:
         """Returns for each tensor the last dropped call that gave it a node, with its index."""
-        return {
-            tensor: (index, numbers_of(call) if isinstance(call, bytes) else call)
-            for tensor, (index, call) in self._dropped.items()
-        }
+        return self._explaining.dropped_nodes()
 
 
 def _first(items: Iterable[Item], count: int) -> Iterator[Item]:

@@ -6,6 +6,7 @@ it names.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
@@ -15,7 +16,8 @@ from typing import Any
 from tensorlens.journal import rows
 from tensorlens.journal.call_runs import CompactCall, tensors_of
 from tensorlens.journal.call_templates import CallTemplates
-from tensorlens.journal.retention import Retention, StatesOfCall
+from tensorlens.journal.explaining_calls import StatesOfCall
+from tensorlens.journal.retention import Retention
 from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorRow, optional
 from tensorlens.records import model
 from tensorlens.records.fields import holders_of, references_of
@@ -79,7 +81,7 @@ class TraceBuilder:
         of_records: _Found = {"tensors": [], "storages": []}
         _add_references(records, of_records)
         used: set[int | None] = set(of_records["tensors"])
-        self._items = items = retention.items({number for number in used if number is not None})
+        items = retention.items({number for number in used if number is not None})
         self._dropped = retention.dropped_nodes()
         self._states_of_call = StatesOfCall()
         self._nodes: dict[int, tuple[int, str | None, int]] = {}  # tensor -> the event that gave it its node, the node
@@ -90,6 +92,7 @@ class TraceBuilder:
         self._created_by: dict[int, int | None] = {}  # every tensor that an item names -> the item that returned it
         of_events: _Found = {"tensors": [], "storages": []}
         storages = of_events["storages"]
+        self._items = deque(items)
         for index, content, _ in items:
             if type(content) is tuple:
                 used.add(self._note_compact_call(index, content))
@@ -164,9 +167,10 @@ class TraceBuilder:
         )
 
     def events(self) -> tuple[model.Event, ...]:
-        """Returns the calls and other events of the trace, in order."""
+        """Returns the calls and other events of the trace, in order: only once, because it drops the items."""
         found: list[model.Event] = []
-        for index, content, within in self._items:
+        while self._items:
+            index, content, within = self._items.popleft()
             if type(content) is tuple:
                 found.append(self._compact_call(index, content, within))
             else:

@@ -1,0 +1,176 @@
+"""Keeps the calls that explain tensors: of each tensor the first call, and the last ones that changed it.
+
+A long run has a hundred thousand such tensors, and most have one compact call: it is kept in one `bytes`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+
+from tensorlens.journal.call_runs import Call, Item
+from tensorlens.journal.compact_calls import base_of, numbers_of
+from tensorlens.journal.rows import NONE, CallRow, State, of_alias
+
+_LATEST = 3  # calls that changed a tensor last
+_HEAD = struct.Struct("qq")  # the index of a call, and the number of its step
+_Kept = bytes | tuple[Item, ...]  # one compact call after its `_HEAD`, or calls of any kind
+_tensor_of = itemgetter(0)
+
+
+class StatesOfCall:
+    """Finds the states of tensors after a call. One call may have those of thousands: it is indexed once in a row."""
+
+    def __init__(self) -> None:
+        self._call: CallRow | None = None
+        self._states: dict[int, list[State]] = {}
+
+    def of(self, call: CallRow, tensor: int) -> list[State]:
+        """Returns the states of a tensor, in order."""
+        if call is not self._call:
+            self._call, self._states = call, {}
+            for state in call.states:
+                self._states.setdefault(state[0], []).append(state)
+        return self._states.get(tensor, [])
+
+    def give_node(self, call: bytes | CallRow, tensor: int) -> bool:
+        """Returns whether a call gave a tensor a new node. False if the call left the node as it was."""
+        if not isinstance(call, CallRow):
+            return True
+        return any(state[5] is not None and state[5] >= 0 for state in self.of(call, tensor))
+
+
+class _Packed:
+    """One compact call of each of many tensors, in order of the tensors: half the size of a `dict` with them."""
+
+    def __init__(self, calls: Iterable[tuple[int, bytes]] = ()) -> None:
+        self._tensors, self._ends, self._content = array("q"), array("Q"), bytearray()
+        for tensor, call in calls:
+            self._content += call
+            self._tensors.append(tensor)
+            self._ends.append(len(self._content))
+
+    def get(self, tensor: int) -> bytes | None:
+        number = bisect_left(self._tensors, tensor)
+        is_there = number < len(self._tensors) and self._tensors[number] == tensor
+        return self._call(number) if is_there else None
+
+    def items(self) -> Iterator[tuple[int, bytes]]:
+        for number, tensor in enumerate(self._tensors):
+            yield tensor, self._call(number)
+
+    def _call(self, number: int) -> bytes:
+        return bytes(self._content[self._ends[number - 1] if number else 0 : self._ends[number]])
+
+
+class ExplainingCalls:
+    """The calls of each tensor. An item is the index of a call, the call, and the optimizer step that was running."""
+
+    def __init__(self) -> None:
+        self._packed = _Packed()
+        self._kept: dict[int, _Kept] = {}  # what was added since they were packed, and tensors with several calls
+        self._steps: list[str] = []  # the few names of optimizer steps, by number
+        self._dropped: dict[int, tuple[int, bytes | CallRow]] = {}  # see `dropped_nodes`
+        self._states = StatesOfCall()
+
+    def add(self, tensor: int, item: Item) -> None:
+        """Adds a call of a tensor: its first one stays, and the `_LATEST` last ones."""
+        items = (*self.of(tensor), item)
+        if len(items) > _LATEST + 1:
+            index, call, _ = items[1]
+            items = (items[0], *items[2:])
+            if self._states.give_node(call, tensor):
+                self._dropped[tensor] = index, call
+        self._kept[tensor] = items if len(items) > 1 or type(item[1]) is not bytes else self._with_head(item)
+
+    def _with_head(self, item: Item) -> bytes:
+        index, step = item[0], item[2]
+        call: bytes = item[1]
+        if step not in self._steps:
+            self._steps.append(step)
+        return _HEAD.pack(index, self._steps.index(step)) + call
+
+    def _item(self, kept: bytes) -> Item:
+        index, step = _HEAD.unpack_from(kept)
+        return index, kept[_HEAD.size :], self._steps[step]
+
+    def of(self, tensor: int) -> tuple[Item, ...]:
+        """Returns the calls of a tensor, in order; a compact call is `bytes`."""
+        kept = self._kept.get(tensor) or self._packed.get(tensor) or ()
+        return (self._item(kept),) if isinstance(kept, bytes) else kept
+
+    def forget_all_but(self, needed: set[int]) -> None:
+        """Drops the calls of other tensors."""
+        several: dict[int, _Kept] = {}
+        added: list[tuple[int, bytes]] = []
+        for tensor, kept in self._kept.items():
+            if tensor not in needed:
+                continue
+            if isinstance(kept, bytes):
+                added.append((tensor, kept))
+            else:
+                several[tensor] = kept
+        packed = (item for item in self._packed.items() if item[0] in needed and item[0] not in several)
+        self._packed = _Packed(heapq.merge(packed, sorted(added), key=_tensor_of))
+        self._kept = several
+        self._dropped = {tensor: call for tensor, call in self._dropped.items() if tensor in needed}
+
+    def _all(self) -> Iterator[_Kept]:
+        yield from self._kept.values()
+        for tensor, call in self._packed.items():
+            if tensor not in self._kept:
+                yield call
+
+    def indices(self) -> set[int]:
+        """Returns the indices of all calls."""
+        return set(self._indices())
+
+    def _indices(self) -> Iterator[int]:
+        for kept in self._all():
+            if isinstance(kept, bytes):
+                yield _HEAD.unpack_from(kept)[0]
+            else:
+                yield from (index for index, *_ in kept)
+
+    def since(self, first: int) -> dict[int, Item]:
+        """Returns the calls from index `first` on, by their indices."""
+        found: dict[int, Item] = {}
+        for kept in self._all():
+            if not isinstance(kept, bytes):
+                found.update((item[0], item) for item in kept if item[0] >= first)
+            elif _HEAD.unpack_from(kept)[0] >= first:
+                item = self._item(kept)
+                found[item[0]] = item
+        return found
+
+    def storages(self) -> Iterator[int | None]:
+        """Yields the storages in the states of calls, and those of aliases, some of them again."""
+        seen: set[int] = set()  # the calls: one may have made thousands of tensors
+        for kept in self._all():
+            if isinstance(kept, bytes):
+                yield from storages_of(kept)
+                continue
+            for index, call, _ in kept:
+                if index not in seen:
+                    seen.add(index)
+                    yield from storages_of(call)
+
+    def dropped_nodes(self) -> dict[int, tuple[int, Call]]:
+        """Returns for each tensor the last dropped call that gave it a node, with its index."""
+        return {
+            tensor: (index, numbers_of(call) if isinstance(call, bytes) else call)
+            for tensor, (index, call) in self._dropped.items()
+        }
+
+
+def storages_of(call: object) -> Iterator[int | None]:
+    """Yields the storages in the states of a call; of a compact call, that of its alias."""
+    if isinstance(call, bytes):
+        if (base := base_of(call)) < NONE:
+            yield of_alias(base)
+    elif isinstance(call, CallRow):
+        yield from (state[7] for state in call.states)
