@@ -104,20 +104,22 @@ class ExplainingCalls:
         return (self._item(kept),) if isinstance(kept, bytes) else kept
 
     def forget_all_but(self, needed: set[int]) -> None:
-        """Drops the calls of other tensors."""
-        several: dict[int, _Kept] = {}
-        added: list[tuple[int, bytes]] = []
-        for tensor, kept in self._kept.items():
-            if tensor not in needed:
-                continue
-            if isinstance(kept, bytes):
-                added.append((tensor, kept))
-            else:
-                several[tensor] = kept
-        packed = (item for item in self._packed.items() if item[0] in needed and item[0] not in several)
-        self._packed = _Packed(heapq.merge(packed, sorted(added), key=_tensor_of))
-        self._kept = several
+        """Drops the calls of other tensors, and packs the others."""
+        self._kept = {tensor: kept for tensor, kept in self._kept.items() if tensor in needed}
         self._dropped = {tensor: call for tensor, call in self._dropped.items() if tensor in needed}
+        self.pack(needed)
+
+    def pack(self, needed: set[int] | None = None) -> None:
+        """Packs the calls that were added since the last time; of those packed before, drops all but the needed."""
+        added = sorted((tensor, kept) for tensor, kept in self._kept.items() if isinstance(kept, bytes))
+        several: dict[int, _Kept] = {t: kept for t, kept in self._kept.items() if not isinstance(kept, bytes)}
+        self._kept = several
+        packed = (
+            (tensor, call)
+            for tensor, call in self._packed.items()
+            if tensor not in several and (needed is None or tensor in needed)
+        )
+        self._packed = _Packed(heapq.merge(packed, added, key=_tensor_of))
 
     def _all(self) -> Iterator[_Kept]:
         yield from self._kept.values()

@@ -161,6 +161,7 @@ class Retention:
         that were changed, to the calls in the window, then the latest. `left_out` counts the others.
         """
         self._retire(self._leaving())
+        self._explaining.pack()
         indices = self._explaining.indices()
         self.left_out = max(len(indices) - OLDER, 0)
         latest = self._explaining.since(min(heapq.nlargest(OLDER, indices), default=0))

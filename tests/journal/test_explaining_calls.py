@@ -38,6 +38,8 @@ def test_calls_that_are_packed_at_any_moment_are_those_that_were_added(seed: int
         if chance.random() < 0.15:
             needed = {tensor for tensor in range(12) if chance.random() < 0.7}
             kept.forget_all_but(needed)
+            if chance.random() < 0.5:
+                kept.pack()
             plain = {tensor: items for tensor, items in plain.items() if tensor in needed}
         tensor = chance.randrange(12)
         added = item(chance, index, tensor)
