@@ -14,6 +14,7 @@ from tensorlens.analysis.per_trace import once_per_trace
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.written_numbers import only_value
 from tensorlens.records.model import Call, Trace
+from tensorlens.records.source import tree_of
 
 _LIBRARY = ("torch", "F", "nn.functional", "torch.nn.functional", "functional", "torch.special")
 _MOST = 4  # names that are followed
@@ -24,7 +25,8 @@ _Kind = Literal["function", "method", "module"]
 class WrittenCall:
     """What the source writes for an operation: `args` has the tensors first for a function, and none for a module.
 
-    `is_whole` says whether all arguments are known; a `**options` of unknown content hides some.
+    `is_whole` says whether the source shows what is called, and all arguments; a `**options` of unknown content hides
+    some.
     """
 
     kind: _Kind
@@ -57,28 +59,58 @@ def _known(trace: Trace) -> dict[tuple[int, str], WrittenCall | None]:
 
 
 def _of_node(facts: TraceIndex, call: Call, node: ast.Call) -> WrittenCall:
-    wanted = call.op.rpartition(".")[2].strip("_").replace("_", "")
+    wanted, is_of_tensor = _plain(call.op.rpartition(".")[2]), call.op.startswith("Tensor.")
     args, keywords, is_whole = _given(facts, node)
     called: ast.expr = node.func
     for _ in range(_MOST):
-        if last_name(called).strip("_").replace("_", "") == wanted:
+        is_method = is_of_tensor and isinstance(called, ast.Attribute)
+        if _plain(last_name(called)) == wanted and (is_method or is_of_library(facts, called)):
             break
         held = _held(facts, called)
         if isinstance(held, ast.Call):
             inner, named, is_known = _given(facts, held)
+            if _plain(last_name(held.func)) == wanted and is_of_library(facts, held.func):
+                return WrittenCall("module", held.func, inner, named, is_known)
             if last_name(held.func) == "partial" and inner:
                 called, args, keywords = inner[0], (*inner[1:], *args), named | keywords
                 is_whole &= is_known
                 continue
-            if last_name(held.func).lower() == wanted:
-                return WrittenCall("module", held.func, inner, named, is_known)
         if not isinstance(held, ast.Name | ast.Attribute):
-            called = node.func
+            called, (args, keywords, _), is_whole = node.func, _given(facts, node), False
             break
         called = held
     is_method = isinstance(called, ast.Attribute) and ast.unparse(called.value) not in _LIBRARY
-    is_method &= call.op.startswith("Tensor.")
-    return WrittenCall("method" if is_method else "function", called, args, keywords, is_whole)
+    return WrittenCall("method" if is_method and is_of_tensor else "function", called, args, keywords, is_whole)
+
+
+def _plain(name: str) -> str:
+    """Returns a name that a function and the class of its module share: `log_softmax` and `LogSoftmax`."""
+    return name.replace("_", "").lower()
+
+
+def is_of_library(facts: TraceIndex, called: ast.expr) -> bool:
+    """Returns whether a name begins with one that a file imports from torch, and that the file sets nowhere."""
+    root = called
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return isinstance(root, ast.Name) and root.id in _imported(facts.trace)
+
+
+@once_per_trace
+def _imported(trace: Trace) -> frozenset[str]:
+    found = {"torch"}
+    for text in trace.sources.values():
+        names, is_set = set[str](), set[str]()
+        for node in ast.walk(tree_of(text) or ast.Module([], [])):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "torch":
+                names |= {each.asname or each.name for each in node.names}
+            elif isinstance(node, ast.Import):
+                roots = ((each, each.name.partition(".")[0]) for each in node.names)
+                names |= {each.asname or root for each, root in roots if root == "torch"}
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                is_set.add(node.id)
+        found |= names - is_set
+    return frozenset(found)
 
 
 def _given(facts: TraceIndex, node: ast.Call) -> tuple[tuple[ast.expr, ...], dict[str, ast.expr], bool]:
@@ -117,6 +149,11 @@ def _held(facts: TraceIndex, called: ast.expr) -> ast.expr | None:
     value = only_value(facts, name) if name else None
     if value is not None or not isinstance(called, ast.Name):
         return value
-    imports = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    aliases = (alias for node in imports for alias in node.names)
-    return next((ast.Name(each.name) for each in aliases if each.asname == name), None)
+    aliases = (
+        alias
+        for _, tree in facts.trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "torch"
+        for alias in node.names
+    )
+    return next((ast.Attribute(ast.Name("torch"), each.name) for each in aliases if each.asname == name), None)
