@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.reshape_chains import RESHAPING, reshaped
 from tensorlens.records.model import Call
 
-_RESHAPING = frozenset("view reshape unflatten flatten view_as reshape_as".split())
 _MOVING = frozenset("transpose permute swapaxes contiguous mT mul div truediv rmul".split())
 _MULTIPLYING = frozenset("matmul rmatmul bmm einsum scaled_dot_product_attention".split())
 _ROW_BY_ROW = frozenset("linear layer_norm dropout chunk split transpose add mul relu gelu tanh".split())
@@ -38,8 +38,8 @@ def split_rows(facts: TraceIndex) -> Iterator[SplitRows]:
     """
     found: dict[int, SplitRows] = {}
     for call in facts.calls:
-        if op_name(call) in _RESHAPING and call.inputs and call.outputs and call.site not in found:
-            number, made = _source(facts, call)
+        if op_name(call) in RESHAPING and call.inputs and call.outputs and call.site not in found:
+            number, made = reshaped(facts, call)
             before, after = facts.tensor(number).shape, facts.tensor(call.outputs[0].tensor).shape
             if _splits_rows(before, after) and _is_of_rows(facts, made) and facts.requires_grad(number, call.index):
                 found[call.site] = SplitRows(call, before, after)
@@ -48,16 +48,6 @@ def split_rows(facts: TraceIndex) -> Iterator[SplitRows]:
         product = _product(readers, each.reshape)
         if product is not None and all(_is_split(facts, access.tensor, product.index) for access in product.inputs[:2]):
             yield each
-
-
-def _source(facts: TraceIndex, call: Call) -> tuple[int, Call | None]:
-    """Returns what a chain of reshapes that ends with a call begins with, and the call that made it."""
-    for _ in range(_MAX_USES):
-        made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
-        if made is None or op_name(made) not in _RESHAPING or not made.inputs:
-            return call.inputs[0].tensor, made
-        call = made
-    return call.inputs[0].tensor, None
 
 
 def _is_of_rows(facts: TraceIndex, made: Call | None) -> bool:
@@ -78,8 +68,8 @@ def _is_split(facts: TraceIndex, number: int, before: int) -> bool:
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs or not made.outputs:
             return False
-        if op_name(made) in _RESHAPING:
-            source, _ = _source(facts, made)
+        if op_name(made) in RESHAPING:
+            source, _ = reshaped(facts, made)
             return _splits_rows(facts.tensor(source).shape, facts.tensor(made.outputs[0].tensor).shape)
         if op_name(made) not in _MOVING:
             return False
