@@ -28,6 +28,7 @@ WRONG = {
     "a name for the sum": NETS + "    total = top.sum(dim=-1, keepdim=True)\n    weight = top.div(total)  #!\n" + TRAIN,
     "a norm": NETS + "    weight = top / top.norm(dim=-1, keepdim=True)  #!\n" + TRAIN,
     "softmax": NETS + "    weight = torch.softmax(top, dim=-1)  #!\n" + TRAIN,
+    "softmax, a module": "soft = nn.Softmax(dim=1)\n" + NETS + "    weight = soft(top)  #!\n" + TRAIN,
     "softmax, a method": NETS + "    weight = top.softmax(1)  #!\n" + TRAIN,
     "softmax, nn.functional": NETS + "    weight = nn.functional.softmax(top, 1)  #!\n" + TRAIN,
     "softmax, written out": NETS + "    weight = torch.exp(top - top.logsumexp(-1, keepdim=True))  #!\n" + TRAIN,

@@ -24,6 +24,14 @@ WRONG = {
     "steps": "loss = out(F.normalize(net(x)))  #!",
     "heads": "loss = out(F.normalize(net(x).view(8, 5, 2, 3)).flatten(2))  #!",
     "scores": "q = F.normalize(net(x)); loss = q @ net(x).transpose(1, 2) + out(net(x)).sum()  #!",
+    "a module, the next steps": "alike = nn.CosineSimilarity(eps=1e-6); y = torch.randn(8, 6, 6)\n"
+    "    loss = 1 - alike(y[:, 1:], net(y[:, :-1, :3])).mean() + out(net(x)).sum()  #!",
+    "a teacher": "loss = out(net(x)).sum() - F.cosine_similarity(net(x), net(x).detach()).mean()  #!",
+    "a partial": "from functools import partial; unit = partial(F.normalize, eps=1e-8)\n"
+    "    loss = out(unit(net(x)))  #!",
+    "an import": "from torch.nn.functional import normalize as unit\n    loss = out(unit(net(x)))  #!",
+    "channels put last": "last = nn.Linear(4, 6, bias=False).requires_grad_(False)\n"
+    "    loss = out(F.normalize(last(conv(x).mT)))  #!",
 }
 RIGHT = {
     "an angle to data": "loss = F.cosine_similarity(net(x), torch.randn(8, 5, 6)) + 0 * out(net(x)).sum()",
@@ -37,6 +45,11 @@ RIGHT = {
     "loss = a @ torch.randn(6, 2) + out(net(x)).sum()",
     "a dimension": "loss = out(F.normalize(net(x), dim=-1))",
     "by its place": "loss = out(F.normalize(net(x), 2, -1))",
+    "a module for the features": "alike = nn.CosineSimilarity(dim=-1)\n"
+    "    loss = out(net(x)).sum() - alike(net(x), net(x).detach()).mean()",
+    "channels of two layers": "alike = nn.CosineSimilarity()\n"
+    "    loss = out(net(x)).sum() - alike(conv(x), conv(x).detach()).mean()",
+    "options": "O = dict(dim=-1)\n    loss = out(F.normalize(net(x), **O))",
     "rows": "loss = out(F.normalize(net(x[:, 0])))",
     "channels": "loss = F.normalize(conv(x)) + 0 * out(net(x)).sum()",
     "channels of a layer for vectors": "loss = F.normalize(net(x[:, 0]).view(8, 3, 2)) + 0 * out(net(x)).sum()",

@@ -95,6 +95,18 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+STEPS = """\
+data = torch.randn(32, 9, 6) + torch.linspace(0, 1, 9)[:, None]
+conv, out = nn.Conv1d(6, 4, 3), nn.Linear(4, 2)
+opt = torch.optim.Adam([*conv.parameters(), *out.parameters()], lr=0.01)
+for _ in range(3):
+    x, y = data[torch.randint(0, 32, (8,))], torch.randint(0, 2, (8,))
+    h = x.flatten(1).unflatten(1, (6, 9))  #!
+    loss = nn.functional.cross_entropy(out(conv(h).amax(2)), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 WRONG = {
     "the state of an LSTM": (RECURRENT, "(8, 12) of (layers, batch, hidden) = (2, 8, 6)", "samples"),
     "the state of a GRU in two directions": (
@@ -124,9 +136,20 @@ WRONG = {
     "pictures with the channels last": (
         PICTURES, "(32, 3, 6, 7) of (batch, height, width, channels) = (32, 6, 7, 3)", "channels"),
     "embeddings": (TEXTS, "(8, 6, 9) of (batch, length, channels) = (8, 9, 6)", "channels"),
+    "steps of data": (STEPS, "(8, 6, 9) of (batch, length, channels) = (8, 9, 6)", "channels"),
+    "padded steps of data": (
+        STEPS.replace("x.flatten(1).unflatten(1, (6, 9))", "nn.functional.pad(x.view(-1, 6, 9), (2, 0))"),
+        "(8, 6, 9) of (batch, length, channels) = (8, 9, 6)", "channels"),
+    "two reshapes of places": (
+        IMAGES.replace("view(8, 35, 6)", "flatten(1).unflatten(1, (35, 6))"),
+        "(8, 35, 6) of (batch, channels, height, width) = (8, 6, 5, 7)", "places"),
     "heads": (HEADS, "(8, 5, 12) of (batch, heads, length, size) = (8, 3, 5, 4)", "positions"),
 }  # fmt: skip
 RIGHT = {
+    "one sequence that is cut anew": STEPS.replace("randn(32, 9, 6) + torch.linspace(0, 1, 9)[:, None]", (
+        "randn(32, 54).cumsum(1).view(32, 9, 6)")),
+    "noise": STEPS.replace(" + torch.linspace(0, 1, 9)[:, None]", ""),
+    "steps that are moved": STEPS.replace("x.flatten(1).unflatten(1, (6, 9))", "x.mT"),
     "a state that is transposed": RECURRENT.replace("state.reshape", "state.transpose(0, 1).reshape"),
     "the state of one layer": RECURRENT.replace("num_layers=2, ", "").replace("(12, 4)", "(6, 4)"),
     "layers and directions": RECURRENT.replace(

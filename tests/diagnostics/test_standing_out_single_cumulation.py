@@ -21,9 +21,18 @@ for _ in range(3):
 WRONG = {
     "a keyword": COX,
     "a method": COX.replace("torch.logcumsumexp(risk, dim=-1)", "risk.logcumsumexp(1)"),
+    "a partial": "from functools import partial\nlse = partial(torch.logcumsumexp, dim=-1)\n"
+    + COX.replace("torch.logcumsumexp(risk, dim=-1)", "lse(risk)"),
+    "a dict of functions": "FNS = {'lse': torch.logcumsumexp}\n"
+    + COX.replace("torch.logcumsumexp(risk, dim=-1)", "FNS['lse'](risk, axis=-1)"),
+    "options": "OPTIONS = dict(dim=1)\n" + COX.replace("dim=-1", "**OPTIONS"),
+    "three calls": COX.replace("torch.logcumsumexp(risk, dim=-1)", "risk.exp().flip(0).cumsum(-1).flip(0).log()"),
 }
 RIGHT = {
     "a number of gaps that is one": COX.replace("torch.logcumsumexp(risk, dim=-1)", "risk.exp().cumsum(1)"),
+    "a partial along the batch": "from functools import partial\nlse = partial(torch.logcumsumexp, dim=0)\n"
+    + COX.replace("torch.logcumsumexp(risk, dim=-1)", "lse(risk)"),
+    "three calls along the batch": COX.replace("torch.logcumsumexp(risk, dim=-1)", "risk.exp().cumsum(0).log()"),
     "along the batch": COX.replace("dim=-1", "dim=0"),
     "a row": COX.replace("(risk, dim=-1)", "(risk[:, 0], dim=-1)[:, None]"),
     "one element at times": COX.replace("(16, 3)), torch.randint(0, 2, (16, 1))", (

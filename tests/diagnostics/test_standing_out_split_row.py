@@ -24,10 +24,20 @@ WRONG = {
     "scaled first": ATTENTION.format("net(x).view(3, 2, 6, 6)  #!", "((q / 2) @ q.transpose(-2, -1)).softmax(-1)"),
     "PyTorch's attention": ATTENTION.format("net(x).view(3, 4, 6, 3)  #!", "torch.nn.functional."
                                             "scaled_dot_product_attention(q, q, q)"),
+    "heads in the batch": ATTENTION.format("net(x).reshape(2 * 6, 3, 6)  #!", "torch.bmm(q, q.mT).softmax(-1)").replace(
+        "randn(3, 6, 12)", "randn(6, 3, 12)"),
+    "two reshapes": ATTENTION.format("net(x).unflatten(-1, (4, 3)).reshape(3, 4, 6, 3)  #!", PRODUCT),
+    "a part of a layer's features": ATTENTION.format("net(x)[..., :8].reshape(12, 6, 2)  #!", PRODUCT),
+    "a product with a parameter": ATTENTION.format("(x @ net.weight).view(3, 4, 6, 3)  #!", PRODUCT),
     "einsum": ATTENTION.format("net(x).view(3, 4, 6, 3)  #!", "torch.einsum('bhid,bhjd->bhij', q, q).softmax(-1)"),
 }  # fmt: skip
 RIGHT = {
     "heads": ATTENTION.format("net(x).view(3, 6, 4, 3).transpose(1, 2)", PRODUCT),
+    "heads in the batch": ATTENTION.format("net(x).view(3, 6, 4, 3).transpose(1, 2).reshape(12, 6, 3)", PRODUCT),
+    "heads of each row": ATTENTION.format("net(x).view(3, 6, 4, 3).reshape(18, 4, 3)", PRODUCT),
+    "time first, heads in the batch": ATTENTION.format(
+        "net(x.transpose(0, 1)).reshape(6, 12, 3).transpose(0, 1)", PRODUCT
+    ),
     "as many heads as rows": ATTENTION.format("net(x).view(3, 6, 6, 2)", PRODUCT),
     "windows of rows": ATTENTION.format("net(x).view(3, 2, 3, 12)", PRODUCT),
     "channels first": ATTENTION.format("net(x).transpose(1, 2).reshape(3, 4, 3, 6)", PRODUCT),

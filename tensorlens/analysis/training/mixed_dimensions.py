@@ -15,9 +15,10 @@ from operator import mul
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.repeated_seeds import DRAWS
+from tensorlens.analysis.training.reshape_chains import RESHAPING, reshaped
 from tensorlens.records.model import Call
 
-_RESHAPING = frozenset(("reshape", "view"))
 _SAME_PLACES = frozenset(
     "dropout batch_norm layer_norm relu gelu tanh sigmoid silu leaky_relu elu contiguous clone index_select".split()
 )
@@ -28,6 +29,7 @@ _PROJECTIONS = frozenset(("linear", "chunk", "split"))
 _CHANNELS_LAST = _RECURRENT | _PROJECTIONS | {"embedding"}
 _COLORS = 3
 _SAME_CHANNELS = _SAME_PLACES | frozenset("getitem to float double div truediv sub add mul".split())
+_TAKING = frozenset("getitem index_select split chunk".split())  # rows of data
 _PLACES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
 _STEPS = 8  # calls between the layer and the reshape
 _Shape = tuple[int, ...]
@@ -59,7 +61,7 @@ def mixed_dimensions(facts: TraceIndex) -> Iterator[MixedDimensions]:
     reported: set[int] = set()
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
-            if op_name(call) in _RESHAPING and call.inputs and call.outputs:
+            if op_name(call) in RESHAPING and call.inputs and call.outputs:
                 found = _of_result(facts, call)
             else:
                 found = _of_input(facts, call) if op_name(call) in _CONVOLUTIONS else None
@@ -70,16 +72,17 @@ def mixed_dimensions(facts: TraceIndex) -> Iterator[MixedDimensions]:
 
 def _of_result(facts: TraceIndex, call: Call) -> MixedDimensions | None:
     """Looks at a reshape of what a layer returned."""
-    made = _layer(facts, call)
+    given, source = reshaped(facts, call)
+    made = None if source is None else _layer(facts, given, source.index + 1)
     if made is None:
         return None
     layer, number = made
     before, after = facts.tensor(number).shape, facts.tensor(call.outputs[0].tensor).shape
-    if facts.tensor(call.inputs[0].tensor).shape != before or keeps_order(before, after):
+    if facts.tensor(given).shape != before or keeps_order(before, after):
         return None
     layout = _layout(facts, layer, number, before, after)
     may_group = layout is not None and layout.mixed == "places" and before[1] % prod(before[2:]) == 0
-    if layout is None or after not in layout.moved or may_group or _is_turned_back(facts, call):
+    if layout is None or after not in layout.moved or may_group or _is_turned_back(facts, call, before):
         return None
     return MixedDimensions(call, layer, layout.dimensions, layout.mixed, before, after)
 
@@ -91,21 +94,43 @@ def _of_input(facts: TraceIndex, layer: Call) -> MixedDimensions | None:
         call = next(iter(facts.producers(number, index)), None)
         if call is None or not call.inputs or not call.outputs:
             return None
+        if op_name(call) in RESHAPING:
+            return _of_channels_last(facts, call, layer)
         before, after = facts.tensor(call.inputs[0].tensor).shape, facts.tensor(call.outputs[0].tensor).shape
-        if op_name(call) in _RESHAPING:
-            names = _PLACES.get(len(after) - 2)
-            if names is None or (after[0], *after[2:], after[1]) != before or keeps_order(before, after):
-                return None
-            made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
-            is_of_layer = made is not None and op_name(made) in _CHANNELS_LAST
-            is_picture = len(names) == 2 and before[-1] == _COLORS and (made is None or op_name(made) not in _RESHAPING)
-            if not is_of_layer and not is_picture:
-                return None
-            return MixedDimensions(call, layer, ("batch", *names, "channels"), "channels", before, after)
-        if op_name(call) not in _SAME_CHANNELS or before[1:] != after[1:]:
+        is_padded = op_name(call) == "pad" and before[:2] == after[:2]
+        if not is_padded and (op_name(call) not in _SAME_CHANNELS or before[1:] != after[1:]):
             return None
         number, index = call.inputs[0].tensor, call.index
     return None
+
+
+def _of_channels_last(facts: TraceIndex, call: Call, layer: Call) -> MixedDimensions | None:
+    """Looks at a reshape to the shape that channels have first, of layers' results, pictures and other data."""
+    number, made = reshaped(facts, call)
+    before, after = facts.tensor(number).shape, facts.tensor(call.outputs[0].tensor).shape
+    names = _PLACES.get(len(after) - 2)
+    if names is None or (after[0], *after[2:], after[1]) != before or keeps_order(before, after):
+        return None
+    is_of_layer = made is not None and op_name(made) in _CHANNELS_LAST
+    is_picture = len(names) == 2 and before[-1] == _COLORS and (made is None or op_name(made) not in RESHAPING)
+    if not is_of_layer and not is_picture and not _has_places(facts, made):
+        return None
+    return MixedDimensions(call, layer, ("batch", *names, "channels"), "channels", before, after)
+
+
+def _has_places(facts: TraceIndex, made: Call | None) -> bool:
+    """Returns whether data have an order along their dimensions: those of a draw have none, and a reshape may have cut
+    one sequence into frames."""
+    for _ in range(_STEPS):
+        if made is None or op_name(made) in RESHAPING or op_name(made) in DRAWS:
+            return False
+        if made.writes or (len(made.inputs) != 1 and op_name(made) not in _TAKING):
+            return True
+        source = made.inputs[0].tensor
+        if facts.tensor(source).shape[1:] != facts.tensor(made.outputs[0].tensor).shape[1:]:
+            return True
+        made = next(iter(facts.producers(source, made.index)), None)
+    return False
 
 
 def keeps_order(before: _Shape, after: _Shape) -> bool:
@@ -114,9 +139,8 @@ def keeps_order(before: _Shape, after: _Shape) -> bool:
     return all(end in ends for end in accumulate(after, mul))
 
 
-def _layer(facts: TraceIndex, call: Call) -> tuple[Call, int] | None:
-    """Returns the layer that made what a call reshapes, and its result, which kept its places on the way."""
-    number, before = call.inputs[0].tensor, call.index
+def _layer(facts: TraceIndex, number: int, before: int) -> tuple[Call, int] | None:
+    """Returns the layer that made a tensor, and its result, which kept its places on the way."""
     for _ in range(_STEPS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs:
@@ -165,10 +189,10 @@ def _is_weighted(facts: TraceIndex, call: Call) -> bool:
     return False
 
 
-def _is_turned_back(facts: TraceIndex, call: Call) -> bool:
+def _is_turned_back(facts: TraceIndex, call: Call, before: _Shape) -> bool:
     """Returns whether a later reshape gives back the shape from before."""
-    before, after = facts.tensor(call.inputs[0].tensor).shape, facts.tensor(call.outputs[0].tensor).shape
-    later = (each for each in facts.calls_between(call.index + 1) if op_name(each) in _RESHAPING and each.inputs)
+    after = facts.tensor(call.outputs[0].tensor).shape
+    later = (each for each in facts.calls_between(call.index + 1) if op_name(each) in RESHAPING and each.inputs)
     shapes = ((facts.tensor(each.inputs[0].tensor).shape, facts.tensor(each.outputs[0].tensor).shape) for each in later)
     return (after, before) in shapes
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.written_call import written_call
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
@@ -19,18 +22,21 @@ _CALLS = frozenset(("normalize", "cosine_similarity"))
 _PLACE = 2  # of `dim` among the arguments of both
 _LAYERS = frozenset("linear embedding lstm gru layer_norm multi_head_attention_forward".split())
 _SAME_PLACES = frozenset(
-    "dropout relu gelu tanh silu add mul unbind chunk split view reshape contiguous getitem".split()
+    "dropout relu gelu tanh silu add mul unbind chunk split view reshape contiguous getitem detach float".split()
 )
 _SUMMING = frozenset("linear matmul rmatmul bmm scaled_dot_product_attention".split())  # over the last of their first
-_MERGING, _MOVING = frozenset("view reshape flatten".split()), frozenset("transpose permute movedim".split())
-_CHANNELS = ("conv", "max_pool", "avg_pool", "adaptive", "transpose", "permute", "movedim", "swapaxes")
+_MERGING, _MOVING = (
+    frozenset("view reshape flatten".split()),
+    frozenset("transpose permute movedim swapaxes mT".split()),
+)
+_CHANNELS = ("conv", "max_pool", "avg_pool", "adaptive", "transpose", "permute", "movedim", "swapaxes", "mT")
 _MAX_CALLS, _MAX_USES = 8, 30
 _MIN_SIZE = 3  # dimensions
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds them if a layer has put its features into the last of three dimensions or more, where a later one takes
-    them.
+    """Finds them if a layer has put its features into the last of three dimensions or more, where a later layer or
+    what they are compared with has them.
     """
     facts, reported = training.facts, set[int]()
     for backward in examined_passes(facts):
@@ -40,8 +46,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if site is None or site in reported:
                 continue
             shape = facts.tensor(call.inputs[0].tensor).shape
-            layer = _layer(facts, call) if len(shape) >= _MIN_SIZE else None
-            if layer is None or _is_channels_first(facts, layer) or not _takes_last(facts, calls, call):
+            places = range(len(call.inputs)) if len(shape) >= _MIN_SIZE else ()
+            made = ((place, layer) for place in places if (layer := _layer(facts, call, place)) is not None)
+            place, layer = next(made, (0, None))
+            if layer is None or _is_channels_first(facts, layer):
+                continue
+            if not _takes_last(facts, calls, call) and not _is_of_features(facts, call, place):
                 continue
             if shape[1] != shape[-1] and len({len(facts.tensor(each.tensor).shape) for each in call.inputs}) == 1:
                 reported.add(site)
@@ -54,42 +64,33 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _site(facts: TraceIndex, call: Call) -> int | None:
-    """Returns the site of a call that leaves out `dim`, as the source writes it."""
+    """Returns the site of a call that leaves out `dim`, as the source writes it, for the module of a call too."""
     if op_name(call) not in _CALLS or not call.inputs:
         return None
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    if span is None or not isinstance(node, ast.Call) or not _is_of_torch(facts.tree(span.file), node.func):
+    written = written_call(facts, call)
+    if written is None or not written.is_whole:
         return None
-    is_given = len(node.args) > _PLACE or any(each.arg in (None, "dim") for each in node.keywords)
-    return None if is_given or any(isinstance(each, ast.Starred) for each in node.args) else call.site
-
-
-def _is_of_torch(tree: ast.AST, called: ast.expr) -> bool:
-    """Returns whether a file calls a function by a name that it has imported from torch, and that nothing sets anew."""
-    path = ast.unparse(called).split(".")
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    names = {
-        each.asname or (each.name if isinstance(node, ast.ImportFrom) else each.name.partition(".")[0])
-        for node in imports
-        for each in node.names
-        if (getattr(node, "module", None) or each.name).partition(".")[0] == "torch"
-    }
-    is_set = any(isinstance(n, ast.Name) and n.id == path[0] and isinstance(n.ctx, ast.Store) for n in ast.walk(tree))
-    return path[-1] in _CALLS and path[0] in names and not is_set
+    place = 0 if written.kind == "module" else _PLACE
+    return call.site if written.argument(place, "dim") is None else None
 
 
 def _is_channels_first(facts: TraceIndex, layer: Call) -> bool:
-    """Returns whether a convolution or a pooling, or a change of dimensions, comes before a layer."""
-    number, before = layer.inputs[0].tensor, layer.index
+    """Returns whether a convolution or a pooling, or a change of dimensions, comes before a layer.
+
+    A transpose that puts the channels of a convolution last is the one that the layer needs.
+    """
+    number, before, is_turned = layer.inputs[0].tensor, layer.index, False
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs:
-            return False
+            return is_turned
+        shape, own = facts.tensor(made.inputs[0].tensor).shape, facts.tensor(made.outputs[0].tensor).shape
         if op_name(made).startswith(_CHANNELS):
-            return True
+            if is_turned or op_name(made) not in _MOVING or own != (shape[0], *shape[2:], shape[1]):
+                return not is_turned or not op_name(made).startswith("conv")
+            is_turned = len(set(shape[1:])) == len(shape) - 1
         number, before = made.inputs[0].tensor, made.index
-    return False
+    return is_turned
 
 
 def _takes_last(facts: TraceIndex, calls: list[Call], call: Call) -> bool:
@@ -112,16 +113,47 @@ def _takes_last(facts: TraceIndex, calls: list[Call], call: Call) -> bool:
     return False
 
 
-def _layer(facts: TraceIndex, call: Call) -> Call | None:
-    """Returns the layer that made the features of a call's input, if its first two dimensions are still the first."""
-    number, before = call.inputs[0].tensor, call.index
+def _is_of_features(facts: TraceIndex, call: Call, place: int) -> bool:
+    """Returns whether a call compares what two layers made, or what one made of all but the last steps with the steps
+    after the first: an angle along the steps has no use there. `place` is the input that a layer made."""
+    if op_name(call) != "cosine_similarity" or len(call.inputs) < 2:
+        return False
+    other = _layer(facts, call, 1 - place)
+    if other is not None:
+        return not _is_channels_first(facts, other)
+    made = next(iter(facts.producers(call.inputs[1 - place].tensor, call.index)), None)
+    if made is None or not _is_shifted(facts, made):
+        return False
+    above = (each for _, each in islice(ancestry(facts, call.inputs[place].tensor, call.index), _MAX_USES))
+    source = made.inputs[0].tensor
+    return any(op_name(each) == "getitem" and each.inputs[0].tensor == source for each in above if each.inputs)
+
+
+def _is_shifted(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call leaves out the first steps: `x[:, 1:]`."""
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if op_name(call) != "getitem" or not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
+        return False
+    steps = node.slice.elts[1]
+    before, after = facts.tensor(call.inputs[0].tensor).shape, facts.tensor(call.outputs[0].tensor).shape
+    is_rest = isinstance(steps, ast.Slice) and steps.lower is not None and steps.upper is None
+    return is_rest and len(before) == len(after) and 0 < before[1] - after[1] < after[1]
+
+
+def _layer(facts: TraceIndex, call: Call, place: int) -> Call | None:
+    """Returns the layer that made the features of an input of a call, if its first two dimensions are still the
+    first."""
+    number, before = call.inputs[place].tensor, call.index
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs:
             return None
         if op_name(made) in _LAYERS:
             own = facts.tensor(made.outputs[0].tensor).shape
-            return made if len(own) >= _MIN_SIZE and own[:2] == facts.tensor(call.inputs[0].tensor).shape[:2] else None
+            return (
+                made if len(own) >= _MIN_SIZE and own[:2] == facts.tensor(call.inputs[place].tensor).shape[:2] else None
+            )
         if op_name(made) not in _SAME_PLACES:
             return None
         number, before = made.inputs[0].tensor, made.index

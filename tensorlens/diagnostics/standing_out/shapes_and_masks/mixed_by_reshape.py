@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.mixed_dimensions import mixed_dimensions
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
-from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.diagnostics.shared.wording import as_written, op_text
 from tensorlens.records.report import StandingOut
 
 
@@ -19,8 +19,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             label = facts.label("called_here", layer.site, "the result comes from this layer", layer.index)
         else:
             label = facts.label("needed_here", layer.site, "the input of this layer", layer.index)
+        is_direct = facts.names.syntax.is_direct(facts.trace.sites[call.site], call.op)
+        code = as_written(facts, call) if is_direct else f"{op_text(call.op)} in {as_written(facts, call)}"
         yield stands_out(
-            f"{as_written(facts, call)} makes shape {each.after} of ({', '.join(each.dimensions)}) = {each.before} "
+            f"{code} makes shape {each.after} of ({', '.join(each.dimensions)}) = {each.before} "
             f"without a transpose before it, which mixes numbers of several {each.mixed}",
             facts.label("value_made_here", call.site, "reshaped here", call.index),
             label,
