@@ -11,7 +11,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.training.value_ranges import RESHAPING, SAME_VALUES, is_zero_or_one
+from tensorlens.analysis.training.value_ranges import RESHAPING, SAME_VALUES, is_count
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
@@ -103,9 +103,7 @@ def _masks(facts: TraceIndex, fill: Call, softmax: Call) -> bool:
     (mask,) = masks
     if len(facts.tensor(mask).shape) < 2 and _value(facts, fill) == 0:
         return False  # one choice among others may have the score 0, by definition
-    is_mask = facts.tensor(mask).dtype == "bool" or (
-        op_name(fill) in _PRODUCTS and is_zero_or_one(facts, mask, fill.index)
-    )
+    is_mask = facts.tensor(mask).dtype == "bool" or (op_name(fill) in _PRODUCTS and is_count(facts, mask, fill.index))
     if not is_mask or not _is_along(facts, mask, softmax):
         return False
     before = next(iter(facts.producers(scores, fill.index)), None)
