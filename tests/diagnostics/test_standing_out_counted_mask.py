@@ -59,6 +59,8 @@ WRONG = {
     "a constant of the file": PLAIN.replace("(late, 1e-9)", "(pad, FILL)"),
     "in place": PLAIN.replace("scores = scores.masked_fill(late", "scores.masked_fill_(late"),
     "by where": PLAIN.replace("scores.masked_fill(late, 1e-9)", "torch.where(late, 0.0, scores)"),
+    "by where with zeros": PLAIN.replace(
+        "scores.masked_fill(late, 1e-9)", "torch.where(late, torch.zeros_like(scores), scores)"),
     "by a product with a triangle": PLAIN.replace(
         "scores.masked_fill(late, 1e-9)", "scores * torch.tril(torch.ones(6, 6))"),
     "by a product with a comparison": PLAIN.replace("scores.masked_fill(late, 1e-9)", "scores * (~pad).float()"),
@@ -83,6 +85,8 @@ RIGHT = {
     "a large number": PLAIN.replace("1e-9)  #!", "-1e4)"),
     "a large number with a name": PLAIN.replace("1e-9)  #!", "FILL)").replace("FILL = 1e-9", "FILL = -1e9"),
     "the least number": PLAIN.replace("1e-9)  #!", "torch.finfo(scores.dtype).min)"),
+    "where with a large number": PLAIN.replace(
+        "scores.masked_fill(late, 1e-9)  #!", "torch.where(late, torch.full_like(scores, -1e9), scores)"),
     "minus math.inf": PLAIN.replace("1e-9)  #!", "-torch.inf)"),
     "masked after it": PLAIN.replace(SOFTMAX, SOFTMAX + "    weights = weights * (~late)\n"),
     "masked again and normalised": PLAIN.replace(SOFTMAX, SOFTMAX + "    weights = weights.masked_fill(late, 0)\n"
