@@ -59,12 +59,22 @@ WRONG = {
     "a constant of the file": PLAIN.replace("(late, 1e-9)", "(pad, FILL)"),
     "in place": PLAIN.replace("scores = scores.masked_fill(late", "scores.masked_fill_(late"),
     "by where": PLAIN.replace("scores.masked_fill(late, 1e-9)", "torch.where(late, 0.0, scores)"),
+    "by where with zeros": PLAIN.replace(
+        "scores.masked_fill(late, 1e-9)", "torch.where(late, torch.zeros_like(scores), scores)"),
     "by a product with a triangle": PLAIN.replace(
         "scores.masked_fill(late, 1e-9)", "scores * torch.tril(torch.ones(6, 6))"),
     "by a product with a comparison": PLAIN.replace("scores.masked_fill(late, 1e-9)", "scores * (~pad).float()"),
     "by a product with ones that lines write": PLAIN.replace(FILLED, (
         "    mask = torch.zeros(4, 6)\n    for row, word in enumerate(ids):\n"
         "        mask[row, : int((word > 0).sum())] = 1.0\n    scores = scores * mask[:, None]  #!\n")),
+    "by a product with a sum of masks": PLAIN.replace(FILLED, (
+        "    upper = torch.triu((torch.rand(6, 6) < 0.3).float(), diagonal=1)\n"
+        "    scores = torch.mul(scores, upper + upper.T + torch.eye(6))  #!\n")),
+    "by a product in place, with a filled diagonal": PLAIN.replace(FILLED, (
+        "    near = torch.zeros(6, 6)\n    near[ids[0], ids[1] % 6] = 1\n    near = torch.maximum(near, near.T)\n"
+        "    near.fill_diagonal_(1)\n    scores.mul_(near)  #!\n")).replace("(1, 9, (4, 6))", "(1, 6, (4, 6))"),
+    "by a product with blocks": PLAIN.replace(FILLED, (
+        "    blocks = torch.block_diag(torch.ones(2, 2), torch.ones(4, 4))\n    scores = blocks * scores  #!\n")),
     "dropout of weights": PLAIN.replace(SOFTMAX, "    weights = F.dropout(F.softmax(scores, -1), 0.1)\n"),
     "log_softmax": PLAIN.replace(SOFTMAX, "    weights = F.log_softmax(scores, dim=2)\n"),
     "items of a module": POOL,
@@ -75,6 +85,8 @@ RIGHT = {
     "a large number": PLAIN.replace("1e-9)  #!", "-1e4)"),
     "a large number with a name": PLAIN.replace("1e-9)  #!", "FILL)").replace("FILL = 1e-9", "FILL = -1e9"),
     "the least number": PLAIN.replace("1e-9)  #!", "torch.finfo(scores.dtype).min)"),
+    "where with a large number": PLAIN.replace(
+        "scores.masked_fill(late, 1e-9)  #!", "torch.where(late, torch.full_like(scores, -1e9), scores)"),
     "minus math.inf": PLAIN.replace("1e-9)  #!", "-torch.inf)"),
     "masked after it": PLAIN.replace(SOFTMAX, SOFTMAX + "    weights = weights * (~late)\n"),
     "masked again and normalised": PLAIN.replace(SOFTMAX, SOFTMAX + "    weights = weights.masked_fill(late, 0)\n"
@@ -97,6 +109,9 @@ RIGHT = {
         "    weights = scores.log_softmax(-1).index_select(-1, torch.tensor([0]))\n"
         "    weights = (weights - weights.logsumexp(-1, keepdim=True)).exp().expand(4, 6, 6)\n")),
     "ones": PLAIN.replace(FILLED, "    scores = scores * torch.ones(6)\n"),
+    "a mask that raises scores": PLAIN.replace(FILLED, "    scores = scores * (late.float() + torch.ones(6, 6))\n"),
+    "a mask and its opposite": PLAIN.replace(FILLED, (
+        "    after = late.float()\n    scores = scores * (after + (1 - after))\n")),
     "weights of a triangle": PLAIN.replace(FILLED, "    scores = scores * torch.tril(torch.rand(6, 6))\n"),
     "a number that is computed": PLAIN.replace("1e-9)  #!", "FILL)")
     .replace("    x = embed", "    FILL = -1e9 * 2\n    x = embed"),

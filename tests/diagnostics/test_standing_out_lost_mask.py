@@ -22,6 +22,7 @@ LEAST = (
     "    positive = (distances * same.float()).max(dim=1).values\n"
     "    loss = nn.functional.relu(positive - negative + 0.2).mean()\n" + END
 )
+SETS = "sets to 0 by the mask"
 WRONG = {
     "the mean of a loss": (LATE, "not the loss of each element"),
     "the mean of an error": (
@@ -39,6 +40,17 @@ WRONG = {
         LEAST.replace("torch.cdist(net(x), net(x))", "(2 - 2 * net(x) @ net(x).T).clamp(min=1e-6).sqrt()"),
         "takes the least of products with"),
     "the least by amin": (LEAST.replace("min(dim=1).values", "amin(1)"), "takes the least of products with"),
+    "the least of filled values": (
+        LEAST.replace("(distances * (~same).float()).min(dim=1).values", (
+            "distances.masked_fill(same, 0.0).amin(1)")), SETS),
+    "the least of chosen values": (
+        LEAST.replace("(distances * (~same).float())", "torch.where(same, torch.zeros_like(distances), distances)"),
+        SETS),
+    "the least few": (
+        LEAST.replace("(distances * (~same).float()).min(dim=1).values", (
+            "distances.masked_fill(same, 0).topk(3, largest=False).values.mean(1)")), SETS),
+    "the least outside of the diagonal": (
+        LEAST.replace("(~same).float()", "(1 - torch.eye(8))"), "takes the least of products with"),
 }  # fmt: skip
 RIGHT = {
     "rows that do not count": LEAST.replace("(~same).float()", "(y > 1).float()[:, None]"),
@@ -54,9 +66,18 @@ RIGHT = {
         "loss = (torch.stack([each, each.square()]) * mask[:2]).sum()")),
     "masked by a large number": LEAST.replace("* (~same).float()", "+ 1e3 * same.float()"),
     "filled": LEAST.replace("distances * (~same).float()", "distances.masked_fill(same, 1e3)"),
+    "rows that are filled": LEAST.replace(
+        "distances * (~same).float()", "distances.masked_fill((y > 1)[:, None].expand(8, 8), 0)"),
+    "rows that a line sets": LEAST.replace(
+        "    negative", "    distances = distances + 0\n    distances[y > 1] = 0\n    negative").replace(
+        "distances * (~same).float()", "distances"),
+    "values below a threshold": LEAST.replace(
+        "distances * (~same).float()", "distances.masked_fill(distances < 1e-4, 0)"),
+    "the most of filled values": LEAST.replace(
+        "(distances * (~same).float()).min", "distances.masked_fill(same, 0).max"),
     "similarities": LEAST.replace("torch.cdist(net(x), net(x))", "net(x) @ net(x).T"),
 }  # fmt: skip
-WORDS = ("not the loss of each element", "takes the least of products with")
+WORDS = ("not the loss of each element", "takes the least of products with", SETS)
 
 
 @pytest.mark.parametrize("name", WRONG)

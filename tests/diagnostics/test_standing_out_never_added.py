@@ -38,7 +38,28 @@ SKIP = PENALTY.replace(
     "if isinstance(layer, nn.Linear):\n            total",
     ("if not isinstance(layer, nn.Linear):\n            continue\n        total"),
 )
+SUM = TRAIN.replace("penalty(net)", "sum(p.norm() for n, p in net.named_parameters() if 'kernel' in n)  #!")
+TERMS = (
+    PENALTY.replace("total = 0.0", "terms = []")
+    .replace("total = total + layer.weight.square().sum()", ("terms.append(layer.weight.square().sum())"))
+    .replace("return total", "return sum(terms)")
+)
+LIST = """\
+class Fit:
+    def __init__(self):
+        self.pulled = [p for n, p in net.named_parameters() if n.startswith("body.")]
+    def penalty(self):
+        return sum([p.square().sum() for p in self.pulled])  #!
+
+""" + TRAIN.replace("penalty(net)", "fit.penalty()").replace("opt =", "fit = Fit()\nopt =")
 WRONG = {
+    "a sum of a generator": NET + SUM,
+    "a sum of appended terms": NET + TERMS + TRAIN,
+    "a sum over a list that chose none": NET + LIST,
+    "a loop over a list that chose none": NET + LIST.replace(
+        "        return sum([p.square().sum() for p in self.pulled])  #!",
+        "        total = 0\n        for p in self.pulled:\n            total += p.square().sum()  #!\n"
+        "        return total"),
     "children": NET + PENALTY + TRAIN,
     "zeros": NET + PENALTY.replace("0.0", "torch.zeros(())") + TRAIN,
     "added in place": NET + PENALTY.replace("total = total +", "total +=") + TRAIN,
@@ -49,6 +70,13 @@ WRONG = {
     .replace("layer.weight", "layer") + TRAIN,
 }  # fmt: skip
 RIGHT = {
+    "a sum of a generator": NET + SUM.replace("kernel", "weight"),
+    "a sum of appended terms": NET + TERMS.replace("children", "modules") + TRAIN,
+    "a sum over a list": NET + LIST.replace("body.", "0."),
+    "a sum of a generator below a condition": NET + SUM.replace("sum(p", "(0 if step < 9 else sum(p").replace(
+        "in n)", "in n))"),
+    "a count of a generator": NET + SUM.replace("p.norm()", "p.numel()"),
+    "a sum that begins at another number": NET + SUM.replace("sum(p", "sum((p").replace("in n)", "in n), start=1)"),
     "modules": NET + PENALTY.replace("children", "modules") + TRAIN,
     "names": NET + LOOP.replace("kernel", "weight"),
     "others are skipped": NET + SKIP.replace("children", "modules") + TRAIN,

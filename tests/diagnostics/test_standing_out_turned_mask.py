@@ -52,6 +52,15 @@ RIGHT = {
     "both directions": FILL.format("before") + " + scores.masked_fill(later, float('-inf')).softmax(-1) @ x",
     "a small number": FILL.format("before").replace('float("-inf")', "0.0"),
 }
+NEXT = START.replace(
+    "    x = net(torch.randn(3, T, 4))", "    seq = torch.randn(3, T + 1, 4)\n    x = net(seq[:, :-1])"
+).replace("y.nan_to_num().square().mean()", "F.mse_loss(y, seq[:, 1:])")
+LATER = {
+    "attention": DOT.format("torch.ones(T, T).triu().bool()"),
+    "a layer": LAYER.format("~torch.ones(T, T, dtype=torch.bool).triu()"),
+    "a layer and a triangle below the diagonal": LAYER.format("torch.tril(torch.ones(T, T), diagonal=-1) == 1"),
+    "filled": FILL.format("torch.triu(torch.ones(T, T)) == 0"),
+}
 WORDS = "each position sees only those after it"
 
 
@@ -66,3 +75,22 @@ def test_a_mask_that_is_turned_round_is_named(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_masks_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, START.format(RIGHT[name])) if WORDS in each.text] == []
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_a_mask_that_shows_the_next_step_is_named(tmp_path: Path, name: str) -> None:
+    body = NEXT.format(LATER[name] + "  #!")
+    (found,) = (each for each in sentences(tmp_path, body) if "each position sees only itself and those" in each.text)
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("given", [("[:, 1:])", "[:, :-1])"), ("net(seq[:, :-1])", "net(seq[:, 1:])")])
+def test_a_model_of_the_step_before_looks_ahead(tmp_path: Path, given: tuple[str, str]) -> None:
+    body = NEXT.replace(*given).replace("1:])\n    opt", ":-1])\n    opt").format(LATER["attention"])
+    assert [each.text for each in sentences(tmp_path, body) if "each position sees only" in each.text] == []
+
+
+def test_a_mask_whose_name_says_that_it_is_causal_is_named(tmp_path: Path) -> None:
+    body = START.format("causal = torch.ones(T, T).triu().bool()\n    " + DOT.format("causal"))
+    (found,) = (each for each in sentences(tmp_path, body) if "each position sees only itself and those" in each.text)
+    assert "with `causal`" in found.text

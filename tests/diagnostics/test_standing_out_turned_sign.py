@@ -31,10 +31,24 @@ WRONG = {
     "subtracted": DANN,
     "times a negative number": DANN.replace("task - 0.3 * place", "task + place * -0.3"),
     "a half of two": DANN.replace("0.3 * place", "0.5 * (place + place)"),
+    "a weight of a dict": DANN.replace("task - 0.3 * place", (
+        "sum(w * each for w, each in zip(SIGNS.values(), (task, place)))")).replace("body,", (
+        "SIGNS = {'task': 1.0, 'place': -0.3}\nbody,")),
+    "an item of a dict": DANN.replace("task - 0.3 * place", "task + SIGNS['place'] * place").replace("body,", (
+        "SIGNS = {'task': 1.0, 'place': -0.3}\nbody,")),
+    "a method": DANN.replace("task - 0.3 * place", "task + place.mul(-0.3)"),
+    "a strength with a minus": DANN.replace("task - 0.3 * place", "task + -step * place").replace("for _", "for step"),
+    "a gradient with a name": DANN.replace("return -gradient", (
+        "turned = gradient.neg() * 0.5\n        return turned")),
     "a strength": DANN.replace("forward(ctx, x)", "forward(ctx, x, s)").replace("return -gradient", (
         "return gradient.neg() * 0.5, None")).replace("Turn.apply(z)", "Turn.apply(z, 1.0)"),
 }  # fmt: skip
 RIGHT = {
+    "a positive weight of a dict": DANN.replace("task - 0.3 * place", (
+        "sum(w * each for w, each in zip(SIGNS.values(), (task, place)))")).replace("body,", (
+        "SIGNS = {'task': -1.0, 'place': 0.3}\nbody,")),
+    "a minus before a negative number": DANN.replace("task - 0.3 * place", "task + -low * place").replace(
+        "body,", "low = -0.3\nbody,"),
     "added": DANN.replace("task - 0.3", "task + 0.3"),
     "subtracted without the layer": DANN.replace("Turn.apply(z)", "z"),
     "a layer that scales": DANN.replace("return -gradient", "return 0.5 * gradient"),

@@ -45,7 +45,31 @@ for _ in range(4):
     loss.backward()
     opt.step()
 """
+TERMS = """\
+from dataclasses import dataclass
+@dataclass
+class Terms:
+    fit: torch.Tensor
+    kl: torch.Tensor
+enc, dec = nn.Linear(4, 4), nn.Linear(2, 4)
+opt = torch.optim.SGD([*enc.parameters(), *dec.parameters()], lr=0.01)
+x = torch.randn(8, 4)
+for _ in range(4):
+    mean, spread = enc(x).chunk(2, dim=1)
+    fit = (dec(mean + spread.exp() * torch.randn(8, 2)) - x).square().mean()
+    kl = (mean.square() + spread.exp() - spread).mean()  #!
+    terms = Terms(fit, kl)
+    loss = 2 * terms.fit
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 WRONG = {
+    "a field that no line reads": (TERMS, "has a graph to `enc.weight` and `enc.bias`, and no line reads any of its 4"),
+    "an item that no line reads": (
+        TERMS.replace("Terms(fit, kl)", "{'fit': fit, 'kl': kl}").replace("terms.fit", "terms['fit']"),
+        "has a graph to `enc.weight` and `enc.bias`, and no line reads any of its 4",
+    ),
     "the last loss of a loop": (RNN, "computes 5 losses or more before each of 4 backward passes, and each pass uses"),
     "the others are printed": (RNN.replace("  #!", "; total += loss.item()  #!"), "uses only the last of them"),
     "a term that no loss has": (
@@ -62,6 +86,11 @@ RIGHT = {
     + "    print(F.mse_loss(out(h), series[5]))\n",
     "a term of the loss": GATE.replace("(net(x), y)", "(net(x), y) + net.balance"),
     "a term that is shown": GATE + "    print(f'{net.balance:.3f}')\n",
+    "a field of the loss": TERMS.replace("2 * terms.fit", "terms.fit + 0.1 * terms.kl"),
+    "all fields at once": TERMS.replace("2 * terms.fit", "sum(vars(terms).values()) + terms.fit"),
+    "a field that is shown": TERMS.replace("    opt.zero", "    print(terms)\n    opt.zero"),
+    "a number beside the loss": TERMS.replace("kl:", "error:").replace("kl = ", "error = ").replace(
+        "fit, kl)", "fit, error)"),
     "a term without a graph": GATE.replace(".sum()  #!", ".sum().detach()"),
 }  # fmt: skip
 WORDS = ("uses only the last", "no loss contains")

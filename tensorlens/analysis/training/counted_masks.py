@@ -11,14 +11,15 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.training.value_ranges import RESHAPING, SAME_VALUES, is_zero_or_one
+from tensorlens.analysis.training.value_ranges import RESHAPING, SAME_VALUES, ZEROS, is_count, is_written_between
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
 _SOFTMAX = frozenset(("softmax", "log_softmax"))
-_FILLS = frozenset(("masked_fill", "where", "setitem"))
+FILLS = frozenset(("masked_fill", "where", "setitem"))
 # what reads weights to take masked ones out, or to normalise
-_CHOOSING = _FILLS | frozenset("div truediv masked_select index_select logsumexp".split())
+_CHOOSING = FILLS | frozenset("div truediv masked_select index_select logsumexp".split())
+_ONE_NUMBER = frozenset("tensor full full_like new_full".split())
 _PRODUCTS = frozenset(("mul", "imul"))
 _LOWEST = -10.0  # with others near 0, a score below has a weight of less than 5e-5
 _MAX_DEPTH, _MAX_CALLS = 8, 200
@@ -44,7 +45,7 @@ def counted_masks(facts: TraceIndex) -> Iterator[CountedMask]:
             fill = _fill(facts, call)
             if fill is None or fill.site in reported:
                 continue
-            value = _value(facts, fill)
+            value = filled_value(facts, fill)
             if (
                 value is not None
                 and value > _LOWEST
@@ -61,23 +62,49 @@ def _fill(facts: TraceIndex, softmax: Call) -> Call | None:
     for _ in range(_MAX_DEPTH):
         call = next(iter(facts.producers(number, before)), None)
         if call is None or op_name(call) not in SAME_VALUES or not call.inputs:
-            return call if call is not None and op_name(call) in _FILLS | _PRODUCTS else None
+            return call if call is not None and op_name(call) in FILLS | _PRODUCTS else None
         number, before = call.inputs[0].tensor, call.index
     return None
 
 
-def _value(facts: TraceIndex, fill: Call) -> float | None:
+def filled_value(facts: TraceIndex, fill: Call) -> float | None:
     """Returns the number that a call sets masked scores to, as the script writes it."""
     if op_name(fill) in _PRODUCTS:
         return 0.0
     span = facts.span(fill.site)
     node = None if span is None else facts.names.syntax.node(span)
-    if span is None:
-        return None
+    given = _filling(facts, fill)
+    if span is None or given is not None:
+        return None if given is None else given[1]
     if op_name(fill) == "setitem":
         statement = statement_around(facts, span)
         return written_number(facts, statement.value) if isinstance(statement, ast.Assign) else None
     return _argument(facts, node, op_name(fill)) if isinstance(node, ast.Call) else None
+
+
+def masked_inputs(facts: TraceIndex, fill: Call) -> list[int]:
+    """Returns the scores and the mask of a call, and whatever else it takes but a tensor of one number."""
+    given = _filling(facts, fill)
+    return [access.tensor for access in fill.inputs if given is None or access.tensor != given[0]]
+
+
+def _filling(facts: TraceIndex, fill: Call) -> tuple[int, float] | None:
+    """Returns the tensor of one number that a call sets masked scores to, as `zeros_like(scores)`, and the number."""
+    if op_name(fill) not in ("where", "masked_fill") or len(fill.inputs) < 3:
+        return None
+    for number in (access.tensor for access in fill.inputs[1 if op_name(fill) == "where" else 2 :]):
+        made = facts.creator(number)
+        span = None if made is None else facts.span(made.site)
+        node = None if span is None else facts.names.syntax.node(span)
+        if made is None or is_written_between(facts, number, made, fill.index):
+            continue
+        name = op_name(made)
+        value = 0.0 if name in ZEROS else None
+        if name in _ONE_NUMBER and isinstance(node, ast.Call) and node.args:
+            value = written_number(facts, node.args[0 if name == "tensor" else -1])
+        if value is not None:
+            return number, value
+    return None
 
 
 def _argument(facts: TraceIndex, node: ast.Call, name: str) -> float | None:
@@ -95,24 +122,27 @@ def _masks(facts: TraceIndex, fill: Call, softmax: Call) -> bool:
     A mask of whole rows gives padding some value. One that depends on the scores may take out NaN. Scores that were
     masked before may be given a value again where a whole row is masked.
     """
-    numbers = [access.tensor for access in fill.inputs]
+    numbers = masked_inputs(facts, fill)
     scores = next((number for number in numbers if facts.requires_grad(number, fill.index - 1)), None)
     masks = [number for number in numbers if number != scores and not facts.requires_grad(number, fill.index - 1)]
     if scores is None or len(numbers) != 2 or len(masks) != 1:
         return False
     (mask,) = masks
-    if len(facts.tensor(mask).shape) < 2 and _value(facts, fill) == 0:
+    if len(facts.tensor(mask).shape) < 2 and filled_value(facts, fill) == 0:
         return False  # one choice among others may have the score 0, by definition
-    is_mask = facts.tensor(mask).dtype == "bool" or (
-        op_name(fill) in _PRODUCTS and is_zero_or_one(facts, mask, fill.index)
-    )
+    is_mask = facts.tensor(mask).dtype == "bool" or (op_name(fill) in _PRODUCTS and is_count(facts, mask, fill.index))
     if not is_mask or not _is_along(facts, mask, softmax):
         return False
     before = next(iter(facts.producers(scores, fill.index)), None)
-    if before is not None and op_name(before) in _FILLS:
+    if before is not None and op_name(before) in FILLS:
         return False
-    made = (call for _, call in ancestry(facts, mask, fill.index, _MAX_CALLS))
-    return not any(facts.requires_grad(access.tensor, call.index - 1) for call in made for access in call.inputs)
+    return not depends_on_model(facts, mask, fill.index)
+
+
+def depends_on_model(facts: TraceIndex, mask: int, before: int) -> bool:
+    """Returns whether a mask was computed from something with a graph, as that of the values below a threshold is."""
+    made = (call for _, call in ancestry(facts, mask, before, _MAX_CALLS))
+    return any(facts.requires_grad(access.tensor, call.index - 1) for call in made for access in call.inputs)
 
 
 def _is_along(facts: TraceIndex, mask: int, softmax: Call) -> bool:

@@ -1,32 +1,37 @@
 """Finds masks that do not hide what they are meant to hide from a loss.
 
-The mean of a loss is one number: a mask that multiplies it comes too late. The least of products with a mask is 0
-wherever the mask is, if the other factors are never negative.
+The mean of a loss is one number: a mask that multiplies it comes too late. The least of products with a mask, or of
+values that a mask sets to 0, is 0 wherever the mask is, if the other values are never negative.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.counted_masks import FILLS, depends_on_model, filled_value, masked_inputs
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.value_ranges import is_zero_or_one, never_negative
 from tensorlens.analysis.written_dimension import written_dimension
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
-_PRODUCTS = frozenset(("mul", "rmul", "imul"))
+PRODUCTS = frozenset(("mul", "rmul", "imul"))
 _LOSSES = frozenset("cross_entropy binary_cross_entropy binary_cross_entropy_with_logits kl_div".split())
 _SUMS = frozenset(("sum", "mean", "nansum", "nanmean"))
 _MAX_STEPS = 8  # calls between a loss and a number that is computed of it
-_LEAST = frozenset(("min", "amin"))
+_LEAST = frozenset(("min", "amin", "topk"))
+_SAME_LEAST = frozenset("contiguous clone float double to".split())  # they leave the zeros as they are
+_EXPANDING = frozenset("expand expand_as repeat broadcast_to".split())
 
 
 @dataclass(frozen=True, slots=True)
 class LostMask:
-    """The call that multiplies by a mask, the mask, and the call that the mask has no effect on.
+    """The call that multiplies by a mask, or sets to 0 by it, the mask, and the call that the mask has no effect on.
 
     `late` says that this call has made the one number that is multiplied; else it takes the least of the products.
     """
@@ -54,7 +59,7 @@ def _summed(facts: TraceIndex, above: tuple[Call, ...]) -> set[int]:
     """Returns the tensors that a sum or mean is taken of, also after products with single numbers."""
     found = {access.tensor for call in above if op_name(call) in _SUMS for access in call.inputs}
     for call in above:  # the last comes first
-        if op_name(call) in _PRODUCTS and found & {access.tensor for access in call.outputs}:
+        if op_name(call) in PRODUCTS and found & {access.tensor for access in call.outputs}:
             found |= {access.tensor for access in call.inputs if facts.tensor(access.tensor).shape}
     return found
 
@@ -62,7 +67,7 @@ def _summed(facts: TraceIndex, above: tuple[Call, ...]) -> set[int]:
 def _late(facts: TraceIndex, call: Call, summed: set[int]) -> LostMask | None:
     """Returns a product of the mean of a loss and many numbers without a graph, of which the sum or mean is taken."""
     numbers = [access.tensor for access in call.inputs]
-    if op_name(call) not in _PRODUCTS or len(numbers) != 2 or not summed & {a.tensor for a in call.outputs}:
+    if op_name(call) not in PRODUCTS or len(numbers) != 2 or not summed & {a.tensor for a in call.outputs}:
         return None
     for one, other in (numbers, reversed(numbers)):
         made = _mean_of_loss(facts, one, call.index)
@@ -94,25 +99,85 @@ def _elements(facts: TraceIndex, loss: Call) -> set[int]:
 
 
 def _least(facts: TraceIndex, call: Call) -> LostMask | None:
-    """Returns a product with a mask of 0 and 1 whose least elements a call takes, if the others are never negative."""
-    product = next(
-        (made for access in call.inputs[:1] for made in facts.producers(access.tensor, call.index)[:1]), None
-    )
-    if product is None or op_name(product) not in _PRODUCTS or len(call.inputs) != 1 or len(product.inputs) != 2:
+    """Returns a product with a mask of 0 and 1, or a call that sets masked elements to 0, whose least elements a call
+    takes, if the others are never negative."""
+    if len(call.inputs) != 1 or (op_name(call) == "topk" and not _takes_lowest(facts, call)):
         return None
-    numbers = [access.tensor for access in product.inputs]
+    product = _before(facts, call)
+    numbers = [] if product is None else masked_inputs(facts, product)
+    if product is None or len(numbers) != 2:
+        return None
+    is_fill, filled = op_name(product) in FILLS, filled_value(facts, product)
+    if filled is None or filled > 0:
+        return None
     for value, mask in (numbers, reversed(numbers)):
-        is_mask = not facts.requires_grad(mask, product.index - 1) and is_zero_or_one(facts, mask, product.index)
-        if is_mask and _is_along(facts, mask, call) and never_negative(facts, value, product.index):
+        is_mask = not facts.requires_grad(mask, product.index - 1) and (
+            facts.tensor(mask).dtype == "bool" if is_fill else is_zero_or_one(facts, mask, product.index)
+        )
+        if not is_mask or not _is_along(facts, (mask, product), call) or depends_on_model(facts, mask, product.index):
+            continue
+        if never_negative(facts, value, product.index):
             return LostMask(product, mask, call, late=False)
     return None
 
 
-def _is_along(facts: TraceIndex, mask: int, call: Call) -> bool:
-    """Returns whether a mask has several elements along the dimension of which a call takes the least one."""
+def _before(facts: TraceIndex, call: Call) -> Call | None:
+    """Returns the call that masks what another one takes the least of."""
+    number, before = call.inputs[0].tensor, call.index
+    for _ in range(_MAX_STEPS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or op_name(made) in PRODUCTS or op_name(made) in FILLS:
+            return made
+        if op_name(made) not in _SAME_LEAST or len(made.inputs) != 1:
+            return None
+        number, before = made.inputs[0].tensor, made.index
+    return None
+
+
+def _takes_lowest(facts: TraceIndex, call: Call) -> bool:
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    given = [each.value for each in node.keywords if each.arg == "largest"] if isinstance(node, ast.Call) else []
+    return any(isinstance(each, ast.Constant) and each.value is False for each in given)
+
+
+def _is_along(facts: TraceIndex, used: tuple[int, Call], call: Call) -> bool:
+    """Returns whether a mask differs along the dimension of which a call takes the least one.
+
+    An index of bools is for the first dimensions; other masks are broadcast to the last ones.
+    """
+    mask, product = used
     shape, whole = facts.tensor(mask).shape, facts.tensor(call.inputs[0].tensor).shape
-    dimension = written_dimension(facts, call)
+    dimension = _dimension(facts, call)
     if dimension is None:
         return shape == whole
-    place = dimension - len(whole)
-    return len(shape) >= -place and shape[place] == whole[place] > 1
+    is_index = op_name(product) == "setitem"
+    place = dimension - (len(shape) if is_index else len(whole))
+    is_there = -len(shape) <= place < 0 and shape[place] == whole[dimension] > 1
+    return is_there and not _is_expanded(facts, used, place)
+
+
+def _dimension(facts: TraceIndex, call: Call) -> int | None:
+    if op_name(call) != "topk":
+        return written_dimension(facts, call)
+    size, span = len(facts.tensor(call.inputs[0].tensor).shape), facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    given = [each.value for each in node.keywords if each.arg == "dim"] if isinstance(node, ast.Call) else []
+    number = written_number(facts, given[0]) if given else -1
+    return int(number) % size if number is not None and -size <= number < size else None
+
+
+def _is_expanded(facts: TraceIndex, used: tuple[int, Call], place: int) -> bool:
+    """Returns whether a mask repeats one element along a dimension."""
+    number, before = used[0], used[1].index
+    for _ in range(_MAX_STEPS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs:
+            return False
+        shape = facts.tensor(made.inputs[0].tensor).shape
+        if op_name(made) in _EXPANDING and (len(shape) < -place or shape[place] == 1):
+            return True
+        if shape != facts.tensor(number).shape:
+            return False
+        number, before = made.inputs[0].tensor, made.index
+    return False

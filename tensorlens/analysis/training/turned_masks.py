@@ -1,4 +1,4 @@
-"""Finds masks of attention that hide each position and those before it, and leave the later ones.
+"""Finds masks of attention that hide those before each position, and maybe itself, and leave the later ones.
 
 `scaled_dot_product_attention` attends where a mask of bools is True; `nn.MultiheadAttention` and `masked_fill` hide
 what is True. A causal mask for one of them is turned round for the other.
@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from itertools import islice
 from math import isinf
 
+from tensorlens.analysis.code_around import function_around
+from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.next_steps import predicts_next
 from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.analysis.written_numbers import written_number
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 
 DOT, LAYER = "scaled_dot_product_attention", "multi_head_attention_forward"
 FILLS = frozenset(("masked_fill", "masked_fill_"))
@@ -29,6 +32,7 @@ _HIDING = -1e3  # a score that no other position needs
 _WEIGHTED = frozenset("matmul bmm einsum".split())
 _KEPT = frozenset("dropout nan_to_num to float type_as".split())  # between the softmax and the product
 _MAX_LATER = 12
+_AHEAD = frozenset("anti non acausal reverse reversed backward future".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class TurnedMask:
     triangle: Call
     attends: bool  # where the mask is True; else it hides there
     is_sure: bool  # what is hidden has no weight at all, not a small one
+    itself: bool  # each position sees itself, too
 
 
 def turned_masks(facts: TraceIndex) -> Iterator[TurnedMask]:
@@ -50,7 +55,7 @@ def turned_masks(facts: TraceIndex) -> Iterator[TurnedMask]:
             leaves_later, mask = _of_call(facts, call)
             if leaves_later is False:
                 return
-            if mask is not None:
+            if mask is not None and (not mask.itself or _looks_back(facts, mask, backward)):
                 found.setdefault(call.site, mask)
     yield from found.values()
 
@@ -69,11 +74,28 @@ def _of_call(facts: TraceIndex, call: Call) -> tuple[bool | None, TurnedMask | N
     triangle, is_not = found
     is_later = _is_later(facts, triangle)
     attends = name == DOT
+    if is_later is None and _keeps_itself(facts, triangle, is_not != attends):
+        return True, TurnedMask(call, mask, triangle, attends, is_sure, itself=True)
     if is_later is None:
         is_before = ((op_name(triangle) == "triu") != is_not) != attends
         return (False if is_before else None), None
     leaves_later = (is_later != is_not) == attends
-    return leaves_later, TurnedMask(call, mask, triangle, attends, is_sure) if leaves_later else None
+    return leaves_later, TurnedMask(call, mask, triangle, attends, is_sure, False) if leaves_later else None
+
+
+def _looks_back(facts: TraceIndex, mask: TurnedMask, backward: Backward) -> bool:
+    """Returns whether a model is to predict the next step, or the source calls a mask causal: others may look ahead."""
+    span = facts.span(mask.triangle.site)
+    around = None if span is None else function_around(facts, span.file, span.line)
+    names = [facts.name(mask.mask, mask.call.index) or "", "" if around is None else around.name]
+    words = {word for name in names for word in words_of_last(name)}
+    return ("causal" in words and not words & _AHEAD) or predicts_next(facts, backward)
+
+
+def _keeps_itself(facts: TraceIndex, triangle: Call, is_kept: bool) -> bool:
+    """Returns whether a triangle of ones leaves each position itself and those after it."""
+    diagonal = _diagonal(facts, triangle)
+    return diagonal == (0 if is_kept else -1) and (op_name(triangle) == "triu") == is_kept
 
 
 def attention_masks(facts: TraceIndex, call: Call) -> list[tuple[int, int, bool]]:
@@ -172,13 +194,18 @@ def _compared(facts: TraceIndex, call: Call) -> float | None:
 def _is_later(facts: TraceIndex, triangle: Call) -> bool | None:
     """Returns whether a triangle of ones has them for the positions after each one; False: for the others. None if it
     has them for other positions."""
+    diagonal = _diagonal(facts, triangle)
+    if op_name(triangle) == "triu":
+        return True if diagonal == 1 else None
+    return False if diagonal == 0 else None
+
+
+def _diagonal(facts: TraceIndex, triangle: Call) -> float | None:
+    """Returns the diagonal at which a triangle begins, as the source writes it."""
     span = facts.span(triangle.site)
     node = None if span is None else facts.names.syntax.node(span)
     if not isinstance(node, ast.Call):
         return None
     is_method = triangle.op.startswith("Tensor.")
     given = [each.value for each in node.keywords if each.arg == "diagonal"] or node.args[0 if is_method else 1 :][:1]
-    diagonal = written_number(facts, given[0]) if given else 0
-    if op_name(triangle) == "triu":
-        return True if diagonal == 1 else None
-    return False if diagonal == 0 else None
+    return written_number(facts, given[0]) if given else 0

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from tensorlens.analysis.code_around import method_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.factor_signs import factor_sign
 from tensorlens.analysis.training.falling_weights import may_maximize
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_from
-from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
 _ADDING = frozenset("add radd iadd mean sum view reshape squeeze float stack cat div truediv".split())
@@ -50,21 +50,37 @@ def _reversing_functions(facts: TraceIndex) -> Iterator[str]:
     for _, tree in facts.trees():
         for node in ast.walk(tree):
             method = method_of(node, "backward") if isinstance(node, ast.ClassDef) else None
-            given = {argument.arg for argument in method.args.args[1:]} if method is not None else set()
-            returned = [each.value for each in ast.walk(method) if isinstance(each, ast.Return)] if method else []
-            if isinstance(node, ast.ClassDef) and any(_is_negative(each, given) for each in returned):
+            if isinstance(node, ast.ClassDef) and method is not None and _turns(method):
                 yield node.name
 
 
+def _turns(method: ast.FunctionDef) -> bool:
+    """Returns whether a function returns one of its arguments with the other sign, also by a name of its own."""
+    given = {argument.arg for argument in method.args.args} - {"self", "ctx"}
+    values: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(method):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            values.setdefault(node.targets[0].id, []).append(node.value)
+    turned = {name for name, each in values.items() if len(each) == 1 and _is_negative(each[0], given)}
+    returned = [each.value for each in ast.walk(method) if isinstance(each, ast.Return)]
+    first = [each.elts[0] if isinstance(each, ast.Tuple) and each.elts else each for each in returned]
+    return any(_is_negative(each, given) or (isinstance(each, ast.Name) and each.id in turned) for each in first)
+
+
 def _is_negative(value: ast.expr | None, given: set[str]) -> bool:
-    """Returns whether an expression, or the first of several, is a negative number of times a gradient."""
-    value = value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("neg", "negative"):
-        return _names(value.func.value) & given != set()
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+    """Returns whether an expression is a negative number of times a gradient."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        name, parts = value.func.attr, [value.func.value, *value.args]
+        if name in ("neg", "negative"):
+            return any(_names(part) & given for part in parts)
+        signs = [_is_negative(part, given | _names(part)) for part in parts]
+        return name in ("mul", "multiply") and signs.count(True) == 1 and bool(_names(value) & given)
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div):
         signs = [_is_negative(side, given | _names(side)) for side in (value.left, value.right)]
         return signs.count(True) == 1 and bool(_names(value) & given)
-    return isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) and bool(_names(value) & given)
+    if not isinstance(value, ast.UnaryOp) or not isinstance(value.op, ast.USub):
+        return False
+    return isinstance(value.operand, ast.Constant) or bool(_names(value) & given)
 
 
 def _names(node: ast.expr) -> set[str]:
@@ -98,9 +114,5 @@ def _sign(facts: TraceIndex, call: Call, place: int) -> int | None:
     if name == "neg" or (name == "rsub" and len(call.inputs) == 1):
         return -1
     if name in ("mul", "rmul", "imul") and len(call.inputs) == 1:
-        span = facts.span(call.site)
-        node = None if span is None else facts.names.syntax.node(span)
-        sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
-        numbers = [number for side in sides if (number := written_number(facts, side)) is not None]
-        return -1 if numbers and numbers[0] < 0 else 1
+        return factor_sign(facts, call)
     return 1 if name in _ADDING else None

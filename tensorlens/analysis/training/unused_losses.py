@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import is_number
 from tensorlens.analysis.training.number_terms import differentiated
 from tensorlens.analysis.training.timeline import Training
-from tensorlens.records.model import Backward, Call
+from tensorlens.analysis.unread_fields import unread_fields
+from tensorlens.records.model import Backward, Call, Span
 
 _MIN_ROUNDS = 3
+_TERM = frozenset("loss kl kld penalty reg residual commit commitment physics smoothness consistency balance".split())
 _Window = tuple[int, int]  # indices of the backward passes before and after
 
 
@@ -54,29 +57,62 @@ def last_losses_only(training: Training) -> Iterator[LastLossOnly]:
 
 
 def forgotten_terms(training: Training) -> Iterator[ForgottenTerm]:
-    """Yields these lines. They assign the number to a name, or an attribute, that no line reads: one that is printed
-    does not count."""
+    """Yields these lines. They assign the number to a name, an attribute or a field that no line reads: one that is
+    printed does not count."""
     facts = training.facts
     read = {access.tensor for call in facts.calls for access in call.inputs}
-    for calls in _numbers(facts).values():
+    numbers, fields = _numbers(facts), None
+    for calls in numbers.values():
         results = {call.outputs[0].tensor for call in calls}
-        if len(calls) < _MIN_ROUNDS or results & (read | differentiated(facts)) or not _is_unread(facts, calls[0]):
+        if len(calls) < _MIN_ROUNDS or results & (read | differentiated(facts)):
+            continue
+        fields = _fields(facts, numbers, read) if fields is None else fields
+        if not _is_unread(facts, calls[0], fields):
             continue
         leaves = graph_leaves(facts, calls[0].outputs[0].tensor, calls[0].index + 1) & training.stepped
         if leaves:
             yield ForgottenTerm(calls[0], len(calls), frozenset(leaves))
 
 
-def _is_unread(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether the source assigns the result of a call to a name, or an attribute, that it never reads."""
+def _fields(facts: TraceIndex, numbers: dict[int, list[Call]], read: set[int]) -> list[tuple[str, ast.expr]]:
+    """Returns the values that are given to unread fields of containers of terms, each with its file.
+
+    A container of results may have a number that is there to be looked at. So two others of its fields have to be
+    numbers with a graph that calls read, or one, if the name of the field says that it is a term.
+    """
+    used = {facts.span(site) for site, calls in numbers.items() if calls[0].outputs[0].tensor in read}
+    found: list[tuple[str, ast.expr]] = []
+    for file, field in unread_fields(facts):
+        terms = sum(not used.isdisjoint(_spans(facts, file, other)) for other in field.others)
+        if terms > 1 or (terms and _TERM & set(words_of(field.name))):
+            found.append((file, field.value))
+    return found
+
+
+def _spans(facts: TraceIndex, file: str, value: ast.expr) -> set[Span]:
+    """Returns the place of an expression, or those of what the file assigns to it, if it is a name."""
+    if not isinstance(value, ast.Name):
+        return {facts.span_of(value, file)}
+    assigned = (node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.Assign))
+    return {
+        facts.span_of(node.value, file) for node in assigned if value.id in {_name_of(each) for each in node.targets}
+    }
+
+
+def _is_unread(facts: TraceIndex, call: Call, fields: list[tuple[str, ast.expr]]) -> bool:
+    """Returns whether the source gives the result of a call to a name, or an attribute, that it never reads, or to one
+    of some fields."""
     span = facts.span(call.site)
     if span is None:
         return False
+    if any(facts.span_of(value, file) == span for file, value in fields):
+        return True
     for statement in ast.walk(facts.tree(span.file)):
         if isinstance(statement, ast.Assign) and facts.span_of(statement.value, span.file) == span:
             names = {_name_of(target) for target in statement.targets}
             nodes = (node for _, each in facts.trees() for node in ast.walk(each))
-            reads = (node for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load))
+            given = [value for _, value in fields]
+            reads = (node for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load) and node not in given)
             return None not in names and names.isdisjoint(map(_name_of, reads))
     return False
 

@@ -25,10 +25,16 @@ _NEVER_NEGATIVE = ERRORS | frozenset("square abs norm cross_entropy exp relu sqr
 _CLAMPS = frozenset("clamp clip clamp_min".split())
 _COMPARISONS = frozenset("eq ne lt gt le ge isin logical_not logical_and logical_or invert and or".split())
 _TRIANGLES, _ONES = frozenset(("tril", "triu")), frozenset(("ones", "ones_like", "new_ones", "eye"))
-_FILLED = _ONES | {"zeros", "zeros_like", "new_zeros"}
+ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
+_FILLED = _ONES | ZEROS
+_DRAWN = frozenset(("bernoulli", "one_hot"))
+_TOGETHER = frozenset("mul rmul imul minimum maximum min max".split())  # of zeros and ones, they return such
+_JOINING = frozenset("cat concat stack hstack vstack block_diag".split())
+_WRITTEN = frozenset("fill_diagonal scatter masked_fill index_fill".split())  # one number at some places
+_SUMS = frozenset("add radd iadd sum".split())
 SHARING = frozenset(f"Tensor.{name}" for name in ("numpy", "__array__", "__dlpack__"))
 """Calls that give the memory of a tensor to other code, which may write to it."""
-_MAX_CALLS, _MAX_DEPTH = 400, 8
+_MAX_CALLS, _MAX_DEPTH, _MAX_PARTS = 400, 8, 64
 
 
 def never_negative(facts: TraceIndex, number: int, before: int) -> bool:
@@ -71,45 +77,122 @@ def is_scaled(facts: TraceIndex, call: Call) -> bool:
 def is_zero_or_one(facts: TraceIndex, number: int, before: int) -> bool:
     """Returns whether a tensor is a comparison, a triangle of ones, or zeros in which lines write ones.
 
-    It may have another dtype or shape than these.
+    It may have another dtype or shape than these, and be put together from several, as by a product.
     """
     return made_as_zero_or_one(facts, number, before) is not None
 
 
+def is_count(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a tensor is one that `is_zero_or_one` describes, or a sum of several, which has whole numbers."""
+    return is_zero_or_one(facts, number, before) or _made(facts, (number, before), _MAX_DEPTH, _SUMS) is not None
+
+
 def made_as_zero_or_one(facts: TraceIndex, number: int, before: int) -> Call | None:
     """Returns the call that made what `is_zero_or_one` describes, if a tensor has its values."""
+    return _made(facts, (number, before), _MAX_DEPTH, frozenset())
+
+
+def _made(facts: TraceIndex, given: tuple[int, int], depth: int, sums: frozenset[str]) -> Call | None:
+    """Returns the call that made such a tensor, given with the event that uses it; `sums` may add several."""
+    number, before = given
     hops: list[tuple[int, Call, int]] = []
-    for _ in range(_MAX_DEPTH):
+    for left in range(depth, 0, -1):
         call = next(iter(facts.producers(number, before)), None)
         made = facts.creator(number)
         if made is not None and op_name(made) in _FILLED:
-            is_whole = _gets_zeros_and_ones(facts, number, made, before)
+            is_whole = _gets_zeros_and_ones(facts, (number, before), made, (left, sums))
             return made if is_whole and not any(is_written_between(facts, *hop) for hop in hops) else None
-        if call is None or not call.inputs:
+        if call is None or not (call.inputs or op_name(call) == "tensor"):
             return None
         hops.append((number, call, before))
-        if _makes_zero_or_one(facts, call):
+        if _makes_zero_or_one(facts, call, left, sums):
             return None if any(is_written_between(facts, *hop) for hop in hops) else call
-        if op_name(call) not in RESHAPING and not _is_one_minus(facts, call):
-            return None
+        if op_name(call) not in RESHAPING:
+            if sums or not _is_one_minus(facts, call):  # the sum of a mask and its opposite has no zeros
+                return None
         number, before = call.inputs[0].tensor, call.index
     return None
 
 
-def _makes_zero_or_one(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a call is a comparison, or takes a triangle of ones."""
-    if op_name(call) in _TRIANGLES:
-        made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
-        return made is not None and op_name(made) in _ONES
-    dtypes = [facts.tensor(access.tensor).dtype for access in call.outputs]
-    return op_name(call) in _COMPARISONS and dtypes == ["bool"]
+def _makes_zero_or_one(facts: TraceIndex, call: Call, left: int, sums: frozenset[str]) -> bool:
+    """Returns whether a call compares, draws or writes zeros and ones, or takes a part of them or several together."""
+    name, dtypes = op_name(call), [facts.tensor(access.tensor).dtype for access in call.outputs]
+    parts = [(access.tensor, call.index) for access in call.inputs]
+    if name in _COMPARISONS and dtypes == ["bool"]:
+        return True
+    if name in _DRAWN:
+        return True
+    if name in ("where", "tensor"):
+        return len(parts) == (name == "where") and _written_values(facts, call) == {0, 1}
+    if name in _WRITTEN:
+        return len(parts) < 3 and _last_written(facts, call) in (0, 1) and _is_part(facts, parts[0], left, sums)
+    if name in _CLAMPS | {"clamp_max"} and len(parts) == 1:
+        return _greatest(facts, call) == 1 and _made(facts, parts[0], left - 1, _SUMS) is not None
+    if name in _TRIANGLES:
+        return _is_part(facts, parts[0], left, sums)
+    if name in _JOINING:
+        is_filled = name != "block_diag" and all(
+            _made(facts, part, left - 1, sums) is None for part in parts[:_MAX_PARTS]
+        )
+        return not is_filled and all(_is_part(facts, part, left, sums) for part in parts[:_MAX_PARTS])
+    is_together = (name in _TOGETHER and len(parts) > 1) or (name in sums and (len(parts) > 1 or name == "sum"))
+    return is_together and all(_made(facts, part, left - 1, sums) is not None for part in parts[:_MAX_PARTS])
 
 
-def _gets_zeros_and_ones(facts: TraceIndex, number: int, made: Call, before: int) -> bool:
-    """Returns whether item assignments have put 0 or 1, as the source shows, into a tensor, and nothing else."""
+def _is_part(facts: TraceIndex, part: tuple[int, int], left: int, sums: frozenset[str]) -> bool:
+    """Returns whether a tensor has zeros and ones, or is filled with one of them."""
+    made = facts.creator(part[0])
+    if made is not None and op_name(made) in _FILLED and not is_written_between(facts, part[0], made, part[1]):
+        return True
+    return _made(facts, part, left - 1, sums) is not None
+
+
+def _gets_zeros_and_ones(
+    facts: TraceIndex, given: tuple[int, int], made: Call, limits: tuple[int, frozenset[str]]
+) -> bool:
+    """Returns whether lines have put 0 or 1, as the source shows, into a tensor, and nothing else; or whether it has
+    ones along its diagonal."""
+    (number, before), (left, sums) = given, limits
     writes = list(_writes_between(facts, number, made, before))
-    values = {_assigned(facts, call) for call in writes}
-    return bool(values) and values <= {0, 1} and all(op_name(call) == "setitem" for call in writes)
+    adding = [call for call in writes if op_name(call) in sums and len(call.inputs) == 2]
+    putting = [call for call in writes if call not in adding]
+    if any(_made(facts, (call.inputs[1].tensor, call.index), left - 1, sums) is None for call in adding):
+        return False
+    if not all(op_name(call) == "setitem" or op_name(call) in _WRITTEN for call in putting):
+        return False
+    values = {_assigned(facts, call) if op_name(call) == "setitem" else _last_written(facts, call) for call in putting}
+    return values <= {0, 1} and bool(values or adding or op_name(made) == "eye")
+
+
+def _last_written(facts: TraceIndex, call: Call) -> float | None:
+    """Returns the number that the source gives a call as its last argument, or as its value."""
+    node = _node(facts, call)
+    if not isinstance(node, ast.Call):
+        return None
+    named = [each.value for each in node.keywords if each.arg in ("value", "fill_value")]
+    return written_number(facts, (named or node.args[-1:] or [None])[0])
+
+
+def _written_values(facts: TraceIndex, call: Call) -> set[float | None]:
+    """Returns the numbers that a `where()` chooses from, or that a list of `tensor()` has."""
+    node = _node(facts, call)
+    if not isinstance(node, ast.Call) or not node.args:
+        return set()
+    if op_name(call) == "where":
+        return {written_number(facts, each) for each in node.args[-2:]}
+    inner = [each for each in ast.walk(node.args[0]) if not isinstance(each, ast.List | ast.Tuple | ast.Load)]
+    return {written_number(facts, each) if isinstance(each, ast.Constant) else None for each in inner}
+
+
+def _greatest(facts: TraceIndex, call: Call) -> float | None:
+    """Returns the upper limit that the source gives to a `clamp`, if its lower one is at most 1."""
+    node = _node(facts, call)
+    if not isinstance(node, ast.Call):
+        return None
+    named = [each.value for each in node.keywords if each.arg == "max"]
+    lower = [each.value for each in node.keywords if each.arg == "min"]
+    is_last = op_name(call) == "clamp_max" or len(node.args) > 1 + (not call.op.startswith("Tensor."))
+    return None if lower else written_number(facts, (named or (node.args[-1:] if is_last else []) or [None])[0])
 
 
 def _assigned(facts: TraceIndex, call: Call) -> float | None:
@@ -134,7 +217,7 @@ def is_written_between(facts: TraceIndex, number: int, made: Call, before: int) 
 
 def _writes_between(facts: TraceIndex, number: int, made: Call, before: int) -> Iterator[Call]:
     storage = facts.storage_of(number, before)
-    for call in facts.calls_between(made.index + 1, before) if storage is not None else ():
+    for call in facts.calls_between(made.index + 1, before - 1) if storage is not None else ():
         numbers = [write.tensor for write in call.writes]
         if call.op in SHARING:
             numbers += [access.tensor for access in call.inputs]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.lost_masks import LostMask, lost_masks
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.counted_masks import filled_value
+from tensorlens.analysis.training.lost_masks import PRODUCTS, LostMask, lost_masks
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
@@ -34,6 +36,12 @@ def _text(training: MeasuredTraining, each: LostMask) -> str:
         return (
             f"{other} returns one number, and not one for each element: {as_written(facts, each.product)} multiplies "
             f"{number} by {mask} of shape {shape}, not the loss of each element"
+        )
+    value = None if op_name(each.product) in PRODUCTS else filled_value(facts, each.product)
+    if value is not None:
+        return (
+            f"{other} takes the least of values that {as_written(facts, each.product)} sets to {value:g} by the mask "
+            f"{mask}: where there is one, the least is {value:g}, because the other values are never negative"
         )
     return (
         f"{other} takes the least of products with {mask}, which has zeros and ones: where a zero is among them, the "

@@ -16,9 +16,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in turned_masks(facts):
         mask = named(facts, each.mask, each.call.index)
         does = "attends where its mask of bools is True" if each.attends else "hides where its mask of bools is True"
+        seen = "itself and those after it" if each.itself else "those after it"
         yield stands_out(
-            f"{as_written(facts, each.call)} {does}: with {mask}, each position sees only those after it"
-            f"{', and the last one sees none' if each.is_sure else ''}",
+            f"{as_written(facts, each.call)} {does}: with {mask}, each position sees only {seen}"
+            f"{', and the last one sees none' if each.is_sure and not each.itself else ''}",
             facts.label("needed_here", each.call.site, "the mask is used here", each.call.index),
             facts.label("value_made_here", each.triangle.site, "made here", each.triangle.index),
         )

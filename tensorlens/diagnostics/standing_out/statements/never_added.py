@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import block_around, is_inside
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.written_numbers import only_value
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
@@ -20,6 +22,19 @@ _RECORDED = frozenset(
 _COMPARING = ast.In | ast.NotIn | ast.Eq | ast.NotEq | ast.Is
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Scope = _Function | ast.Module
+_Comprehension = ast.GeneratorExp | ast.ListComp
+_Simple = ast.Expr | ast.Assign | ast.AugAssign | ast.Return | ast.AnnAssign
+
+
+@dataclass(frozen=True, slots=True)
+class _Empty:
+    """A sum that stays zero."""
+
+    name: str
+    added: ast.AST
+    test: ast.expr | None  # a condition that chooses what is added
+    skips: bool  # where the condition holds
+    over: ast.expr
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -30,34 +45,117 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for file, tree in facts.trees():
         scopes: list[_Scope] = [tree, *(node for node in ast.walk(tree) if isinstance(node, _Function))]
         for scope in scopes:
-            for loop in (node for node in _own(scope) if isinstance(node, ast.For)):
-                yield from _found(facts, file, (scope, loop), spans)
+            for node in _own(scope):
+                if isinstance(node, ast.For):
+                    found = list(_of_loop(facts, file, (scope, node), spans))
+                else:
+                    found = list(_of_sum(facts, file, (scope, node), spans)) if isinstance(node, _Simple) else []
+                yield from (_sentence(facts, file, each) for each in found)
 
 
-def _found(facts: TraceIndex, file: str, place: tuple[_Scope, ast.For], spans: list[Span]) -> Iterator[StandingOut]:
+def _sentence(facts: TraceIndex, file: str, found: _Empty) -> StandingOut:
+    line, over = facts.span_of(found.added, file), facts.code_of(found.over, file)
+    holds = "each" if found.skips else "none"
+    what = "there is nothing in" if found.test is None else f"`{facts.code_of(found.test, file)}` holds for {holds} of"
+    return stands_out(
+        f"`{found.name}` stays zero: the line that adds to it never runs, because {what} `{over}`",
+        Label("observed_here", line, "never runs"),
+        Label("observed_here", facts.span_of(found.test or found.over, file), "keeps it from running"),
+    )
+
+
+def _of_loop(facts: TraceIndex, file: str, place: tuple[_Scope, ast.For], spans: list[Span]) -> Iterator[_Empty]:
     scope, loop = place
-    if not any(isinstance(node, ast.Call) and _called(node) in _OVER for node in ast.walk(loop.iter)):
+    over, chosen = _resolved(facts, loop.iter)
+    if not _is_over_modules(over):
         return
-    added = [node for node in ast.walk(loop) if isinstance(node, ast.AugAssign | ast.Assign) and _name(node)]
+    added = [node for node in ast.walk(loop) if isinstance(node, _Simple) and _name(node)]
     for name in {_name(node) for node in added}:
         adding = [node for node in added if _name(node) == name]
         others = [node for node in _own(scope) if isinstance(node, ast.AugAssign | ast.Assign) and _sets(node, name)]
         starts = [node for node in others if node not in adding]
-        if not starts or not all(_is_zero(node.value) for node in starts) or not all(map(_is_recorded, adding)):
+        total = next((each for each in _sums(scope) if _is_named(each.args[0], name)), None)
+        is_zero = [_is_zero(node.value) or (total is not None and _is_empty(node.value)) for node in starts]
+        if not starts or not all(is_zero) or not all(map(_is_recorded, adding)):
             continue
-        ran = [span for span in spans for node in adding if is_inside(span, facts.span_of(node, file))]
+        ran = _ran(facts, file, adding, spans)
         choices = [node for node in ast.walk(loop) if isinstance(node, ast.If)]
-        if not ran and len(choices) < 2 and all(map(_is_choice, choices)) and _has_run(facts, file, place, spans):
-            line = facts.span_of(adding[0], file)
-            tests, skips = [each.test for each in choices], any(isinstance(n, ast.Continue) for n in ast.walk(loop))
-            holds = "each" if skips else "none"
-            what = f"`{facts.code_of(tests[0], file)}` holds for {holds} of" if tests else "there is nothing in"
-            yield stands_out(
-                f"`{name}` stays zero: the line that adds to it never runs, because {what} "
-                f"`{facts.code_of(loop.iter, file)}`",
-                Label("observed_here", line, "never runs"),
-                Label("observed_here", facts.span_of(tests[0] if tests else loop.iter, file), "keeps it from running"),
-            )
+        tests = [*chosen, *(each.test for each in choices)]
+        is_chosen = len(tests) < 2 and all(map(_is_choice, choices)) and all(map(_chooses, chosen))
+        if not ran and is_chosen and _has_run(facts, file, place, spans):
+            skips = any(isinstance(node, ast.Continue) for node in ast.walk(loop))
+            is_list = total is not None and _is_empty(starts[0].value)
+            shown = facts.code_of(total, file) if total is not None and is_list else name
+            yield _Empty(shown, adding[0], tests[0] if tests else None, skips, over)
+
+
+def _of_sum(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans: list[Span]) -> Iterator[_Empty]:
+    """Yields the `sum()` of a statement whose terms a comprehension makes, if it never makes one."""
+    scope, statement = place
+    is_plain = not any(isinstance(node, ast.IfExp | ast.BoolOp | ast.Lambda) for node in _outside(statement))
+    for total in _sums(statement) if is_plain else ():
+        terms = total.args[0]
+        if isinstance(terms, ast.Name):
+            terms = _only_assigned(scope, terms.id) or terms
+        if not isinstance(terms, _Comprehension) or len(terms.generators) > 1 or not _is_recorded(terms):
+            continue
+        over, chosen = _resolved(facts, terms.generators[0].iter)
+        tests = [*chosen, *terms.generators[0].ifs]
+        if not _is_over_modules(over) or len(tests) > 1 or not all(map(_chooses, tests)):
+            continue
+        around = facts.span_of(statement, file)
+        has_run = any(is_inside(span, around) for span in spans) or _has_run(facts, file, place, spans)
+        if has_run and not _ran(facts, file, [terms.elt], spans):
+            yield _Empty(facts.code_of(total, file), terms.elt, tests[0] if tests else None, False, over)
+
+
+def _ran(facts: TraceIndex, file: str, nodes: Sequence[ast.AST], spans: list[Span]) -> bool:
+    return any(is_inside(span, facts.span_of(node, file)) for span in spans for node in nodes)
+
+
+def _outside(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yields the nodes of a statement that are in no comprehension."""
+    waiting: list[ast.AST] = [statement]
+    for node in waiting:
+        yield node
+        if not isinstance(node, _Comprehension):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _sums(node: ast.AST) -> list[ast.Call]:
+    """Returns the calls of `sum()` in a piece of source that begin at zero."""
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
+    found = [each for each in calls if _called(each) == "sum" and each.args]
+    return [each for each in found if all(map(_is_zero, [*each.args[1:], *(more.value for more in each.keywords)]))]
+
+
+def _is_over_modules(over: ast.expr) -> bool:
+    return any(isinstance(node, ast.Call) and _called(node) in _OVER for node in ast.walk(over))
+
+
+def _resolved(facts: TraceIndex, over: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
+    """Returns what a loop runs over, and the condition of a list that was made of it, as `[p for p in ... if ...]`."""
+    name = over.id if isinstance(over, ast.Name) else over.attr if isinstance(over, ast.Attribute) else ""
+    made = only_value(facts, name) if name else None
+    if not isinstance(made, ast.ListComp) or len(made.generators) > 1 or not isinstance(made.elt, ast.Name | ast.Tuple):
+        return over, []
+    return made.generators[0].iter, made.generators[0].ifs
+
+
+def _only_assigned(scope: _Scope, name: str) -> ast.expr | None:
+    """Returns what a function assigns to a name in one place, if nothing but a `sum()` reads it."""
+    nodes = list(_own(scope))
+    values = [node.value for node in nodes if isinstance(node, ast.Assign) and _sets(node, name)]
+    uses = sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
+    return values[0] if len(values) == 1 and uses == 2 else None
+
+
+def _is_named(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _is_empty(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.List) and not value.elts
 
 
 def _own(scope: _Scope) -> Iterator[ast.AST]:
@@ -69,11 +167,19 @@ def _own(scope: _Scope) -> Iterator[ast.AST]:
             waiting += ast.iter_child_nodes(node)
 
 
-def _name(node: ast.AugAssign | ast.Assign) -> str:
-    """Returns the variable that a statement adds to, as in `total += x` and `total = total + x`; "" if it does not."""
+def _name(node: _Simple) -> str:
+    """Returns the variable that a statement adds to, as in `total += x`, `total = total + x` and `terms.append(x)`; ""
+    if it does not."""
     if isinstance(node, ast.AugAssign):
         return node.target.id if isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name) else ""
-    target, value = node.targets[0], node.value
+    value = node.value
+    if isinstance(node, ast.Expr):
+        is_appended = (
+            isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and _called(value) == "append"
+        )
+        holder = value.func.value if is_appended else None  # type: ignore[union-attr]
+        return holder.id if isinstance(holder, ast.Name) else ""
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
     if not isinstance(target, ast.Name) or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return ""
     return target.id if isinstance(value.left, ast.Name) and value.left.id == target.id else ""
@@ -92,9 +198,10 @@ def _is_zero(value: ast.expr) -> bool:
     return is_zeros and (_called(value) != "tensor" or numbers[:1] in ([0], [0.0]))  # type: ignore[arg-type]
 
 
-def _is_recorded(node: ast.AugAssign | ast.Assign) -> bool:
-    """Returns whether a statement makes a call that the trace would have."""
-    return any(isinstance(part, ast.Call) and _called(part) in _RECORDED for part in ast.walk(node.value))
+def _is_recorded(node: _Simple | _Comprehension) -> bool:
+    """Returns whether a statement or a comprehension makes a call that the trace would have."""
+    value = node.elt if isinstance(node, _Comprehension) else node.value or node
+    return any(isinstance(part, ast.Call) and _called(part) in _RECORDED for part in ast.walk(value))
 
 
 def _is_choice(choice: ast.If) -> bool:
@@ -106,6 +213,11 @@ def _is_choice(choice: ast.If) -> bool:
         return False
     if skips and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test = test.operand
+    return _chooses(test)
+
+
+def _chooses(test: ast.expr) -> bool:
+    """Returns whether a condition is one of the type or the name of a module or parameter."""
     parts = test.values if isinstance(test, ast.BoolOp) else [test]
     return all(
         (isinstance(part, ast.Call) and _called(part) in ("isinstance", "endswith", "startswith"))
@@ -123,18 +235,18 @@ def _has_text(test: ast.Compare) -> bool:
     )
 
 
-def _has_run(facts: TraceIndex, file: str, place: tuple[_Scope, ast.For], spans: list[Span]) -> bool:
+def _has_run(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans: list[Span]) -> bool:
     """Returns whether the trace shows that a loop has run: calls beside it, or in a statement that calls its function
     where no condition can keep it from running."""
     scope, loop = place
-    beside = (each for each in block_around(facts, file, loop) if each is not loop and isinstance(each, _SIMPLE))
+    beside = (each for each in block_around(facts, file, loop) if each is not loop and isinstance(each, _Simple))
     rest = [facts.span_of(each, file) for each in beside]
     if any(is_inside(span, each) for span in spans for each in rest):
         return True
     if isinstance(scope, ast.Module) or loop not in scope.body:
         return False
     for other, tree in facts.trees():
-        for statement in (node for node in ast.walk(tree) if isinstance(node, _SIMPLE)):
+        for statement in (node for node in ast.walk(tree) if isinstance(node, _Simple)):
             parts = list(ast.walk(statement))
             calls = [node for node in parts if isinstance(node, ast.Call) and _called(node) == scope.name]
             is_plain = not any(isinstance(node, ast.IfExp | ast.BoolOp | ast.Lambda) for node in parts)
@@ -146,6 +258,3 @@ def _has_run(facts: TraceIndex, file: str, place: tuple[_Scope, ast.For], spans:
 
 def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
-_SIMPLE = ast.Expr | ast.Assign | ast.AugAssign | ast.Return | ast.AnnAssign

@@ -1,0 +1,69 @@
+"""Finds out whether a loss compares what a model returns for a sequence with the same sequence one step later."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import recorded_above
+from tensorlens.analysis.training.value_ranges import RESHAPING
+from tensorlens.analysis.written_numbers import written_number
+from tensorlens.records.model import Backward, Call
+
+_COMPARING = frozenset(("sub", "cross_entropy", "binary_cross_entropy_with_logits"))
+_MAX_CALLS, _MAX_EARLIER = 8, 400
+
+
+def predicts_next(facts: TraceIndex, backward: Backward) -> bool:
+    """Returns whether the target of a loss is `x[:, 1:]`, and the model is given `x[:, :-1]`, or `[:, :-1]` of what it
+    returns is compared."""
+    for call in recorded_above(facts, backward):
+        if (op_name(call) not in _COMPARING and not op_name(call).endswith("_loss")) or len(call.inputs) < 2:
+            continue
+        made, target = (access.tensor for access in call.inputs[:2])
+        if facts.requires_grad(target, call.index - 1):
+            made, target = target, made
+        later = _later_part(facts, target, call.index)
+        if later is not None and any(
+            (each.inputs[0].tensor == later or facts.requires_grad(each.inputs[0].tensor, each.index - 1))
+            and _written(facts, each, "upper", -1)
+            for _, each in ancestry(facts, made, call.index, _MAX_EARLIER)
+            if op_name(each) == "getitem"
+        ):
+            return True
+    return False
+
+
+def _later_part(facts: TraceIndex, number: int, before: int) -> int | None:
+    """Returns the sequence that a target is a part of, from its second step on."""
+    for _ in range(_MAX_CALLS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs or facts.requires_grad(made.inputs[0].tensor, made.index - 1):
+            return None
+        if op_name(made) == "getitem" and _written(facts, made, "lower", 1):
+            return made.inputs[0].tensor
+        if op_name(made) not in RESHAPING | {"getitem"}:
+            return None
+        number, before = made.inputs[0].tensor, made.index
+    return None
+
+
+def _written(facts: TraceIndex, call: Call, end: str, number: int) -> bool:
+    """Returns whether an index has a slice with only one end, which is a number."""
+    for each in _slices(facts, call):
+        own, other = (each.lower, each.upper) if end == "lower" else (each.upper, each.lower)
+        if own is not None and other is None and written_number(facts, own) == number:
+            return True
+    return False
+
+
+def _slices(facts: TraceIndex, call: Call) -> Iterator[ast.Slice]:
+    span = facts.span(call.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    index = node.slice if isinstance(node, ast.Subscript) else None
+    for each in index.elts if isinstance(index, ast.Tuple) else [index]:
+        if isinstance(each, ast.Slice):
+            yield each
