@@ -1,7 +1,7 @@
 """Follows in which mode dropout and batch norm run for each step: in eval mode they do something else.
 
 So do modules of the script whose `forward` reads `self.training`. It is not seen when these run, so their mode counts
-at each step that has gradients of their parameters.
+at each step that has gradients of their parameters, or of those of the module around them if they have none.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import clone, detach, equal, numel
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.mode_readers import LAYERS, holder_of, reads_mode
 
 MOST = 1_000  # layers of a run that are followed
 _SMALL = 1 << 20  # elements: a larger input is not compared with the one before
 _BATCH_NORM = torch.nn.modules.batchnorm._BatchNorm
-LAYERS = (torch.nn.modules.dropout._DropoutNd, _BATCH_NORM)
 
 
 @dataclass(slots=True)
@@ -68,6 +68,7 @@ class _Layer:
     waiting: int = 0  # runs without a graph since the line `switch` switched it back to training mode
     resumed: int | None = None  # a line that switched it back, and after which all its runs were without a graph
     is_reader: bool = False  # a module that reads `self.training`
+    holder: weakref.ref[torch.nn.Module] | None = None  # the module around a reader without parameters that has some
 
 
 class LayerModes:
@@ -105,6 +106,8 @@ class LayerModes:
                         layer.is_reader = True
                         self._readers[id(part)] = layer
                         layer.trained.update(self._steps if part.training else ())
+                    if is_reader and layer.holder is None:
+                        layer.holder = holder_of(part, module)
         self._running.append(training)
         try:
             yield
@@ -205,7 +208,8 @@ class LayerModes:
         held = {id(each) for group in optimizer.param_groups for each in group["params"] if each.grad is not None}
         for key, layer in self._readers.items():
             module = layer.ref()
-            if module is not None and any(id(parameter) in held for parameter in module.parameters()):
+            holder = module if layer.holder is None else layer.holder()
+            if module is not None and holder is not None and any(id(each) in held for each in holder.parameters()):
                 layer.modes.add(module.training)
                 self._ran[key] = layer
 
@@ -248,15 +252,6 @@ def _end_waiting(layer: _Layer) -> None:
     layer.waiting = 0
 
 
-def reads_mode(kind: type[torch.nn.Module]) -> bool:
-    """Returns whether the `forward` of a class that is none of PyTorch's reads `training`. Runs of dropout and batch
-    norm are seen themselves."""
-    if kind.__module__.partition(".")[0] in ("torch", "torchvision", "torchaudio") or issubclass(kind, LAYERS):
-        return False
-    code = getattr(getattr(kind, "forward", None), "__code__", None)
-    return code is not None and "training" in code.co_names
-
-
 def _depends_on_mode(module: torch.nn.Module) -> bool:
     if isinstance(module, _BATCH_NORM):
         return module.running_mean is not None
@@ -271,6 +266,8 @@ def _is_left_in_eval(layer: _Layer, optimizer: torch.optim.Optimizer) -> bool:
     module, own = switch.module(), layer.ref()
     if module is None or own is None:
         return False
+    if layer.is_reader and layer.holder is not None:  # a part that is trained again may be all that is to be trained
+        return module is not own and not any(part.training for part in module.modules())
     if layer.is_reader:
         return True
     if module is own:
