@@ -219,3 +219,17 @@ class ShallowCopy:
     site: SiteId
     module: str  # its type
     parameters: tuple[TensorId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMomentum:
+    """The `momentum` that batch norm was given each time it updated the same running statistics, and their use."""
+
+    index: int
+    number: NonNegative
+    mean: TensorId
+    site: SiteId | None  # the line that updated them first
+    momentum: float
+    updates: NonNegative  # while gradients were on
+    uses: NonNegative  # in eval mode, after an update
+    is_constant: bool  # it was the same each time

@@ -210,6 +210,8 @@ def _note_statistics(
         )
     )  # fmt: skip
     if isinstance(mean, torch.Tensor) and isinstance(variance, torch.Tensor):
+        if recorder.statistics is not None:
+            recorder.statistics.momenta.note(mean, bool(training), momentum, frame)
         if not training:
             recorder.saved_tensors.note_statistics_used(result, mean, variance)
         elif momentum:

@@ -24,7 +24,9 @@ def reads_mode(kind: type[torch.nn.Module]) -> bool:
 def _names_training(kind: type[torch.nn.Module]) -> bool:
     waiting, seen = ["forward"], {"forward"}
     for method in waiting:
-        own = next((vars(base)[method] for base in kind.__mro__ if method in vars(base) and not _is_of_torch(base)), None)
+        own = next(
+            (vars(base)[method] for base in kind.__mro__ if method in vars(base) and not _is_of_torch(base)), None
+        )
         code = getattr(getattr(own, "fget", own), "__code__", None)
         names = set(_names(code)) if isinstance(code, CodeType) else set[str]()
         if "training" in names:
