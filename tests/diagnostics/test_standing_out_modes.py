@@ -426,8 +426,7 @@ def test_a_module_without_parameters_that_reads_its_mode_is_named(tmp_path: Path
     "end",
     [
         "preview(net)\nnet[2].train()\nepoch(net, torch.optim.SGD(net[2].parameters(), lr=0.1))\n",  # a probe
-        "preview(net)\nhead = nn.Linear(1, 1)\n"
-        "epoch(nn.Sequential(net, head), torch.optim.SGD(head.parameters(), lr=0.1))\n",
+        "preview(net)\nhead = nn.Linear(1, 1)\nepoch(nn.Sequential(net, head), torch.optim.SGD(head.parameters()))\n",
         "preview(net[0])\nepoch(net, opt)\n",  # no noise in the last epoch
         "preview(net)\nnet.train()\nepoch(net, opt)\n",
     ],
