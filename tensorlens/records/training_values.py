@@ -233,3 +233,13 @@ class BatchMomentum:
     updates: NonNegative  # while gradients were on
     uses: NonNegative  # in eval mode, after an update
     is_constant: bool  # it was the same each time
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedByFunction:
+    """A line that calls functional dropout itself, and not a layer that does, each time in training mode."""
+
+    index: int
+    number: NonNegative
+    site: SiteId
+    runs: NonNegative

@@ -60,7 +60,8 @@ RIGHT = {
     "a partial function that is always on": PARTIAL.replace("p=0.3", "p=0.3, training=True")
         + net("STEPS['thin'](self.fc(x))") + EVAL,
     "a list of functions and layers": net("self.thin[1](self.thin[0](self.fc(x), 0.3, self.training))").replace(
-        "nn.Linear(4, 4)", "nn.Linear(4, 4); self.last = nn.Dropout(0.3); self.thin = [nn.functional.dropout, self.last]") + EVAL,
+        "nn.Linear(4, 4)",
+        "nn.Linear(4, 4); self.d = nn.Dropout(0.3); self.thin = [nn.functional.dropout, self.d]") + EVAL,
     "attention that knows the mode": SPLIT.replace("=self.rate)", "=self.rate * self.training)"),
     "attention whose rate a method sets": SPLIT.replace("net = Net()", """
     def train(self, mode=True):

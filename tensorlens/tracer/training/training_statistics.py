@@ -23,8 +23,8 @@ from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.training.batch_momenta import BatchMomenta
 from tensorlens.tracer.training.equal_values import EqualValues, Moved
+from tensorlens.tracer.training.functional_modes import FunctionalModes
 from tensorlens.tracer.training.given_arrays import GivenArrays
 from tensorlens.tracer.training.layer_modes import LayerModes
 from tensorlens.tracer.training.live_memory import LiveMemory
@@ -78,7 +78,7 @@ class TrainingStatistics:
         self.layers = LayerModes(recorder)
         self.loads = LoadedStates(recorder)
         self.arrays = GivenArrays(recorder)
-        self.ids, self.momenta = LookedUpIds(recorder), BatchMomenta(recorder)
+        self.ids, self.functional = LookedUpIds(recorder), FunctionalModes(recorder)
         self.indices = WrittenIndices(recorder)
         self.shared_states = SharedStates(recorder, self._count_of)
         self._terms: TermGradients | None = None
@@ -315,6 +315,6 @@ class TrainingStatistics:
             if known.loaded is not None:
                 rows.write_fact(LoadedRate, number, known.number, *known.loaded)
         parts = self._zero_steps, self.shared_states, self.schedules, self.layers, self.loads, self.arrays, self.ids
-        for part in (*parts, self.momenta):
+        for part in (*parts, self.functional):
             part.write(number)
         rows.write_fact(TrainingMeasured, number, self._steps, self._passes)

@@ -81,10 +81,16 @@ def _reason(facts: TraceIndex, call: Call) -> str | None:
         return None
     rate_given = names.get("p", node.args[1] if len(node.args) > 1 else None)
     is_none = isinstance(rate_given, ast.Constant) and rate_given.value == 0
-    if is_none or not (is_direct or _is_alias(facts, call.op)):
+    is_known = is_direct or (_calls_function(facts, call.site) and _is_alias(facts, call.op))
+    if is_none or not is_known:
         return None
     of = "" if is_direct else f" for `{call.op.rpartition('.')[2]}()`"
     return f"has no `training=`{of}, and runs in training mode"
+
+
+def _calls_function(facts: TraceIndex, site: int) -> bool:
+    """Returns whether a line calls dropout itself, and no layer that does, each time in training mode."""
+    return any(each.site == site for each in facts.trace.inspection.dropped)
 
 
 def _options(facts: TraceIndex, node: ast.Call) -> dict[str, ast.expr] | None:
