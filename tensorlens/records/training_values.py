@@ -51,6 +51,7 @@ class TrainingModeKept:
     runs: NonNegative
     steps: NonNegative  # for which it ran in training mode with gradients on
     switched: SiteId | None = None  # the line that has switched it back
+    evaluated: SiteId | None = None  # the line that had switched another module to eval mode before the last run
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ class _Layer:
     looked_at: tuple[int, ...] = ()  # the versions of its values at the last look
     unrecorded: int = 0  # runs in training mode without a graph, after it was trained
     shown: int | None = None  # the line of the last of these
+    evaluated: int | None = None  # the line that had switched another module to eval mode before
     was_switched: bool = False  # to eval mode, ever
     is_between: bool = False  # switched to eval mode since the last step
     waiting: int = 0  # runs without a graph since the line `switch` switched it back to training mode
@@ -83,6 +84,7 @@ class LayerModes:
         self._ran: dict[int, _Layer] = {}  # since the last step
         self._running: list[bool] = []  # the calls of `train()` that are running
         self._given: dict[int, torch.Tensor] = {}  # the last input of a layer without a graph, by the id of the layer
+        self._evaluated: int | None = None  # the last line that switched a module to eval mode, and none back since
         self._samples = False  # a layer ran twice with equal values between two steps
 
     # --- what happens -------------------------------------------------------------------------------------------------
@@ -92,6 +94,8 @@ class LayerModes:
         self, module: torch.nn.Module, training: bool, site: int | None, is_inner: bool, without_graph: bool
     ) -> Iterator[None]:
         """Notes a call of `Module.train`; one that only passes its mode on to a part is none."""
+        if not self._running:
+            self._evaluated = None if training else site
         if not self._running or self._running[-1] != training:
             switch = weakref.ref(module), training, site, is_inner
             for part in module.modules():
@@ -164,7 +168,7 @@ class LayerModes:
         """Counts a run in training mode without a graph. One with the values of the run before is a sample of several,
         as of Monte-Carlo dropout."""
         layer.unrecorded += 1
-        layer.shown = site
+        layer.shown, layer.evaluated = site, self._evaluated
         if isinstance(given, torch.Tensor) and is_measurable(given) and numel(given) <= _SMALL:
             values = clone(detach(given))
             before, self._given[id(layer)] = self._given.get(id(layer)), values
@@ -227,7 +231,8 @@ class LayerModes:
             if layer.unrecorded and (layer.resumed is not None or not layer.was_switched) and not self._samples:
                 trained = max(layer.trained.values(), default=0)
                 kept = layer.name, layer.shown, layer.unrecorded, trained, layer.resumed
-                self._recorder.rows.write_fact(TrainingModeKept, number, *kept)
+                evaluated = None if layer.was_switched else layer.evaluated
+                self._recorder.rows.write_fact(TrainingModeKept, number, *kept, evaluated)
             if layer.initial is not None:
                 self._recorder.rows.write_fact(InitialStatistics, number, layer.name, *layer.initial, layer.parameters)
             if layer.frozen_steps and not layer.has_resumed:
