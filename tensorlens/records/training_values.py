@@ -135,6 +135,7 @@ class SeedSet:
     index: int
     site: SiteId | None
     seed: int | None  # None: the state of the generator was set
+    state: NonNegative | None = None  # a checksum of that state
 
 
 @dataclass(frozen=True, slots=True)
