@@ -51,6 +51,7 @@ class TrainingModeKept:
     runs: NonNegative
     steps: NonNegative  # for which it ran in training mode with gradients on
     switched: SiteId | None = None  # the line that has switched it back
+    evaluated: SiteId | None = None  # the line that had switched another module to eval mode before the last run
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ class SeedSet:
     index: int
     site: SiteId | None
     seed: int | None  # None: the state of the generator was set
+    state: NonNegative | None = None  # a checksum of that state
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,3 +221,27 @@ class ShallowCopy:
     site: SiteId
     module: str  # its type
     parameters: tuple[TensorId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMomentum:
+    """The `momentum` that batch norm was given each time it updated the same running statistics, and their use."""
+
+    index: int
+    number: NonNegative
+    mean: TensorId
+    site: SiteId | None  # the line that updated them first
+    momentum: float
+    updates: NonNegative  # while gradients were on
+    uses: NonNegative  # in eval mode, after an update
+    is_constant: bool  # it was the same each time
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedByFunction:
+    """A line that calls functional dropout itself, and not a layer that does, each time in training mode."""
+
+    index: int
+    number: NonNegative
+    site: SiteId
+    runs: NonNegative

@@ -28,7 +28,31 @@ WRONG = {
     "in a layer": NET,
     "a name": NET.replace("momentum=0.99", "momentum=KEPT").replace("net =", "KEPT = 0.99\nnet =", 1),
 }
+OWN = """\
+class Own(nn.Module):
+    def __init__(self, size, **options):
+        super().__init__()
+        self.options = options
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("power", torch.ones(size))
+    def forward(self, x):
+        return nn.functional.batch_norm(x, self.mean, self.power, None, None, self.training, **self.options)  #!
+"""
+FUNCTIONAL = OWN + NET.replace("nn.BatchNorm1d(8, momentum=0.99),  #!", "Own(8, momentum=0.99),")
+SET = "for layer in net.modules():\n    if isinstance(layer, nn.BatchNorm1d):\n        layer.momentum = 0.99\nopt ="
+WRONG |= {
+    "the function": FUNCTIONAL,
+    "its position": FUNCTIONAL.replace("**self.options", "0.99"),
+    "set later": NET.replace(", momentum=0.99", "").replace("opt =", SET),
+    "a subclass": "class Norm(nn.BatchNorm1d):\n    def __init__(self, size):\n"
+    "        super().__init__(size, 1e-3, 0.99)  #!\n"
+    + NET.replace("nn.BatchNorm1d(8, momentum=0.99),  #!", "Norm(8),"),
+}
 RIGHT = {
+    "the function, as PyTorch counts it": FUNCTIONAL.replace("momentum=0.99", "momentum=0.01"),
+    "the function with the statistics of each batch": FUNCTIONAL.replace("None, self.training", "None, True"),
+    "fast at the end": NET.replace(", momentum=0.99", "").replace("net.eval()", (
+        "net[1].momentum = 0.99\nwith torch.no_grad():\n    [net(torch.randn(8, 3)) for _ in range(4)]\nnet.eval()")),
     "as PyTorch counts it": NET.replace("0.99", "0.01"),
     "the last batch": NET.replace("0.99", "1.0"),
     "never in eval mode": NET.replace("net.eval()\n", ""),

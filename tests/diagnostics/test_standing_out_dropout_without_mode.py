@@ -22,7 +22,7 @@ for i in range(4):
     net.train(); opt.zero_grad(); net(torch.randn(8, 4)).square().mean().backward(); opt.step()
 """
 EVAL = "net.eval()\nwith torch.no_grad():\n    print(net(torch.randn(8, 4)).mean())\n"
-WORDS = "has no `training=`"
+WORDS = "`eval()` of a module does not reach it"
 
 
 def net(call: str) -> str:
@@ -40,7 +40,34 @@ WRONG = {
         "runs in training mode also where gradients are off",
     ),
 }  # fmt: skip
+PARTIAL = "from functools import partial\nSTEPS = {'thin': partial(nn.functional.dropout, p=0.3)}\n"
+SPLIT = net("""self.attend(*self.fc(x)[None].expand(3, 1, 8, 4))
+    def attend(self, q, k, v):
+        return nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=self.rate)  #!""").replace(
+    "nn.Linear(4, 4)", "nn.Linear(4, 4); self.rate = 0.2") + EVAL  # fmt: skip
+WRONG |= {
+    "a partial function": (PARTIAL + net("STEPS['thin'](self.fc(x))  #!") + EVAL, "for `dropout()`, and runs"),
+    "a default argument": (
+        net("self.thin(self.fc(x), 0.3)  #!").replace("(self)", "(self, thin=nn.functional.dropout)").replace(
+            "nn.Linear(4, 4)", "nn.Linear(4, 4); self.thin = thin") + EVAL, "for `dropout()`, and runs"),
+    "a dict of options": (
+        net("nn.functional.dropout(self.fc(x), **self.options)  #!").replace(
+            "nn.Linear(4, 4)", "nn.Linear(4, 4); self.options = {'p': 0.3}") + EVAL, "has no `training=`, and runs"),
+    "attention": (SPLIT, "has a `dropout_p` of 0.2 in both modes, and drops also where gradients are off, once"),
+}  # fmt: skip
 RIGHT = {
+    "a partial function with the mode": PARTIAL + net("STEPS['thin'](self.fc(x), training=self.training)") + EVAL,
+    "a partial function that is always on": PARTIAL.replace("p=0.3", "p=0.3, training=True")
+        + net("STEPS['thin'](self.fc(x))") + EVAL,
+    "a list of functions and layers": net("self.thin[1](self.thin[0](self.fc(x), 0.3, self.training))").replace(
+        "nn.Linear(4, 4)",
+        "nn.Linear(4, 4); self.d = nn.Dropout(0.3); self.thin = [nn.functional.dropout, self.d]") + EVAL,
+    "attention that knows the mode": SPLIT.replace("=self.rate)", "=self.rate * self.training)"),
+    "attention whose rate a method sets": SPLIT.replace("net = Net()", """
+    def train(self, mode=True):
+        self.rate = 0.2 if mode else 0.0
+        return super().train(mode)
+net = Net()"""),
     "the mode of the module": net("nn.functional.dropout(self.fc(x), 0.3, self.training)") + EVAL,
     "the mode by name": net("nn.functional.dropout(self.fc(x), p=0.3, training=self.training)") + EVAL,
     "a mode that is always on": net("nn.functional.dropout(self.fc(x), 0.3, training=True)") + EVAL,

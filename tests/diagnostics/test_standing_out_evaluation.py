@@ -185,3 +185,27 @@ def test_a_line_that_switches_a_teacher_back_with_its_student_is_named(tmp_path:
 def test_usual_evaluations_are_left_alone(tmp_path: Path, name: str) -> None:
     found = sentences(tmp_path, RIGHT[name])
     assert [each.text for each in found if any(word in each.text for word in WORDS)] == []
+
+
+@pytest.mark.parametrize(
+    ("tools", "use"),
+    [
+        ("{'drop': nn.Dropout(0.5)}", "self.tools['drop'](self.a(x))"),
+        ("(torch.relu, nn.Dropout(0.5))", "self.tools[1](self.tools[0](self.a(x)))"),
+        ("lambda h, drop=nn.Dropout(0.5): drop(h)", "self.tools(self.a(x))"),
+    ],
+)
+def test_the_line_that_evaluates_a_model_without_its_dropout_is_named(tmp_path: Path, tools: str, use: str) -> None:
+    body = (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.a, self.tools = nn.Linear(4, 8), {tools}\n"
+        f"    def forward(self, x):\n        return {use}\n"
+        "net = Net()\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(4):\n"
+        "    net.train()\n    opt.zero_grad()\n    net(torch.randn(8, 4)).square().mean().backward()\n    opt.step()\n"
+        "    net.eval()  #!\n    with torch.no_grad():\n        net(torch.randn(8, 4))\n"
+    )
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS[1] in each.text)
+    assert found.labels[-1].span.line == marked(body)
+    listed = body.replace(f"nn.Linear(4, 8), {tools}", f"nn.Linear(4, 8), {tools}\n        self.all = self.tools[-1]")
+    if tools.startswith("("):
+        assert not [each for each in sentences(tmp_path, listed) if WORDS[1] in each.text]

@@ -34,6 +34,25 @@ RIGHT = {
     "kept and not used": BODY.replace(
         '(adapter(kept["student"]) - kept["teacher"]).square()', 'adapter(x @ torch.ones(4, 6)).square()'),
 }  # fmt: skip
+TAPS = """\
+stem, adapter, head = (nn.Linear(4, 4) for _ in range(3))
+stem.requires_grad_(False)
+def tap(module, args, out):
+    kept = out.detach()  #!
+    return kept
+for part in (stem, adapter):
+    part.register_forward_hook(tap)
+opt = torch.optim.SGD([*adapter.parameters(), *head.parameters()], lr=0.1)
+for _ in range(3):
+    loss = head(adapter(stem(torch.randn(8, 4))).tanh()).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+RIGHT |= {
+    "only kept": TAPS.replace("    return kept\n", ""),
+    "only the frozen one": TAPS.replace("return kept", "return kept if module is stem else out"),
+}
 WORDS = "of a forward hook detaches results without a graph"
 
 
@@ -47,3 +66,11 @@ def test_a_hook_that_detaches_both_is_named(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_hooks_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+@pytest.mark.parametrize("value", ["out.detach()", "out.detach().clone()", "out.data"])
+def test_a_hook_that_takes_the_only_gradient_is_named(tmp_path: Path, value: str) -> None:
+    text = TAPS.replace("out.detach()", value)
+    (found,) = (each for each in sentences(tmp_path, text) if WORDS in each.text)
+    assert "is computed from `adapter.weight` and `adapter.bias`, too" in found.text
+    assert found.labels[0].span.line == marked(text)

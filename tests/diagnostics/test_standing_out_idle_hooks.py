@@ -72,7 +72,20 @@ NEVER = {
     "one that is removed at once": NET + "handle = net.first.weight.register_hook(lambda grad: grad * 0.5)  #!\n"
     "handle.remove()\n" + TRAIN,
 }  # fmt: skip
+COLLECTED = (
+    NET.replace("self.first(x)", "self.first.forward(x)")
+    + "net.first.register_forward_hook(lambda module, args, out: kept.append(out.abs().mean()))  #!\n"
+    + TRAIN
+)
+NEVER |= {
+    "one that collects": COLLECTED,
+    "an object that collects": NET.replace("self.first(x)", "self.first.forward(x)") + "class Tap:\n"
+    "    def __call__(self, module, args):\n        kept.append(torch.mean(args[0]))\n\n"
+    "net.first.register_forward_pre_hook(Tap())  #!\n" + TRAIN,
+}  # fmt: skip
 RUNS = {
+    "one that collects from a module that is called": COLLECTED.replace("self.first.forward(x)", "self.first(x)"),
+    "one that rarely collects": COLLECTED.replace("out.abs().mean())", "out.abs().mean()) if len(out) > 99 else None"),
     "a module": NET + FORWARD.replace("out = out + ", "return out + ").replace("  #!", "") + ON_MODULE + TRAIN,
     "one that is removed": NET + "handle = net.register_forward_hook(lambda module, args, out: out * 0.5)\n"
     "handle.remove()\n" + TRAIN,

@@ -396,3 +396,40 @@ def test_a_function_that_switches_the_mode_before_it_stops_recording_evaluates(t
 )
 def test_a_module_that_is_trained_in_its_mode_is_left_alone(end: str, tmp_path: Path) -> None:
     assert said(tmp_path, START + READER + end, READS)[0] == []
+
+
+NOISE = """
+class Noise(nn.Module):
+    def forward(self, x):
+        return self.disturbed(x)
+    def disturbed(self, x):
+        return x + torch.randn_like(x) if self.training else x
+
+net = nn.Sequential(nn.Sequential(Noise()), nn.Linear(4, 4), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+@torch.no_grad()
+def preview(net):
+    net.eval()  # here
+    return net(x).mean()
+epoch(net, opt)
+"""
+NOISE_READS = "which reads `self.training`"
+
+
+def test_a_module_without_parameters_that_reads_its_mode_is_named(tmp_path: Path) -> None:
+    (found,) = said(tmp_path, START + NOISE + "preview(net)\nepoch(net, opt)\n", NOISE_READS)[0]
+    assert found.text.startswith(f"`Noise` of `Sequential`, {NOISE_READS}, is in eval mode at 3 steps of `SGD`")
+    assert "# here" in line_at((tmp_path / "script.py").read_text(), found.labels[0].span.line)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "preview(net)\nnet[2].train()\nepoch(net, torch.optim.SGD(net[2].parameters(), lr=0.1))\n",  # a probe
+        "preview(net)\nhead = nn.Linear(1, 1)\nepoch(nn.Sequential(net, head), torch.optim.SGD(head.parameters()))\n",
+        "preview(net[0])\nepoch(net, opt)\n",  # no noise in the last epoch
+        "preview(net)\nnet.train()\nepoch(net, opt)\n",
+    ],
+)
+def test_a_module_without_parameters_that_is_meant_to_be_in_eval_mode_is_left_alone(end: str, tmp_path: Path) -> None:
+    assert said(tmp_path, START + NOISE + end, NOISE_READS)[0] == []

@@ -32,7 +32,20 @@ WRONG = {
     "    torch.manual_seed(seed)  #!\n" + NET + LOOP + "    seed_all(3)\n" + STEP,
     "of torch.random": NET + LOOP + SEED.replace("torch.manual", "torch.random.manual") + STEP,
 }  # fmt: skip
+STATE = NET + "state = torch.get_rng_state()\n"
+SET = SEED.replace("torch.manual_seed(7)", "torch.set_rng_state(state)")
+WRONG |= {
+    "a state": STATE + LOOP + STEP + SET + PREVIEW,
+    "a state of torch.random, in a function": STATE + "def preview():\n" + SET.replace("torch.set", "torch.random.set")
+    + PREVIEW + LOOP + STEP + "    preview()\n",
+}  # fmt: skip
 RIGHT = {
+    "a state, and the one before it": STATE + LOOP + STEP + "    outside = torch.get_rng_state()\n" + SET + PREVIEW
+    + "    torch.set_rng_state(outside)\n",
+    "a search that begins each run alike": "for rate in range(4):\n    torch.manual_seed(7)\n"
+    + "".join(f"    {line}\n" for line in NET.splitlines()) + "    for _ in range(3):\n" + STEP.replace("    ", "        "),
+    "the same noise twice in a step": NET + LOOP + "    state = torch.get_rng_state()\n    net(x)\n"
+    "    torch.set_rng_state(state)\n" + STEP,
     "once": NET + "torch.manual_seed(7)\n" + LOOP + STEP,
     "another one each time": NET + LOOP + "    torch.manual_seed(step)\n" + STEP,
     "nothing random": NET + "net.eval()\n" + LOOP + "    torch.manual_seed(7)\n" + STEP,

@@ -52,8 +52,44 @@ for _ in range(4):
     loss.backward()
     opt.step()
 """
-WRONG = {"a range": PEAK, "a power iteration": POWER}
+MEAN = """\
+def average(old, new):
+    return old - 0.1 * (old - new)
+
+class Centre(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("power", torch.ones(3))
+
+    def forward(self, x):
+        mean, power = self.mean, self.power
+        if self.training:
+            mean, power = average(self.mean, x.mean(0).detach()), self.power  #!
+        return (x - mean) / power
+""" + PEAK[PEAK.index("\nnet =") :].replace("Range()", "Centre()")
+READ, AVERAGE = "mean, power = self.mean, self.power\n", "average(self.mean, x.mean(0).detach()), self.power"
+CHOICE = MEAN.replace("        if self.training:\n            " + f"mean, power = {AVERAGE}  #!\n", "").replace(
+    READ,
+    "power = self.power\n"
+    "        mean = self.mean.mul(0.9).add(x.mean(0), alpha=0.1) if self.training else self.mean  #!\n",
+)
+WRONG = {
+    "a range": PEAK,
+    "a power iteration": POWER,
+    "a function, several at once": MEAN,
+    "a method": MEAN.replace(AVERAGE, "self.mean.lerp(x.mean(0).detach(), 0.1), self.power"),
+    "a choice": CHOICE,
+}  # fmt: skip
 RIGHT = {
+    "a function that changes it": MEAN.replace("return old - 0.1 * (old - new)", "return old.lerp_(new, 0.1)"),
+    "a function that gets it": MEAN.replace("    return old", "    old.data = old.lerp(new, 0.1)\n    return old"),
+    "a method in place": MEAN.replace(AVERAGE, "self.mean.lerp_(x.mean(0).detach(), 0.1), self.power"),
+    "another method writes": MEAN.replace(
+        "        return (x - mean)", "        self.keep(mean)\n        return (x - mean)"
+    ).replace(
+        "    def forward", "    def keep(self, mean):\n        self.mean.copy_(mean.detach())\n\n    def forward"
+    ),
     "written back": PEAK.replace(
         "        return x / peak", "            self.peak.copy_(peak)\n        return x / peak"
     ),

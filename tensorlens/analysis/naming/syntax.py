@@ -124,7 +124,11 @@ class Syntax:
         """Returns whether what a call calls can be the op: not a module `self.linear` for `nn.functional.linear`."""
         if isinstance(called, ast.Name) or op.startswith("Tensor.") or ast.unparse(called).endswith(op):
             return True
-        root = called
+        return self.is_imported(called, file)
+
+    def is_imported(self, node: ast.expr, file: str) -> bool:
+        """Returns whether a name, or what an attribute is of, is one that a file imports: `F.relu`."""
+        root = node
         while isinstance(root, ast.Attribute):
             root = root.value
         if file not in self._imported:

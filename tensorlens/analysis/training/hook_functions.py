@@ -13,20 +13,35 @@ from tensorlens.records.model import Call
 def in_hooks(facts: TraceIndex, calls: Iterable[Call], kind: str) -> Iterator[Call]:
     """Yields those of some calls whose line is in a function that the program registered as a hook of a kind, or that
     are such a hook themselves."""
-    callbacks = facts.trace.callbacks
-    numbers = {each.function for each in callbacks.registrations if each.kind == kind}
-    spans = (facts.span(each.defined) for each in callbacks.functions if each.id in numbers)
-    defined = {(span.file, span.line) for span in spans if span is not None}
-    whole = hooks_without_lines(facts, kind)
+    defined, whole = _defined(facts, kind), hooks_without_lines(facts, kind)
     for call in calls if defined or whole else ():
-        if any(access.tensor in whole for access in call.outputs):
+        if any(access.tensor in whole for access in call.outputs) or _places(facts, call) & defined.keys():
             yield call
-            continue
-        span = facts.span(call.site)
-        function = None if span is None else function_around(facts, span.file, span.line)
-        lines = () if span is None else (span.line,) if function is None else (span.line, function.lineno)
-        if span is not None and any((span.file, line) in defined for line in lines):  # a lambda is on its call's line
-            yield call
+
+
+def registration_around(facts: TraceIndex, call: Call, kind: str) -> Registration | None:
+    """Returns the first registration of the hook whose function has the line of a call."""
+    defined = _defined(facts, kind)
+    return next((defined[place] for place in _places(facts, call) if place in defined), None)
+
+
+def _defined(facts: TraceIndex, kind: str) -> dict[tuple[str, int], Registration]:
+    """Maps the lines that define hooks of a kind to the first registration of each."""
+    callbacks, found = facts.trace.callbacks, dict[tuple[str, int], Registration]()
+    functions = {each.id: facts.span(each.defined) for each in callbacks.functions}
+    for each in callbacks.registrations:
+        span = functions.get(each.function) if each.kind == kind else None
+        if span is not None:
+            found.setdefault((span.file, span.line), each)
+    return found
+
+
+def _places(facts: TraceIndex, call: Call) -> set[tuple[str, int]]:
+    """Returns the line of a call, where a lambda is defined, and that of the function around it."""
+    span = facts.span(call.site)
+    function = None if span is None else function_around(facts, span.file, span.line)
+    lines = () if span is None else (span.line,) if function is None else (span.line, function.lineno)
+    return set() if span is None else {(span.file, line) for line in lines}
 
 
 def hooks_without_lines(facts: TraceIndex, kind: str) -> dict[int, Registration]:

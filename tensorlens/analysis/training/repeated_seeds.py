@@ -39,18 +39,25 @@ class RepeatedSeed:
 
 
 def repeated_seeds(facts: TraceIndex) -> Iterator[RepeatedSeed]:
-    """Yields these lines. A state of the generator that the program sets itself ends what follows a seed."""
+    """Yields these lines. A state of the generator that the program sets itself ends what follows a seed.
+
+    A seed before the first step of a model, as in a search that trains several from one seed, does not count.
+    """
     seeds = facts.trace.inspection.seeds
     steps = [step.index for step in facts.trace.inspection.steps]
-    found: dict[tuple[int | None, int], list[tuple[SeedSet, Call]]] = defaultdict(list)
+    first: dict[int, int] = {}  # tensor -> its first pass
+    for backward in facts.backwards:
+        for change in backward.gradients:
+            first.setdefault(change.tensor, backward.index)
+    found: dict[tuple[int | None, int | None, int | None], list[tuple[SeedSet, Call]]] = defaultdict(list)
     for place, seed in enumerate(seeds):
         end = seeds[place + 1].index if place + 1 < len(seeds) else facts.events[-1].index + 1 if facts.events else 0
-        if seed.seed is not None:
-            draw = _draw(facts, seed.index, end, steps)
+        if seed.seed is not None or seed.state is not None:
+            draw = _draw(facts, seed.index, end, steps, first)
             if draw is not None:
-                found[seed.site, seed.seed].append((seed, draw))
-    others = {each.site for each in seeds if each.seed is None}
-    for (site, _), each in found.items():
+                found[seed.site, seed.seed, seed.state].append((seed, draw))
+    others = {each.site for each in seeds if each.seed is None and each.state is None}
+    for (site, *_), each in found.items():
         if site not in others and len(each) >= _MIN_TIMES:
             yield RepeatedSeed(each[-1][0], len(each), each[-1][1])
 
@@ -112,10 +119,10 @@ def _is_new_generator(value: ast.expr) -> bool:
     return is_made and value.func.attr == "manual_seed" and isinstance(value.args[0], ast.Constant)
 
 
-def _draw(facts: TraceIndex, begin: int, end: int, steps: list[int]) -> Call | None:
+def _draw(facts: TraceIndex, begin: int, end: int, steps: list[int], first: dict[int, int]) -> Call | None:
     """Returns a random call after a seed whose result goes into the next loss that a step uses, before another seed."""
     passes = [each for each in facts.backwards if begin <= each.index < end and not each.failed]
-    if not passes:
+    if not passes or not any(first[change.tensor] < begin for change in passes[0].gradients):
         return None
     step = bisect_left(steps, passes[0].index)
     if step == len(steps):

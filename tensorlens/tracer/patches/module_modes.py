@@ -12,7 +12,7 @@ from tensorlens.journal.rows import optional
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch, existing, observe
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.training.layer_modes import LAYERS
+from tensorlens.tracer.training.mode_readers import LAYERS
 
 _FILES = torch.nn.modules.batchnorm, torch.nn.modules.dropout
 _SWITCHES = frozenset(("no_grad", "inference_mode"))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from types import FrameType
+from zlib import crc32
 
 import torch
 
 from tensorlens.records.training_values import SeedSet
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
+from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.patch import Patch, observe
+from tensorlens.tracer.isolation.readable import is_in_main_memory, is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
 
 MOST = 2_000  # calls of a function that are noted
@@ -35,12 +38,20 @@ def _set_rng_state(recorder: Recorder, original: Function) -> Function:
 
     def set_rng_state(frame: FrameType, *args: object, **kwargs: object) -> object:
         result = original(*args, **kwargs)
-        with ErrorGuard(recorder, "a seed", frame):
+        with ErrorGuard(recorder, "a seed", frame), torch._C.DisableTorchFunction(), MutedDispatch():
             if next(left, None) is not None:
-                recorder.rows.write_fact(SeedSet, recorder.sites.site_or_outside(frame), None)
+                state = _checksum(args[0] if args else kwargs.get("new_state"))
+                recorder.rows.write_fact(SeedSet, recorder.sites.site_or_outside(frame), None, state)
         return result
 
     return set_rng_state
+
+
+def _checksum(state: object) -> int | None:
+    """Returns a checksum of a state of the generator."""
+    if not isinstance(state, torch.Tensor) or not is_measurable(state) or not is_in_main_memory(state):
+        return None
+    return crc32(state.detach().contiguous().numpy().tobytes())
 
 
 PATCHES = (

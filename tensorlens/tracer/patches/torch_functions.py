@@ -22,6 +22,11 @@ from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, current_mode
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 
+_DROPOUTS = tuple(
+    getattr(torch.nn.functional, name)
+    for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+)
+
 
 def note_mode(recorder: Recorder, frame: FrameType, cause: str, entering: bool) -> None:
     """Writes a GRAD_MODE row for a switch of the grad mode by the user's own code, not by code of PyTorch."""
@@ -210,10 +215,21 @@ def _note_statistics(
         )
     )  # fmt: skip
     if isinstance(mean, torch.Tensor) and isinstance(variance, torch.Tensor):
+        if recorder.statistics is not None:
+            recorder.statistics.functional.normalised(mean, bool(training), momentum, frame)
         if not training:
             recorder.saved_tensors.note_statistics_used(result, mean, variance)
         elif momentum:
             recorder.saved_tensors.note_statistics_updated(ops.name_of(func), frame, mean, variance)
+
+
+def _drop(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records dropout. With `--training`, notes a call that a line of the script makes itself, and its mode."""
+    frame = frame_at(2)
+    if recorder.statistics is not None:
+        with ErrorGuard(recorder, "dropout", frame):
+            recorder.statistics.functional.dropped(bool(kwargs.get("training", True)), frame)
+    return recorder.call(func, args, kwargs, frame)
 
 
 def _backward(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
@@ -274,10 +290,11 @@ HANDLERS: dict[Function, ops.Handler] = {
     torch.Tensor.index_put_: _assign_items,
     torch.nn.functional.batch_norm: _normalise,
     torch.nn.functional.embedding: _look_up,
+    **dict.fromkeys(_DROPOUTS, _drop),
     ops.GRAD: _gradient,
     ops.getter("grad_fn"): _user_reads,
     **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
 }
 
-TRAINING_ONLY = (torch.nn.functional.embedding,)
+TRAINING_ONLY = (torch.nn.functional.embedding, *_DROPOUTS)
 """Functions of `HANDLERS` that other runs than those with `--training` record on the fast path."""

@@ -1,7 +1,7 @@
 """Follows in which mode dropout and batch norm run for each step: in eval mode they do something else.
 
 So do modules of the script whose `forward` reads `self.training`. It is not seen when these run, so their mode counts
-at each step that has gradients of their parameters.
+at each step that has gradients of their parameters, or of those of the module around them if they have none.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import clone, detach, equal, numel
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.mode_readers import LAYERS, holder_of, reads_mode
 
 MOST = 1_000  # layers of a run that are followed
 _SMALL = 1 << 20  # elements: a larger input is not compared with the one before
 _BATCH_NORM = torch.nn.modules.batchnorm._BatchNorm
-LAYERS = (torch.nn.modules.dropout._DropoutNd, _BATCH_NORM)
 
 
 @dataclass(slots=True)
@@ -63,11 +63,13 @@ class _Layer:
     looked_at: tuple[int, ...] = ()  # the versions of its values at the last look
     unrecorded: int = 0  # runs in training mode without a graph, after it was trained
     shown: int | None = None  # the line of the last of these
+    evaluated: int | None = None  # the line that had switched another module to eval mode before
     was_switched: bool = False  # to eval mode, ever
     is_between: bool = False  # switched to eval mode since the last step
     waiting: int = 0  # runs without a graph since the line `switch` switched it back to training mode
     resumed: int | None = None  # a line that switched it back, and after which all its runs were without a graph
     is_reader: bool = False  # a module that reads `self.training`
+    holder: weakref.ref[torch.nn.Module] | None = None  # the module around a reader without parameters that has some
 
 
 class LayerModes:
@@ -82,6 +84,7 @@ class LayerModes:
         self._ran: dict[int, _Layer] = {}  # since the last step
         self._running: list[bool] = []  # the calls of `train()` that are running
         self._given: dict[int, torch.Tensor] = {}  # the last input of a layer without a graph, by the id of the layer
+        self._evaluated: int | None = None  # the last line that switched a module to eval mode, and none back since
         self._samples = False  # a layer ran twice with equal values between two steps
 
     # --- what happens -------------------------------------------------------------------------------------------------
@@ -91,6 +94,8 @@ class LayerModes:
         self, module: torch.nn.Module, training: bool, site: int | None, is_inner: bool, without_graph: bool
     ) -> Iterator[None]:
         """Notes a call of `Module.train`; one that only passes its mode on to a part is none."""
+        if not self._running:
+            self._evaluated = None if training else site
         if not self._running or self._running[-1] != training:
             switch = weakref.ref(module), training, site, is_inner
             for part in module.modules():
@@ -105,6 +110,8 @@ class LayerModes:
                         layer.is_reader = True
                         self._readers[id(part)] = layer
                         layer.trained.update(self._steps if part.training else ())
+                    if is_reader and layer.holder is None:
+                        layer.holder = holder_of(part, module)
         self._running.append(training)
         try:
             yield
@@ -161,7 +168,7 @@ class LayerModes:
         """Counts a run in training mode without a graph. One with the values of the run before is a sample of several,
         as of Monte-Carlo dropout."""
         layer.unrecorded += 1
-        layer.shown = site
+        layer.shown, layer.evaluated = site, self._evaluated
         if isinstance(given, torch.Tensor) and is_measurable(given) and numel(given) <= _SMALL:
             values = clone(detach(given))
             before, self._given[id(layer)] = self._given.get(id(layer)), values
@@ -205,7 +212,8 @@ class LayerModes:
         held = {id(each) for group in optimizer.param_groups for each in group["params"] if each.grad is not None}
         for key, layer in self._readers.items():
             module = layer.ref()
-            if module is not None and any(id(parameter) in held for parameter in module.parameters()):
+            holder = module if layer.holder is None else layer.holder()
+            if module is not None and holder is not None and any(id(each) in held for each in holder.parameters()):
                 layer.modes.add(module.training)
                 self._ran[key] = layer
 
@@ -223,7 +231,8 @@ class LayerModes:
             if layer.unrecorded and (layer.resumed is not None or not layer.was_switched) and not self._samples:
                 trained = max(layer.trained.values(), default=0)
                 kept = layer.name, layer.shown, layer.unrecorded, trained, layer.resumed
-                self._recorder.rows.write_fact(TrainingModeKept, number, *kept)
+                evaluated = None if layer.was_switched else layer.evaluated
+                self._recorder.rows.write_fact(TrainingModeKept, number, *kept, evaluated)
             if layer.initial is not None:
                 self._recorder.rows.write_fact(InitialStatistics, number, layer.name, *layer.initial, layer.parameters)
             if layer.frozen_steps and not layer.has_resumed:
@@ -248,15 +257,6 @@ def _end_waiting(layer: _Layer) -> None:
     layer.waiting = 0
 
 
-def reads_mode(kind: type[torch.nn.Module]) -> bool:
-    """Returns whether the `forward` of a class that is none of PyTorch's reads `training`. Runs of dropout and batch
-    norm are seen themselves."""
-    if kind.__module__.partition(".")[0] in ("torch", "torchvision", "torchaudio") or issubclass(kind, LAYERS):
-        return False
-    code = getattr(getattr(kind, "forward", None), "__code__", None)
-    return code is not None and "training" in code.co_names
-
-
 def _depends_on_mode(module: torch.nn.Module) -> bool:
     if isinstance(module, _BATCH_NORM):
         return module.running_mean is not None
@@ -271,6 +271,8 @@ def _is_left_in_eval(layer: _Layer, optimizer: torch.optim.Optimizer) -> bool:
     module, own = switch.module(), layer.ref()
     if module is None or own is None:
         return False
+    if layer.is_reader and layer.holder is not None:  # a part that is trained again may be all that is to be trained
+        return module is not own and not any(part.training for part in module.modules())
     if layer.is_reader:
         return True
     if module is own:

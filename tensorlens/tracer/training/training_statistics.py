@@ -24,6 +24,7 @@ from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.equal_values import EqualValues, Moved
+from tensorlens.tracer.training.functional_modes import FunctionalModes
 from tensorlens.tracer.training.given_arrays import GivenArrays
 from tensorlens.tracer.training.layer_modes import LayerModes
 from tensorlens.tracer.training.live_memory import LiveMemory
@@ -71,13 +72,13 @@ class TrainingStatistics:
         self._losses = ReducedLosses(recorder), InfiniteLosses(recorder)
         self._memory = LiveMemory(recorder)
         self._zero_steps = ZeroSteps(recorder)
-        self._hooks = RegisteredHooks(recorder)
-        self._equal = EqualValues(recorder)
+        self._hooks, self._equal = RegisteredHooks(recorder), EqualValues(recorder)
         self.schedules = Schedules(recorder, self._count_of)
         self.layers = LayerModes(recorder)
         self.loads = LoadedStates(recorder)
         self.arrays = GivenArrays(recorder)
         self.ids = LookedUpIds(recorder)
+        self.functional = FunctionalModes(recorder)
         self.indices = WrittenIndices(recorder)
         self.shared_states = SharedStates(recorder, self._count_of)
         self._terms: TermGradients | None = None
@@ -314,6 +315,6 @@ class TrainingStatistics:
             if known.loaded is not None:
                 rows.write_fact(LoadedRate, number, known.number, *known.loaded)
         parts = self._zero_steps, self.shared_states, self.schedules, self.layers, self.loads, self.arrays, self.ids
-        for part in parts:
+        for part in (*parts, self.functional):
             part.write(number)
         rows.write_fact(TrainingMeasured, number, self._steps, self._passes)

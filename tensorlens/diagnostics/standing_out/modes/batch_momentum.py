@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
@@ -11,55 +10,66 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
-from tensorlens.records.model import Span
+from tensorlens.diagnostics.shared.wording import code_at
 from tensorlens.records.report import Label, StandingOut
+from tensorlens.records.training_values import BatchMomentum
 
 _LEAST = 0.9  # PyTorch's own is 0.1
 _MIN_BATCHES = 3
+_PLACE = 6  # of `momentum` among the arguments of `nn.functional.batch_norm()`
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds them if a layer of the line has updated its statistics, and used them.
+    """Finds them if batches have updated the statistics with one momentum, and a run in eval mode has used them.
 
     A momentum of 1 takes over the last statistics: nobody writes it for an average.
     """
-    facts = training.facts
-    nodes = [(node, file) for file, tree in facts.trees() for node in ast.walk(tree)]
-    layers = [(node, file) for node, file in nodes if isinstance(node, ast.Call) and _is_layer(node)]
-    if not layers or training.training.is_hidden or any(_sets_momentum(node) for node, _ in nodes):
-        return
-    averaging = _averaging(facts)
-    for node, file in layers:
-        momentum = written_number(facts, next(each.value for each in node.keywords if each.arg == "momentum"))
-        span = facts.span_of(node, file)
-        if momentum is None or not _LEAST <= momentum < 1 or span not in averaging:
-            continue
+    facts, found = training.facts, dict[int, tuple[bool, BatchMomentum]]()
+    for each in facts.trace.inspection.batch_momenta if not training.training.is_hidden else ():
+        is_last = each.number == training.measured.number and each.updates >= _MIN_BATCHES
+        if is_last and each.uses and each.is_constant and _LEAST <= each.momentum < 1:
+            made = _made(facts, each)
+            site = each.site if made is None else made
+            if site is not None:
+                found.setdefault(site, (made is not None, each))
+    for site, (is_layer, each) in found.items():
+        made_here = facts.label("observed_here", site, "the layer is made here")
         yield stands_out(
-            f"`{facts.code_of(node, file)}` makes its running statistics {momentum:.4g} times those of the last batch, "
-            f"plus {1 - momentum:.4g} times what they were: in PyTorch, `momentum` is the weight of the new batch",
-            Label("observed_here", span, "the layer is made here"),
+            f"{code_at(facts, site, 'batch_norm')} makes its running statistics {each.momentum:.4g} times those of the "
+            f"last batch, plus {1 - each.momentum:.4g} times what they were: in PyTorch, `momentum` is the weight of "
+            "the new batch",
+            made_here if is_layer else _given(facts, site),
+            _setting(facts, each.momentum),
         )
 
 
-def _is_layer(node: ast.Call) -> bool:
-    """Returns whether a call makes batch norm with a momentum."""
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return "BatchNorm" in name and any(keyword.arg == "momentum" for keyword in node.keywords)
+def _made(facts: TraceIndex, each: BatchMomentum) -> int | None:
+    """Returns the line that makes a layer of PyTorch with these statistics."""
+    made = facts.creator(each.mean)
+    through = "" if made is None else facts.trace.sites[made.site].through
+    is_layer = through.endswith("Norm.__init__")
+    return made.site if made is not None and is_layer and op_name(made) == "zeros" else None
 
 
-def _sets_momentum(node: ast.AST) -> bool:
-    """Returns whether a statement sets an attribute `momentum`, as a schedule for it does."""
-    return isinstance(node, ast.Attribute) and node.attr == "momentum" and isinstance(node.ctx, ast.Store)
+def _given(facts: TraceIndex, site: int) -> Label | None:
+    """Returns the place of the momentum in a call of the function, or of the call."""
+    span = facts.span(site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if span is not None and isinstance(node, ast.Call):
+        given = [each.value for each in node.keywords if each.arg == "momentum"] + node.args[_PLACE : _PLACE + 1]
+        if given:
+            return Label("observed_here", facts.span_of(given[0], span.file), "the momentum")
+    return facts.label("observed_here", site, "updates its statistics")
 
 
-def _averaging(facts: TraceIndex) -> set[Span | None]:
-    """Returns the places that made running means which batches have updated and which calls have used."""
-    updates, uses = Counter[int](), set[int]()
-    for call in facts.calls:
-        if op_name(call) == "batch_norm" and len(call.inputs) > 2:
-            before, mean = facts.call(call.index - 1), call.inputs[1].tensor
-            is_count = before is not None and before.op == "Tensor.add_" and before.site == call.site
-            updates[mean] += is_count
-            uses |= set() if is_count else {mean}
-    made = (facts.creator(mean) for mean in uses if updates[mean] >= _MIN_BATCHES)
-    return {facts.span(call.site) for call in made if call is not None}
+def _setting(facts: TraceIndex, momentum: float) -> Label | None:
+    """Returns the only statement of the program that sets an attribute `momentum`, if it sets it to this number."""
+    found = [
+        (node, file)
+        for file, tree in facts.trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and any(getattr(each, "attr", None) == "momentum" for each in node.targets)
+    ]
+    if len(found) != 1 or written_number(facts, found[0][0].value) != momentum:
+        return None
+    return Label("observed_here", facts.span_of(*found[0]), "an attribute `momentum` is set to it")

@@ -1,4 +1,5 @@
-"""Names calls of `nn.functional.dropout()` without `training=`, which `eval()` does not reach."""
+"""Names calls of `nn.functional.dropout()` without `training=`, which `eval()` does not reach, and attention with a
+constant rate."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import parent_of
+from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.written_numbers import only_value
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
@@ -17,6 +21,8 @@ _DROPOUTS = frozenset(
     f"nn.functional.{name}"
     for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
 )
+_ATTENTION = "nn.functional.scaled_dot_product_attention"
+_RATE_PLACE = 4  # of `dropout_p` among its arguments
 _SPREADS = frozenset(("stack", "std", "var", "std_mean", "var_mean"))
 _TRAINING_PLACE = 2  # among the positional arguments
 
@@ -31,16 +37,17 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     sites: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
-        if call.op in _DROPOUTS:
+        if call.op in _DROPOUTS or call.op == _ATTENTION:
             sites[call.site].append(call)
         elif call.mode != "grad" and call.op.rpartition(".")[2] in _SPREADS:
             return
     for calls in sites.values():
         trained = [call for call in calls if call.mode == "grad"]
         evaluated = [call for call in calls if trained and call.mode != "grad" and call.index > trained[0].index]
-        if evaluated and _has_no_mode(facts, calls[0]):
+        reason = _reason(facts, calls[0]) if evaluated else None
+        if reason is not None:
             times = "once" if len(evaluated) == 1 else f"{len(evaluated):,} times"
-            text = f"{as_written(facts, calls[0])} has no `training=`, and runs in training mode also where gradients "
+            text = f"{as_written(facts, calls[0])} {reason} also where gradients "
             yield stands_out(
                 f"{text}are off, {times}: `eval()` of a module does not reach it",
                 facts.label("observed_here", calls[0].site, "in training mode, whatever the module's mode is"),
@@ -58,14 +65,91 @@ def _calls_eval(facts: TraceIndex) -> bool:
     )
 
 
-def _has_no_mode(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether the line calls the function itself, with a rate other than 0 and without a mode."""
-    span, site = facts.span(call.site), facts.trace.sites[call.site]
-    node = None if span is None else facts.names.syntax.node(span)
-    if not isinstance(node, ast.Call) or not facts.names.syntax.is_direct(site, call.op):
-        return False
-    if len(node.args) > _TRAINING_PLACE or any(isinstance(each, ast.Starred) for each in node.args):
-        return False
+def _reason(facts: TraceIndex, call: Call) -> str | None:
+    """Returns why a call drops in both modes; None if its line may ask for the mode."""
+    site = facts.trace.sites[call.site]
+    node = facts.names.syntax.node(site.span)
+    if not isinstance(node, ast.Call) or site.through or any(isinstance(each, ast.Starred) for each in node.args):
+        return None
+    is_direct = facts.names.syntax.is_direct(site, call.op)
+    if call.op == _ATTENTION:
+        given = [each.value for each in node.keywords if each.arg == "dropout_p"] + node.args[_RATE_PLACE:][:1]
+        rate = number_of(facts, site.span.file, given[0]) if given and is_direct else None
+        return f"has a `dropout_p` of {rate:.4g} in both modes, and drops" if rate else None
+    names = _options(facts, node)
+    if names is None or "training" in names or len(node.args) > _TRAINING_PLACE:
+        return None
+    rate_given = names.get("p", node.args[1] if len(node.args) > 1 else None)
+    is_none = isinstance(rate_given, ast.Constant) and rate_given.value == 0
+    is_known = is_direct or (_calls_function(facts, call.site) and _is_alias(facts, call.op))
+    if is_none or not is_known:
+        return None
+    of = "" if is_direct else f" for `{call.op.rpartition('.')[2]}()`"
+    return f"has no `training=`{of}, and runs in training mode"
+
+
+def _calls_function(facts: TraceIndex, site: int) -> bool:
+    """Returns whether a line calls dropout itself, and no layer that does, each time in training mode."""
+    return any(each.site == site for each in facts.trace.inspection.dropped)
+
+
+def _options(facts: TraceIndex, node: ast.Call) -> dict[str, ast.expr] | None:
+    """Returns the arguments that a call gives by name, also those of a written dict, as `**self.options`."""
+    names: dict[str, ast.expr] = {}
+    for each in node.keywords:
+        if each.arg is not None:
+            names[each.arg] = each.value
+            continue
+        name = each.value.attr if isinstance(each.value, ast.Attribute) else getattr(each.value, "id", "")
+        given = only_value(facts, name) if name else each.value
+        if not isinstance(given, ast.Dict) or _is_changed(facts, name):
+            return None
+        for key, value in zip(given.keys, given.values, strict=True):
+            if not isinstance(key, ast.Constant):
+                return None
+            names[str(key.value)] = value
+    return names
+
+
+def _is_changed(facts: TraceIndex, name: str) -> bool:
+    """Returns whether a line may change a dict of this name: it does anything but give all its items to a call."""
+    given, used = 0, 0
+    for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
+        is_name = getattr(node, "attr", getattr(node, "id", None)) == name
+        used += is_name and isinstance(getattr(node, "ctx", None), ast.Load)
+        if isinstance(node, ast.keyword) and node.arg is None:
+            given += getattr(node.value, "attr", getattr(node.value, "id", None)) == name
+    return used != given
+
+
+def _is_alias(facts: TraceIndex, op: str) -> bool:
+    """Returns whether the program uses a function as a value, also in `partial()`, and never gives it a mode there."""
+    found = 0
+    for file, tree in facts.trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and node.value == "training":
+                return False
+            if isinstance(node, ast.Call) and _is_partial(node) and not _is_plain_partial(node):
+                return False
+            if isinstance(node, ast.Attribute | ast.Name) and _is_name(facts, node, op, file):
+                above = parent_of(facts, file, node)
+                found += not (isinstance(above, ast.Call) and above.func is node)
+    return found > 0
+
+
+def _is_name(facts: TraceIndex, node: ast.Attribute | ast.Name, op: str, file: str) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else node.id
+    is_read = isinstance(node.ctx, ast.Load)
+    return is_read and name == op.rpartition(".")[2] and facts.names.syntax.is_imported(node, file)
+
+
+def _is_partial(node: ast.Call) -> bool:
+    return getattr(node.func, "attr", getattr(node.func, "id", "")) in ("partial", "partialmethod")
+
+
+def _is_plain_partial(node: ast.Call) -> bool:
+    """Returns whether a partial function gets all its arguments by name, a rate of 0 and a mode not among them."""
     names = {each.arg: each.value for each in node.keywords}
-    rate = names.get("p", node.args[1] if len(node.args) > 1 else None)
-    return not {"training", None} & set(names) and not (isinstance(rate, ast.Constant) and rate.value == 0)
+    rate = names.get("p")
+    is_none = isinstance(rate, ast.Constant) and rate.value == 0
+    return len(node.args) == 1 and not {"training", None} & set(names) and not is_none

@@ -16,10 +16,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     for each in repeated_seeds(facts):
         draw = as_written(facts, each.draw)
+        what = "state" if each.seed.seed is None else "seed"
+        call = "`torch.set_rng_state()`" if what == "state" else f"`torch.manual_seed({each.seed.seed})`"
         yield stands_out(
-            f"`torch.manual_seed({each.seed.seed})` runs {each.times:,} times between steps, with the same seed: the "
-            f"random numbers begin anew, and the next loss uses some of them, as those of {draw}",
-            facts.label("called_here", each.seed.site, "the same seed each time"),
+            f"{call} runs {each.times:,} times between steps, with the same {what}: the random numbers begin anew, and "
+            f"the next loss uses some of them, as those of {draw}",
+            facts.label("called_here", each.seed.site, f"the same {what} each time"),
             facts.label("value_made_here", each.draw.site, "draws after it", each.draw.index),
         )
     for drawn in repeated_generators(facts):

@@ -38,10 +38,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     text += "no line calls `eval()` of a module that has it" if back is None else "a line switches it back before"
     spans = {each.site: facts.span(each.site) for each in found}
     sites = {None if span is None else span.line: site for site, span in spans.items()}.values()  # one of each line
+    evaluated = None if back is not None else next((e.evaluated for e in found if e.evaluated is not None), None)
     yield stands_out(
         text,
         facts.label("mode_entered_here", back, "switched to training mode here"),
         *[facts.label("observed_here", site, "runs in training mode") for site in sites][:3],
+        facts.label("mode_entered_here", evaluated, "switches a module without it to eval mode"),
     )
 
 

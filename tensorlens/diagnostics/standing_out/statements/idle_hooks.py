@@ -72,14 +72,32 @@ def _has_not_run(facts: TraceIndex, definition: _Definition | None) -> bool:
     arguments = {each.arg for each in function.args.args}
     body = function.body if isinstance(function.body, list) else [ast.Expr(function.body)]
     simple = [each for each in body if isinstance(each, ast.Assign | ast.Return | ast.Expr) and each.value is not None]
-    computes = any(
-        isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and node.left.id in arguments
-        for each in simple
-        for node in ast.walk(each)
-    )
+    computes = any(_computes(node, arguments) for each in simple for node in _unconditional(each))
     around = facts.span_of(function, file)
     spans = (facts.span(site) for site in {call.site for call in facts.calls})
     return computes and not any(span is not None and is_inside(span, around) for span in spans)
+
+
+def _computes(node: ast.AST, arguments: set[str]) -> bool:
+    """Returns whether a part of a hook computes with an argument: `output * 2`, `output.abs()`, `inputs[0].norm()`."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.left, ast.Name) and node.left.id in arguments
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _PURE:
+        return False
+    is_torchs = ast.unparse(node.func.value) == "torch" and bool(node.args)
+    root = node.args[0] if is_torchs else node.func.value
+    while isinstance(root, ast.Subscript):
+        root = root.value
+    return isinstance(root, ast.Name) and root.id in arguments
+
+
+def _unconditional(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yields the parts of a statement that each run of it computes."""
+    waiting: list[ast.AST] = [statement]
+    for node in waiting:
+        yield node
+        if not isinstance(node, ast.IfExp | ast.BoolOp | ast.Lambda | ast.comprehension | ast.ListComp | ast.DictComp):
+            waiting += ast.iter_child_nodes(node)
 
 
 def _never(training: MeasuredTraining, site: int, registrations: list[Registration]) -> Iterator[StandingOut]:

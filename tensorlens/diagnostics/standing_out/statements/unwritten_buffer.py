@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeGuard
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
@@ -14,9 +15,11 @@ from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
-from tensorlens.records.report import StandingOut
+from tensorlens.records.report import Label, StandingOut
 
 _UPDATES = frozenset("lerp maximum minimum normalize".split())
+_PURE = frozenset("mul multiply add sub".split())
+_SUMS = frozenset(("add", "sub"))
 _WRITING = frozenset("setattr load_state_dict buffers named_buffers".split())
 _MIN_RUNS = 3
 _MAX_CALLS = 40
@@ -24,13 +27,21 @@ _RANDOM = DRAWS | {"dropout"}
 
 
 @dataclass(frozen=True, slots=True)
+class _Set:
+    """A statement that gives a value to a variable: also each part of `a, b = x, y`, and of `a = x if ... else y`."""
+
+    variable: str
+    value: ast.expr
+    statement: ast.Assign
+
+
+@dataclass(frozen=True, slots=True)
 class _LocalUpdate:
-    """A statement below `if self.training:` that computes the next value of a variable which began as a buffer."""
+    """A statement in training mode that computes the next value of a variable which is a buffer otherwise."""
 
     file: str
     buffer: str
-    variable: str
-    update: ast.Assign  # the last that sets the variable
+    update: _Set  # the last that sets the variable
     lines: range  # of the method
 
 
@@ -39,21 +50,24 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     for file, tree in facts.trees() if training.training.steps else ():
         for holder in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
-            for found in _local_updates(file, holder):
+            for found in _local_updates(facts, file, holder):
                 calls = _calls(facts, found)
                 if len(calls) < _MIN_RUNS or _may_be_written(facts, holder, found.buffer):
                     continue
                 if _is_random(facts, found, calls[-1]) or not _keeps_shape(facts, calls[-1], found.buffer):
                     continue
+                place = facts.span_of(found.update.value, file)
+                is_own = facts.span(calls[-1].site) == place
+                times = f", {len(calls):,} times," if is_own else ""  # a function that it calls may have other callers
                 yield stands_out(
-                    f"`{facts.code_of(found.update, file)}` only sets the variable `{found.variable}`, "
-                    f"{len(calls):,} times, and no line writes to the buffer `self.{found.buffer}`: each pass begins "
-                    "with the value that it was made with",
-                    facts.label("observed_here", calls[-1].site, "sets a variable", calls[-1].index),
+                    f"`{facts.code_of(found.update.statement, file)}` only sets the variable "
+                    f"`{found.update.variable}`{times} and no line writes to the buffer `self.{found.buffer}`: each "
+                    "pass begins with the value that it was made with",
+                    Label("observed_here", place, "sets a variable", calls[-1].site if is_own else None),
                 )
 
 
-def _local_updates(file: str, holder: ast.ClassDef) -> Iterator[_LocalUpdate]:
+def _local_updates(facts: TraceIndex, file: str, holder: ast.ClassDef) -> Iterator[_LocalUpdate]:
     nodes = list(ast.walk(holder))
     buffers = {
         node.args[0].value
@@ -62,42 +76,108 @@ def _local_updates(file: str, holder: ast.ClassDef) -> Iterator[_LocalUpdate]:
         if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
     }
     for method in (node for node in holder.body if isinstance(node, ast.FunctionDef)):
-        for read in (node for node in ast.walk(method) if isinstance(node, ast.Assign)):
-            name = ast.unparse(read.value).removeprefix("self.")
-            if name in buffers and ast.unparse(read.value) == f"self.{name}" and isinstance(read.targets[0], ast.Name):
-                variable = read.targets[0].id
-                updates = [each for each in _in_training(method) if _sets(each, variable)]
-                is_update = any(_averages(each.value, variable) for each in updates)
-                if is_update and _depends(method, updates[0], variable) and not _is_changed(method, variable):
-                    yield _LocalUpdate(
-                        file, name, variable, updates[-1], range(method.lineno, (method.end_lineno or 0) + 1)
-                    )
+        in_training = _in_training(method)
+        for variable, name in _reads(method).items():
+            updates = [each for each in in_training if each.variable == variable] if name in buffers else []
+            names = frozenset((variable, f"self.{name}"))
+            is_update = any(_averages(facts, each.value, names) for each in updates)
+            if is_update and _depends(in_training, updates[0], names) and not _is_changed(method, variable):
+                lines = range(method.lineno, (method.end_lineno or 0) + 1)
+                yield _LocalUpdate(file, name, updates[-1], lines)
 
 
-def _in_training(method: ast.FunctionDef) -> list[ast.Assign]:
-    """Returns the assignments below an `if` that asks for the training mode alone."""
-    choices = (
-        node for node in ast.walk(method) if isinstance(node, ast.If) and ast.unparse(node.test) == "self.training"
-    )
-    return [
-        node for choice in choices for each in choice.body for node in ast.walk(each) if isinstance(node, ast.Assign)
-    ]
+def _reads(method: ast.FunctionDef) -> dict[str, str]:
+    """Maps variables of a method that it sets to an attribute of `self` to the attribute."""
+    found: dict[str, str] = {}
+    for node in (node for node in ast.walk(method) if isinstance(node, ast.Assign)):
+        for each in _sets(node):
+            if isinstance(each.value, ast.Attribute) and ast.unparse(each.value.value) == "self":
+                found[each.variable] = each.value.attr
+    return found
 
 
-def _averages(value: ast.expr, variable: str) -> bool:
-    """Returns whether a value is a mean with weights, a running extreme or a step of a power iteration."""
+def _sets(statement: ast.Assign) -> Iterator[_Set]:
+    for target in statement.targets:
+        pairs = [(target, statement.value)]
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            pairs = list(zip(target.elts, statement.value.elts, strict=False))
+        for each, value in pairs:
+            if isinstance(each, ast.Name):
+                yield _Set(each.id, value.orelse if _is_choice(value) else value, statement)
+
+
+def _is_choice(value: ast.expr) -> TypeGuard[ast.IfExp]:
+    return isinstance(value, ast.IfExp) and ast.unparse(value.test) == "self.training"
+
+
+def _in_training(method: ast.FunctionDef) -> list[_Set]:
+    """Returns what is set below an `if` that asks for the training mode alone, or in the first part of a choice."""
+    found: list[_Set] = []
+    for node in ast.walk(method):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "self.training":
+            below = (each for statement in node.body for each in ast.walk(statement))
+            found += [each for inner in below if isinstance(inner, ast.Assign) for each in _sets(inner)]
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            if _is_choice(node.value):
+                found.append(_Set(node.targets[0].id, node.value.body, node))
+    return found
+
+
+def _averages(facts: TraceIndex, value: ast.expr, names: frozenset[str]) -> bool:
+    """Returns whether a value is a mean with weights, a running extreme or a step of a power iteration, also one that a
+    function of the program returns."""
     for node in ast.walk(value):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            products = [each for each in (node.left, node.right) if isinstance(each, ast.BinOp)]
-            if any(isinstance(each.op, ast.Mult) and variable in _names(each) for each in products):
-                return True
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _UPDATES:
+        called = _called(node)
+        if called in _UPDATES:
+            return True
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            parts = [node.left, node.right]
+        elif isinstance(node, ast.Call) and called in _SUMS:
+            parts = [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
+        else:
+            parts = []
+        if any(_is_product(each) and names & _names(each) for each in parts):
+            return True
+        function = _function(facts, called) if isinstance(node, ast.Call) else None
+        if function is not None and isinstance(node, ast.Call) and _returns_average(facts, function, node, names):
             return True
     return False
 
 
+def _returns_average(facts: TraceIndex, function: ast.FunctionDef, call: ast.Call, names: frozenset[str]) -> bool:
+    """Returns whether a function that is given a variable returns an average of it, and does nothing else with it."""
+    arguments = [each.arg for each in function.args.args]
+    given = {name for name, value in zip(arguments, call.args, strict=False) if names & _names(value)}
+    given |= {each.arg for each in call.keywords if each.arg and names & _names(each.value)}
+    last = function.body[-1]
+    is_known = bool(given) and function.name not in names and _only_returns(function)
+    if not is_known or not isinstance(last, ast.Return) or last.value is None:
+        return False
+    inner = frozenset(given)
+    is_changed = any(_is_changed(function, name) for name in given)
+    return not is_changed and _averages(facts, last.value, inner | {function.name})
+
+
+def _function(facts: TraceIndex, name: str) -> ast.FunctionDef | None:
+    """Returns the only function of the program that has a name."""
+    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree)) if name else ()
+    found = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_product(node: ast.expr) -> bool:
+    return (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)) or _called(node) in ("mul", "multiply")
+
+
+def _called(node: ast.AST) -> str:
+    return getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+
+
 def _names(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    """Returns the variables that a value is computed from, and the attributes of `self`."""
+    inner = list(ast.walk(node))
+    attributes = {ast.unparse(each) for each in inner if isinstance(each, ast.Attribute)}
+    return {each.id for each in inner if isinstance(each, ast.Name)} | attributes
 
 
 def _is_changed(method: ast.FunctionDef, variable: str) -> bool:
@@ -111,29 +191,26 @@ def _is_changed(method: ast.FunctionDef, variable: str) -> bool:
     return False
 
 
-def _sets(statement: ast.Assign, variable: str) -> bool:
-    return len(statement.targets) == 1 and ast.unparse(statement.targets[0]) == variable
-
-
-def _depends(method: ast.FunctionDef, update: ast.Assign, variable: str) -> bool:
-    """Returns whether a value is computed from the variable that it is assigned to, also by way of others."""
+def _depends(in_training: list[_Set], update: _Set, names: frozenset[str]) -> bool:
+    """Returns whether a value is computed from the variable that it is given to, also by way of others."""
     waiting, seen = [update], set[str]()
-    for statement in waiting:
-        names = {node.id for node in ast.walk(statement.value) if isinstance(node, ast.Name)}
-        if variable in names:
+    for each in waiting:
+        read = _names(each.value)
+        if names & read:
             return True
-        seen |= names
-        waiting += [
-            each for each in _in_training(method)
-            if each not in waiting and isinstance(each.targets[0], ast.Name) and each.targets[0].id in names
-        ]  # fmt: skip
+        seen |= read
+        waiting += [other for other in in_training if other not in waiting and other.variable in read]
     return False
 
 
 def _calls(facts: TraceIndex, found: _LocalUpdate) -> list[Call]:
     """Returns the calls whose results the update gives to its variable."""
-    value = facts.span_of(found.update.value, found.file)
-    return [call for call in facts.calls if call.outputs and facts.span(call.site) == value]
+    value, sites = facts.span_of(found.update.value, found.file), facts.trace.sites
+    calls = [call for call in facts.calls if call.outputs and facts.span(call.site) == value]
+    if calls:
+        return calls
+    inner = [call for call in facts.calls if call.outputs and facts.span(sites[call.site].caller) == value]
+    return [call for call in inner if call.site == inner[-1].site]  # the last call of a function of the program
 
 
 def _may_be_written(facts: TraceIndex, holder: ast.ClassDef, name: str) -> bool:
@@ -145,12 +222,11 @@ def _may_be_written(facts: TraceIndex, holder: ast.ClassDef, name: str) -> bool:
                 return True
             if isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load):
                 return True
-    reads = [node for node in ast.walk(holder) if isinstance(node, ast.Attribute) and node.attr == name]
-    plain = [
-        node.value
-        for node in ast.walk(holder)
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-    ]
+    nodes = list(ast.walk(holder))
+    methods = [node.func for node in nodes if isinstance(node, ast.Call)]  # `x.mean()` is no buffer `mean`
+    reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == name and node not in methods]
+    plain = [each.value for node in nodes if isinstance(node, ast.Assign) for each in _sets(node)]
+    plain += [part for node in nodes for part in _operands(facts, node)]
     registered = sum(
         isinstance(node, ast.Call) and ast.unparse(node.func) == "self.register_buffer" and bool(node.args)
         and isinstance(node.args[0], ast.Constant) and node.args[0].value == name
@@ -158,6 +234,29 @@ def _may_be_written(facts: TraceIndex, holder: ast.ClassDef, name: str) -> bool:
     )  # fmt: skip
     is_only_read = all(any(read is value for value in plain) for read in reads)
     return not is_only_read or registered != 1 or _is_written(facts, name)
+
+
+def _operands(facts: TraceIndex, node: ast.AST) -> list[ast.expr]:
+    """Returns what a part of the program computes another value from, and does not change."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    called = _called(node)
+    if not isinstance(node, ast.Call):
+        return []
+    if isinstance(node.func, ast.Attribute) and called in _UPDATES | _PURE:
+        return [node.func.value, *node.args]
+    function = _function(facts, called)
+    arguments = [] if function is None else [each.arg for each in function.args.args]
+    is_pure = function is not None and _only_returns(function) and not any(_is_changed(function, n) for n in arguments)
+    return [*node.args, *(each.value for each in node.keywords)] if is_pure else []
+
+
+def _only_returns(function: ast.FunctionDef) -> bool:
+    """Returns whether a function computes what it returns, and keeps and calls nothing else."""
+    return all(
+        isinstance(each, ast.Return) or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+        for each in function.body
+    )
 
 
 def _is_written(facts: TraceIndex, name: str) -> bool:
