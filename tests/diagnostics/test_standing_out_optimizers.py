@@ -137,6 +137,12 @@ RATES = {
         "schedule = torch.optim.lr_scheduler.ExponentialLR(opt, 10.0)\n" + SCHEDULED.format(9),
         "the learning rate of `SGD` grows from 1e-08 to 1 in 9 steps",
     ),
+    "a rate that rises first": (
+        MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)  #!\n"
+        "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: min(1, (i + 1) / 4) * 0.2 ** max(0, i - 4))\n"
+        + SCHEDULED.format(24),
+        "the learning rate of `SGD` rises to 0.1 and falls to 5.24288e-15 in 24 steps",
+    ),
     "too small for half precision": (
         "w = nn.Parameter(torch.ones(4, dtype=torch.bfloat16))\nf = lambda x: (x.bfloat16() @ w).square().mean()\n"
         "opt = torch.optim.SGD([w], lr=1e-4)  #!\n" + LOOP,
@@ -240,6 +246,8 @@ RIGHT = {
     + SCHEDULED.format(50),
     "steps far down": MODEL + SGD
     + "schedule = torch.optim.lr_scheduler.MultiStepLR(opt, [5, 9], 0.1)\n" + SCHEDULED.format(30),
+    "a second phase with a low rate": MODEL + SGD + SCHEDULED.format(30).replace(
+        "    schedule.step()", "    opt.param_groups[0]['lr'] = 0.02 * (step + 1) if step < 9 else 1e-5"),
     "a floor at the end": MODEL + SGD
     + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: max(0.02, 1 - i / 20))\n" + SCHEDULED.format(30),
     "a floor that is no low one": MODEL + SGD
@@ -282,6 +290,12 @@ def test_an_optimizer_that_a_finding_names_is_not_named_again(tmp_path: Path) ->
     report = report_of(tmp_path, MODEL + SGD + LOOP.replace("opt.step()", "pass"))
     assert [each.code for each in report.diagnostics] == ["optimizer-step-not-called"]
     assert report.standing_out == ()
+
+
+def test_the_line_that_sets_a_falling_rate_is_marked(tmp_path: Path) -> None:
+    body = MODEL + SGD + SCHEDULED.format(12).replace("schedule.step()", "opt.param_groups[0].update(lr=0.1 ** (step + 2))  #!")
+    (found,) = (each for each in sentences(tmp_path, body) if "the learning rate of `SGD` falls" in each.text)
+    assert found.labels[1].span.line == marked(body)
 
 
 RESUMED = """\
