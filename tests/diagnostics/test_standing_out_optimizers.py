@@ -293,7 +293,11 @@ def test_an_optimizer_that_a_finding_names_is_not_named_again(tmp_path: Path) ->
 
 
 def test_the_line_that_sets_a_falling_rate_is_marked(tmp_path: Path) -> None:
-    body = MODEL + SGD + SCHEDULED.format(12).replace("schedule.step()", "opt.param_groups[0].update(lr=0.1 ** (step + 2))  #!")
+    body = (
+        MODEL
+        + SGD
+        + SCHEDULED.format(12).replace("schedule.step()", "opt.param_groups[0].update(lr=0.1 ** (step + 2))  #!")
+    )
     (found,) = (each for each in sentences(tmp_path, body) if "the learning rate of `SGD` falls" in each.text)
     assert found.labels[1].span.line == marked(body)
 
