@@ -292,6 +292,53 @@ def test_an_optimizer_that_a_finding_names_is_not_named_again(tmp_path: Path) ->
     assert report.standing_out == ()
 
 
+TURNS = """\
+maker, judge, bce = nn.Linear(3, 2), nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1)), nn.BCEWithLogitsLoss()
+ones, zeros = torch.ones(8, 1), torch.zeros(8, 1)
+first = torch.optim.Adam([*maker.parameters(), *judge.parameters()])
+second = torch.optim.Adam(judge.parameters())  #!
+for step in range(3):
+    second.zero_grad()
+    fake = judge(maker(torch.randn(8, 3)).detach())
+    (bce(judge(torch.rand(8, 2)), ones) + bce(fake, zeros)).backward()
+    second.step()
+    first.zero_grad()
+    bce(judge(maker(torch.randn(8, 3))), ones).backward()
+    first.step()
+"""
+HINGE = "(torch.relu(1 - judge(torch.rand(8, 2))) + torch.relu(1 + fake)).mean().backward()"
+OPPOSED = {
+    "targets": TURNS,
+    "a hinge": TURNS.replace("(bce(judge(torch.rand(8, 2)), ones) + bce(fake, zeros)).backward()", HINGE).replace(
+        "bce(judge(maker(torch.randn(8, 3))), ones)", "(-judge(maker(torch.randn(8, 3)))).mean()"),
+    "means, a list of both, and no gradients": TURNS.replace("fake = judge(maker(torch.randn(8, 3)).detach())", (
+        "with torch.no_grad(): made = maker(torch.randn(8, 3))")).replace(
+        "(bce(judge(torch.rand(8, 2)), ones) + bce(fake, zeros))",
+        "(judge(made).mean() - judge(torch.rand(8, 2)).mean())",
+    ).replace("bce(judge(maker(torch.randn(8, 3))), ones)", "(-1 * judge(maker(torch.randn(8, 3)))).sum()"),
+    "logarithms": TURNS.replace("bce(fake, zeros)", "-torch.log(1 - fake.sigmoid()).mean()").replace(
+        "bce(judge(maker(torch.randn(8, 3))), ones)", "(-judge(maker(torch.randn(8, 3))).sigmoid().log().mean())"),
+}  # fmt: skip
+NOT_OPPOSED = {
+    "an optimizer for each": TURNS.replace(", *judge.parameters()", ""),
+    "a head that learns from values without a graph as well": TURNS.replace("bce(fake, zeros)", "bce(fake, ones)"),
+    "frozen where the other learns": TURNS.replace("    first.zero", (
+        "    judge.requires_grad_(False)\n    first.zero")) + "    judge.requires_grad_(True)\n",
+    "cleared where the other learns": TURNS.replace("    first.step", "    judge.zero_grad()\n    first.step"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPPOSED)
+def test_an_optimizer_that_undoes_the_steps_of_another_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, OPPOSED[name]) if "losses with opposite signs" in each.text)
+    assert found.labels[0].span.line == marked(OPPOSED[name])
+
+
+@pytest.mark.parametrize("name", NOT_OPPOSED)
+def test_optimizers_with_one_aim_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, NOT_OPPOSED[name]) if "both step" in each.text] == []
+
+
 def test_the_line_that_sets_a_falling_rate_is_marked(tmp_path: Path) -> None:
     body = (
         MODEL
