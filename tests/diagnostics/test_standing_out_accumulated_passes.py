@@ -144,8 +144,73 @@ for i, (x, y) in enumerate(batches):
         optimizer.step()
         optimizer.zero_grad()
 """,
+    "momentum by hand": """
+slots = [(p, torch.zeros_like(p)) for p in net.parameters()]
+def clear():
+    for p, _ in slots:
+        if p.grad is not None:
+            p.grad.zero_()
+for epoch in range(3):
+    for part, labels in zip(data.chunk(3), classes.chunk(3)):
+        clear()
+        (criterion(net(part), labels) / 3).backward()  # here
+    with torch.no_grad():
+        for p, v in slots:
+            v.mul_(0.9).add_(p.grad)
+            p.sub_(0.1 * v)
+""",
+    "an update of all at once": """
+for epoch in range(3):
+    for part, labels in zip(data.chunk(3), classes.chunk(3)):
+        net.zero_grad()
+        (criterion(net(part), labels) / 3).backward()  # here
+    params = list(net.parameters())
+    with torch.no_grad():
+        torch._foreach_add_(params, [p.grad for p in params], alpha=-0.1)
+""",
 }
 RIGHT = {
+    "by hand, cleared after each update": """
+for part, labels in zip(data.chunk(3), classes.chunk(3)):
+    criterion(net(part), labels).backward()
+    with torch.no_grad():
+        for p in net.parameters():
+            p -= 0.1 * p.grad
+            p.grad = None
+""",
+    "by hand, with gradients of the parts that are kept": """
+for epoch in range(3):
+    kept = []
+    for part, labels in zip(data.chunk(3), classes.chunk(3)):
+        net.zero_grad()
+        criterion(net(part), labels).backward()
+        kept.append([p.grad for p in net.parameters()])
+    with torch.no_grad():
+        for p, *parts in zip(net.parameters(), *kept):
+            p -= 0.1 * torch.stack(parts).median(0).values + 0.1 * p.grad
+""",
+    "by hand, with the norm of each part": """
+for epoch in range(3):
+    for part, labels in (*zip(data.chunk(3), classes.chunk(3)), (data, classes)):
+        net.zero_grad()
+        criterion(net(part), labels).backward()
+        norm = net[0].weight.grad.norm()
+    with torch.no_grad():
+        for p in net.parameters():
+            p -= 0.1 * p.grad
+""",
+    "by hand, a search along a line": """
+for epoch in range(3):
+    for rate in (1.0, 0.1, 0.01):
+        net.zero_grad()
+        loss = criterion(net(data), classes)
+        loss.backward()
+        if loss.item() > 100:
+            continue
+    with torch.no_grad():
+        for p in net.parameters():
+            p -= 0.1 * p.grad
+""",
     "a last part that is a bit shorter": """
 for epoch in range(2):
     optimizer.zero_grad()

@@ -30,11 +30,30 @@ WRONG = {
     "the last": NET + MADE + TRAIN.replace("[0]", "[-1]"),
     "in a function": NET + MADE + "def set_rate(optimizer, rate):\n    optimizer.param_groups[0]['lr'] = rate  #!\n"
     + TRAIN.replace(LINE, "    set_rate(opt, 0.1 / (1 + step))\n"),
+    "the next of an iterator": NET + MADE
+    + TRAIN.replace(LINE, "    group = next(iter(opt.param_groups))\n    group['lr'] = 0.1 / (1 + step)  #!\n"),
+    "an update": NET + MADE + TRAIN.replace(LINE, "    opt.param_groups[0].update(lr=0.1 / (1 + step))  #!\n"),
+    "an argument": NET + MADE + "def set_rate(group, rate):\n    group |= {'lr': rate}  #!\n"
+    + TRAIN.replace(LINE, "    set_rate(opt.param_groups[0], 0.1 / (1 + step))\n"),
+    "an attribute": NET + MADE + "class Plan:\n    def __init__(self):\n        self.group, *_ = opt.param_groups\n"
+    "    def step(self, rate):\n        self.group.update({'lr': rate})  #!\nplan = Plan()\n"
+    + TRAIN.replace(LINE, "    plan.step(0.1 / (1 + step))\n"),
+    "a loop that ends at once": NET + MADE + "def set_rate(rate):\n    for group in opt.param_groups:\n"
+    "        group['lr'] = rate  #!\n        return rate\n" + TRAIN.replace(LINE, "    set_rate(0.1 / (1 + step))\n"),
     "multiplied": NET + MADE + TRAIN.replace("= 0.1 * (1 - step / 6)", "*= 0.9"),
 }  # fmt: skip
 RIGHT = {
     "all groups": NET + MADE + TRAIN.replace(LINE, ALL),
     "both by number": NET + MADE + TRAIN.replace(LINE, LINE.replace("  #!", "") + LINE.replace("[0]", "[1]")),
+    "a group that a condition chooses": NET + MADE + TRAIN.replace(
+        LINE, ALL.replace("        g", "        if not group['weight_decay']: continue\n        g") + "        break\n"
+    ),
+    "a group with a name": NET + MADE + TRAIN.replace(
+        LINE, "    weights, biases = opt.param_groups\n    weights['lr'] = 0.1 * (1 - step / 6)\n"
+    ),
+    "all groups by update": NET + MADE + TRAIN.replace(
+        LINE, "    for group in opt.param_groups: group.update(lr=0.1 * (1 - step / 6))\n"
+    ),
     "one group": NET + "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n" + TRAIN,
     "groups with rates of their own": NET + MADE.replace('"weight_decay": 0.1', '"lr": 0.01') + TRAIN,
     "a rate that stays": NET + MADE + TRAIN.replace("0.1 * (1 - step / 6)", "0.1"),

@@ -1,4 +1,4 @@
-"""Checks the sentence about an option of a parameter group that no optimizer knows."""
+"""Checks the sentences about options of groups that no optimizer knows, or that are set in a copy of the groups."""
 
 from __future__ import annotations
 
@@ -49,3 +49,52 @@ def test_an_unknown_option_is_named(tmp_path: Path, body: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_options_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+SET = """\
+net = nn.Linear(4, 1)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+def set_rate(rate):
+    for group in opt.state_dict()["param_groups"]:
+        group["lr"] = rate  #!
+for step in range(4):
+    set_rate(0.01 / (1 + step))
+    opt.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    opt.step()
+"""
+LOOP = SET[SET.index("    for group") : SET.index("for step")]
+COPIES = {
+    "in a loop": SET,
+    "by its number": SET.replace(LOOP, "    opt.state_dict()['param_groups'][0]['lr'] = rate  #!\n"),
+    "a variable for the state": SET.replace(LOOP, (
+        "    state = opt.state_dict()\n    for i, group in enumerate(state['param_groups']):\n"
+        "        group.update(lr=rate)  #!\n")),
+    "another option": SET.replace('"lr"', '"weight_decay"'),
+    "a deep copy": SET.replace(LOOP, (
+        "    import copy\n    groups = copy.deepcopy(opt.param_groups)\n    groups[0]['lr'] *= 0.5  #!\n")),
+}  # fmt: skip
+NO_COPIES = {
+    "the groups themselves": SET.replace('state_dict()["param_groups"]', "param_groups"),
+    "loaded again": SET.replace(LOOP, (
+        "    state = opt.state_dict()\n    state['param_groups'][0]['lr'] = rate\n    opt.load_state_dict(state)\n")),
+    "returned": SET.replace(LOOP, (
+        "    groups = opt.state_dict()['param_groups']\n    groups[0]['lr'] = 0.5\n    return groups\n")),
+    "kept": SET.replace(LOOP, LOOP + "        kept.append(group)\n").replace("def set", "kept = []\ndef set"),
+    "read again": SET.replace(LOOP, LOOP + "        print(group['lr'], end='')\n"),
+    "a rate that is also set where steps read it": SET.replace(
+        "    set_rate", "    opt.param_groups[0]['lr'] = 0.01 / (1 + step)\n    set_rate"
+    ),
+}  # fmt: skip
+IN_COPY = "in a copy of the groups"
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_an_option_that_is_set_in_a_copy_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, COPIES[name]) if IN_COPY in each.text)
+    assert found.labels[0].span.line == marked(COPIES[name])
+
+
+@pytest.mark.parametrize("name", NO_COPIES)
+def test_a_copy_that_something_uses_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, NO_COPIES[name]) if IN_COPY in each.text] == []

@@ -137,6 +137,12 @@ RATES = {
         "schedule = torch.optim.lr_scheduler.ExponentialLR(opt, 10.0)\n" + SCHEDULED.format(9),
         "the learning rate of `SGD` grows from 1e-08 to 1 in 9 steps",
     ),
+    "a rate that rises first": (
+        MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)  #!\n"
+        "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: min(1, (i + 1) / 4) * 0.2 ** max(0, i - 4))\n"
+        + SCHEDULED.format(24),
+        "the learning rate of `SGD` rises to 0.1 and falls to 5.24288e-15 in 24 steps",
+    ),
     "too small for half precision": (
         "w = nn.Parameter(torch.ones(4, dtype=torch.bfloat16))\nf = lambda x: (x.bfloat16() @ w).square().mean()\n"
         "opt = torch.optim.SGD([w], lr=1e-4)  #!\n" + LOOP,
@@ -240,6 +246,8 @@ RIGHT = {
     + SCHEDULED.format(50),
     "steps far down": MODEL + SGD
     + "schedule = torch.optim.lr_scheduler.MultiStepLR(opt, [5, 9], 0.1)\n" + SCHEDULED.format(30),
+    "a second phase with a low rate": MODEL + SGD + SCHEDULED.format(30).replace(
+        "    schedule.step()", "    opt.param_groups[0]['lr'] = 0.02 * (step + 1) if step < 9 else 1e-5"),
     "a floor at the end": MODEL + SGD
     + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: max(0.02, 1 - i / 20))\n" + SCHEDULED.format(30),
     "a floor that is no low one": MODEL + SGD
@@ -282,6 +290,63 @@ def test_an_optimizer_that_a_finding_names_is_not_named_again(tmp_path: Path) ->
     report = report_of(tmp_path, MODEL + SGD + LOOP.replace("opt.step()", "pass"))
     assert [each.code for each in report.diagnostics] == ["optimizer-step-not-called"]
     assert report.standing_out == ()
+
+
+TURNS = """\
+maker, judge, bce = nn.Linear(3, 2), nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1)), nn.BCEWithLogitsLoss()
+ones, zeros = torch.ones(8, 1), torch.zeros(8, 1)
+first = torch.optim.Adam([*maker.parameters(), *judge.parameters()])
+second = torch.optim.Adam(judge.parameters())  #!
+for step in range(3):
+    second.zero_grad()
+    fake = judge(maker(torch.randn(8, 3)).detach())
+    (bce(judge(torch.rand(8, 2)), ones) + bce(fake, zeros)).backward()
+    second.step()
+    first.zero_grad()
+    bce(judge(maker(torch.randn(8, 3))), ones).backward()
+    first.step()
+"""
+HINGE = "(torch.relu(1 - judge(torch.rand(8, 2))) + torch.relu(1 + fake)).mean().backward()"
+OPPOSED = {
+    "targets": TURNS,
+    "a hinge": TURNS.replace("(bce(judge(torch.rand(8, 2)), ones) + bce(fake, zeros)).backward()", HINGE).replace(
+        "bce(judge(maker(torch.randn(8, 3))), ones)", "(-judge(maker(torch.randn(8, 3)))).mean()"),
+    "means, a list of both, and no gradients": TURNS.replace("fake = judge(maker(torch.randn(8, 3)).detach())", (
+        "with torch.no_grad(): made = maker(torch.randn(8, 3))")).replace(
+        "(bce(judge(torch.rand(8, 2)), ones) + bce(fake, zeros))",
+        "(judge(made).mean() - judge(torch.rand(8, 2)).mean())",
+    ).replace("bce(judge(maker(torch.randn(8, 3))), ones)", "(-1 * judge(maker(torch.randn(8, 3)))).sum()"),
+    "logarithms": TURNS.replace("bce(fake, zeros)", "-torch.log(1 - fake.sigmoid()).mean()").replace(
+        "bce(judge(maker(torch.randn(8, 3))), ones)", "(-judge(maker(torch.randn(8, 3))).sigmoid().log().mean())"),
+}  # fmt: skip
+NOT_OPPOSED = {
+    "an optimizer for each": TURNS.replace(", *judge.parameters()", ""),
+    "a head that learns from values without a graph as well": TURNS.replace("bce(fake, zeros)", "bce(fake, ones)"),
+    "frozen where the other learns": TURNS.replace("    first.zero", (
+        "    judge.requires_grad_(False)\n    first.zero")) + "    judge.requires_grad_(True)\n",
+    "cleared where the other learns": TURNS.replace("    first.step", "    judge.zero_grad()\n    first.step"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPPOSED)
+def test_an_optimizer_that_undoes_the_steps_of_another_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, OPPOSED[name]) if "losses with opposite signs" in each.text)
+    assert found.labels[0].span.line == marked(OPPOSED[name])
+
+
+@pytest.mark.parametrize("name", NOT_OPPOSED)
+def test_optimizers_with_one_aim_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, NOT_OPPOSED[name]) if "both step" in each.text] == []
+
+
+def test_the_line_that_sets_a_falling_rate_is_marked(tmp_path: Path) -> None:
+    body = (
+        MODEL
+        + SGD
+        + SCHEDULED.format(12).replace("schedule.step()", "opt.param_groups[0].update(lr=0.1 ** (step + 2))  #!")
+    )
+    (found,) = (each for each in sentences(tmp_path, body) if "the learning rate of `SGD` falls" in each.text)
+    assert found.labels[1].span.line == marked(body)
 
 
 RESUMED = """\

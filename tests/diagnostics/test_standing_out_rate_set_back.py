@@ -25,7 +25,18 @@ WRONG = {
     "in a loop over the groups": LOOP.format(
         "LambdaLR(opt, lambda n: 1.0)", 'for group in opt.param_groups: group["lr"] = 0.5  #!'
     ),
-}
+    "lower, once, by a flag": "cut = False\n" + LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass")
+    .replace("    if step == 10:\n        pass\n", "")
+    + "    if not cut and step >= 9:\n        for group in opt.param_groups:\n            group.update(lr=0.01)  #!\n"
+    "        cut = True\n",
+    "lower, in a loop over epochs": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace(
+        "for step in range(30):\n    if step == 10:\n        pass\n",
+        "for epoch in range(3):\n  if epoch == 1: opt.param_groups[1]['lr'] *= 0.1  #!\n  for step in range(10):\n",
+    ),
+    "lower, once, in an object": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "plan.cool()").replace("== 10", ">= 10")
+    .replace("for step", "class Plan:\n    done = False\n    def cool(self):\n        if self.done: return\n"
+    "        opt.param_groups[1]['lr'] = 0.01  #!\n        self.done = True\nplan = Plan()\nfor step"),
+}  # fmt: skip
 RIGHT = {
     "nothing is set": LOOP.format("LambdaLR(opt, lambda n: 1 / (1 + n))", "pass"),
     "a scheduler that goes on from there": LOOP.format("StepLR(opt, 100)", 'opt.param_groups[0]["lr"] = 0.05'),
@@ -45,6 +56,12 @@ RIGHT = {
         "for step", 'opt.param_groups[1]["lr"] = 0.01\nfor step'
     ),
     "lower for one batch": LOOP.format("LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[1]["lr"] = 0.01'),
+    "lower for one batch, whenever a flag says so": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace(
+        "for step", "low = False\nfor step").replace("        pass", "        low = True").replace(
+        "    head(", "    if low:\n        opt.param_groups[1]['lr'] = 0.01\n        low = False\n    head("),
+    "the base rate too, once": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace(
+        "for step", "cut = False\nfor step").replace("        pass", (
+        "        opt.param_groups[1]['lr'] = 0.01\n        schedule.base_lrs = [0.0, 0.01]\n        cut = True")),
     "almost the same": LOOP.format("LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[1]["lr"] = 0.12'),
 }  # fmt: skip
 WORDS = "sets it back"

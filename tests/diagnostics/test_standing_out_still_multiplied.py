@@ -37,6 +37,27 @@ WRONG = {
         + "    print(f'scale {scaler.get_scale():.0f}')\nprint(scaler.get_scale())\n",
         "clips gradients that a `GradScaler` has multiplied, before it divides them again",
     ),
+    "by hand, all at once": (
+        MODEL + SCALED + "    grads = [p.grad for p in model.parameters()]\n"
+        "    size = torch.stack(torch._foreach_norm(grads)).norm()\n"
+        "    if size > 1: torch._foreach_mul_(grads, 1 / size)  #!\n" + END,
+        "bounds gradients that a `GradScaler` has multiplied, before it divides them again",
+    ),
+    "by hand, a root of squares, for each": (
+        MODEL + SCALED + "    size = sum(p.grad.data.pow(2).sum() for p in model.parameters()).sqrt()\n"
+        "    factor = (0.5 / (size + 1e-6)).clamp(max=1.0)\n"
+        "    for p in model.parameters():\n        p.grad.data.mul_(factor)  #!\n" + END,
+        "bounds gradients that a `GradScaler` has multiplied, before it divides them again",
+    ),
+    "by hand, an assignment": (
+        MODEL + SCALED + "    for p in model.parameters():\n        p.grad = p.grad / p.grad.norm().clamp(1.0)  #!\n"
+        + END,
+        "bounds gradients that a `GradScaler` has multiplied, before it divides them again",
+    ),
+    "values by hand": (
+        MODEL + SCALED + "    for p in model.parameters():\n        p.grad.clamp_(-0.5, 0.5)  #!\n" + END,
+        "bounds gradients that a `GradScaler` has multiplied, before it divides them again",
+    ),
     "a plain step": (
         MODEL + SCALED + "    opt.step()  #!\n",
         "`SGD.step()` uses gradients that a `GradScaler` has multiplied: neither its `step()` nor",
@@ -56,6 +77,14 @@ RIGHT = {
     "divided by hand": MODEL + SCALED + "    for p in model.parameters():\n        p.grad /= 64.0\n    opt.step()\n",
     "an own scale": MODEL + "for step in range(3):\n    opt.zero_grad()\n    (f() * 64.0).backward()\n"
     + CLIP.format("1.0") + "    opt.step()\n",
+    "bounded by hand after that": MODEL + SCALED + "    scaler.unscale_(opt)\n"
+    "    for p in model.parameters():\n        p.grad.mul_(1 / p.grad.norm())\n" + END,
+    "a ratio of two norms": MODEL + SCALED + "    grads = [p.grad for p in model.parameters()]\n"
+    "    first, second = (each.norm() for each in grads)\n    grads[0].mul_(second / first)\n" + END,
+    "a trust ratio": MODEL + SCALED
+    + "    for p in model.parameters():\n        p.grad.mul_(p.detach().norm() / p.grad.norm())\n" + END,
+    "a guard against overflows": MODEL + SCALED
+    + "    for p in model.parameters():\n        p.grad.clamp_(-65504.0, 65504.0)\n" + END,
     "two optimizers": MODEL + "other = nn.Linear(4, 1)\n"
     "second = torch.optim.SGD(other.parameters(), lr=0.01)\n" + SCALED
     + "    second.zero_grad()\n    other(torch.randn(8, 4)).square().mean().backward()\n"

@@ -12,6 +12,7 @@ from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.cleared_gradients import calls_between, cleared_gradients, is_chosen
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.inspected_gradients import inspected_gradients
 from tensorlens.analysis.training.timeline import Moment, Training
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
@@ -186,9 +187,15 @@ def _is_unused(training: Training, backward: Backward, cleared: list[Moment]) ->
     leaves = {change.tensor for change in backward.gradients}
     held = {change.held for change in backward.gradients if change.held is not None}
     end = max(moment.index for moment in cleared)
-    if leaves & training.gradient_read or not leaves & training.stepped or is_chosen(training, backward.index, end):
+    is_stepped = bool(leaves & training.stepped) or any(_is_moved_by_hand(training, leaf) for leaf in leaves)
+    if leaves & inspected_gradients(training) or not is_stepped or is_chosen(training, backward.index, end):
         return False
     between = calls_between(training.facts, backward.index, min(moment.index for moment in cleared))
     if any(access.tensor in held for call in between for access in call.inputs):
         return False
     return all(cleared_gradients(training, leaf) is None for leaf in leaves & training.stepped)
+
+
+def _is_moved_by_hand(training: Training, leaf: int) -> bool:
+    """Returns whether lines of the script update a leaf by its gradient."""
+    return any(moment.kind == "update" and moment.fresh for moment in training.moments.get(leaf, ()))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
+from tensorlens.analysis.training.inspected_gradients import inspected_gradients
 from tensorlens.analysis.training.timeline import Moment, Training
 from tensorlens.records.model import Backward, Call, Span
 
@@ -33,7 +34,7 @@ def cleared_gradients(training: Training, leaf: int) -> ClearedGradients | None:
     single case may be intended, and a program that skips bad batches skips them irregularly. None also if the script
     reads the gradient, or decides by a value of a pass whether to use its gradients.
     """
-    if leaf in training.gradient_read or leaf not in training.stepped:
+    if leaf in inspected_gradients(training) or leaf not in training.stepped:
         return None
     pending: Moment | None = None
     cleared: list[tuple[Moment, Moment]] = []  # (filled, cleared)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.cleared_gradients import calls_between
+from tensorlens.analysis.training.clips_by_hand import clamps_values, clips_by_norm
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.timeline import Moment
 from tensorlens.records.model import Backward, Call
@@ -45,7 +46,7 @@ def scaled_gradients(training: MeasuredTraining) -> Iterator[ScaledGradients]:
                     assert isinstance(filled.event, Backward)
                     assert not isinstance(moment.event, Backward)
                     yield ScaledGradients(products[filled.index], filled.event, moment.event)
-            elif moment.kind == "touch" and not is_clip(training, moment.event.site or 0):
+            elif moment.kind == "touch" and not _is_clip(training, moment):
                 filled = None
 
 
@@ -79,8 +80,15 @@ def _reads_scale(tree: ast.AST) -> bool:
 def _is_use(training: MeasuredTraining, moment: Moment, is_divided: bool) -> bool:
     """Returns whether a moment is clipping of what the scaler divides, or a step on what it never divides."""
     if moment.kind == "touch":
-        return is_divided and isinstance(moment.event, Call) and is_clip(training, moment.event.site)
+        return is_divided and isinstance(moment.event, Call) and _is_clip(training, moment)
     return moment.kind == "update" and not is_divided and isinstance(moment.event, Step)
+
+
+def _is_clip(training: MeasuredTraining, moment: Moment) -> bool:
+    """Returns whether a line clips gradients by a function of PyTorch, or by hand."""
+    if moment.event.site is not None and is_clip(training, moment.event.site):
+        return True
+    return clips_by_norm(training.training, moment) or clamps_values(training.training, moment)
 
 
 def _is_divided(facts: TraceIndex, leaf: int, first: int, last: int) -> bool:

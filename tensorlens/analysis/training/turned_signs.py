@@ -99,13 +99,13 @@ def _losses(facts: TraceIndex, backward: Backward) -> Iterator[tuple[Call, Call 
         if name in _LOSSES or name.endswith("_loss"):
             yield call, turned
         for place, access in enumerate(call.inputs):
-            sign = _sign(facts, call, place)
+            sign = sign_in_sum(facts, call, place)
             if sign is not None:
                 flipped = call if turned is None else None
                 waiting.append((access.tensor, call.index, flipped if sign < 0 else turned))
 
 
-def _sign(facts: TraceIndex, call: Call, place: int) -> int | None:
+def sign_in_sum(facts: TraceIndex, call: Call, place: int) -> int | None:
     """Returns the sign that an input has in the result of a sum, difference or product with a number; None if the call
     is another one."""
     name = op_name(call)

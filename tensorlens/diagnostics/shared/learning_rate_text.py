@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.written_rates import written_rates
 from tensorlens.diagnostics.shared.standing_out_text import listed
 from tensorlens.records.model import Span
 from tensorlens.records.training import OptimizerGroup
@@ -21,9 +21,5 @@ def group_name(training: MeasuredTraining, group: OptimizerGroup) -> str:
 
 
 def lines_that_set_rates(facts: TraceIndex) -> Iterator[Span]:
-    """Yields where the program sets an item "lr", as in `group["lr"] = 0.1`."""
-    for file, tree in facts.trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-                if ast.unparse(node.slice) == "'lr'":
-                    yield facts.span_of(node, file)
+    """Yields where the program sets an item "lr", as in `group["lr"] = 0.1` or `group.update(lr=0.1)`."""
+    return (each.span for each in written_rates(facts))

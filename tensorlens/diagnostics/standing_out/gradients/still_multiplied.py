@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.scaled_gradients import scaled_gradients
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -21,6 +22,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             text += ": neither its `step()` nor its `unscale_()` runs before"
             yield stands_out(text, facts.label("observed_here", found.use.site, "used here", found.use.index), scaled)
         else:
-            text = f"{as_written(facts, found.use)} clips gradients that a `GradScaler` has multiplied, before it"
+            verb = "clips" if is_clip(training, found.use.site) else "bounds"
+            text = f"{as_written(facts, found.use)} {verb} gradients that a `GradScaler` has multiplied, before it"
             label = facts.label("observed_here", found.use.site, "clipped here", found.use.index)
             yield stands_out(f"{text} divides them again", label, scaled)

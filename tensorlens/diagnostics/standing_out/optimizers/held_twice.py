@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations, permutations
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.opposed_passes import are_opposed
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.records.model import Backward
 from tensorlens.records.observations import Step
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training import OptimizerGroup
@@ -31,9 +33,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for tensors, holding in shared.items():
         rows = [row for row in training.rows if row.tensor in tensors and row.statistics and row.statistics.filled]
         rows = [row for row in rows if _is_stepped_in_turn(training.training, row.tensor)]
-        own = bool(rows) and _have_own_passes(training.training, rows[0].tensor) and not _reach_rest(training, holding)
-        if rows and not own and not _are_nested(training, tensors):
-            yield _sentence(training, list(holding.values()), rows)
+        if not rows or _are_nested(training, tensors):
+            continue
+        own = _have_own_passes(training.training, rows[0].tensor) and not _reach_rest(training, holding)
+        opposed = own and _are_opposed(training, rows)
+        if opposed or not own:
+            yield _sentence(training, list(holding.values()), rows, opposed)
 
 
 def _is_stepped_in_turn(training: Training, number: int) -> bool:
@@ -68,6 +73,20 @@ def _reach_rest(training: MeasuredTraining, optimizers: Iterable[int]) -> bool:
     return False
 
 
+def _are_opposed(training: MeasuredTraining, rows: list[ParameterRow]) -> bool:
+    """Returns whether the passes before the steps of two optimizers have losses of opposite signs, as where the
+    optimizer of a generator holds the discriminator, too."""
+    passes: dict[tuple[str, int | None], Backward] = {}
+    filled: Backward | None = None
+    for moment in training.training.moments.get(rows[0].tensor, ()):
+        if moment.kind == "clear" or isinstance(moment.event, Backward):
+            filled = moment.event if isinstance(moment.event, Backward) else None
+        elif moment.kind == "update" and isinstance(moment.event, Step) and filled is not None:
+            passes.setdefault((moment.event.op, moment.event.site), filled)
+    shared = {row.tensor for row in rows}
+    return any(are_opposed(training.facts, one, other, shared) for one, other in permutations(passes.values(), 2))
+
+
 def _have_own_passes(training: Training, number: int) -> bool:
     """Returns whether each step of an optimizer uses the gradients of a pass of its own line, as in an adversarial
     autoencoder: a loss for each optimizer."""
@@ -94,7 +113,9 @@ def _take_turns(one: OptimizerGroup, other: OptimizerGroup) -> bool:
     return one.turns[0] < other.turns[1] and other.turns[0] < one.turns[1]
 
 
-def _sentence(training: MeasuredTraining, groups: list[OptimizerGroup], rows: list[ParameterRow]) -> StandingOut:
+def _sentence(
+    training: MeasuredTraining, groups: list[OptimizerGroup], rows: list[ParameterRow], opposed: bool
+) -> StandingOut:
     label = training.facts.label
     one, other = groups[:2]
     if len(groups) > 2:
@@ -103,6 +124,8 @@ def _sentence(training: MeasuredTraining, groups: list[OptimizerGroup], rows: li
     else:
         holders = f"`{one.name}` and `{other.name}`" if one.name != other.name else f"two `{one.name}` optimizers"
         both = "both step"
+    if opposed:
+        both += ", by losses with opposite signs in what their layer returns"
     return stands_out(
         f"{listed(rows)} {'is' if len(rows) == 1 else 'are'} in {holders}, and {both}",
         label("optimizer_made_here", other.site, "the second is made here"),

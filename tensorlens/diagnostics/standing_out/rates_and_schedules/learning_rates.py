@@ -33,10 +33,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if low == high == 0:
             steps = "its only step" if group.steps == 1 else f"each of its {group.steps} steps"
             text = f"the learning rate of {group_name(training, group)} is 0 at {steps}"
-            yield stands_out(text, _made(training, group), *_schedulers(training, group))
+            yield stands_out(text, _made(training, group), *_schedulers(training, group), _set(training, group))
         elif way := _way(group) or _floor(training, group):
             text = f"the learning rate of {group_name(training, group)} {way}"
-            yield stands_out(text, _made(training, group), *_schedulers(training, group))
+            yield stands_out(text, _made(training, group), *_schedulers(training, group), _set(training, group))
     yield from _replaced(training)
     yield from _unmoved(training)
 
@@ -116,7 +116,8 @@ def _is_squared(training: MeasuredTraining, group: OptimizerGroup) -> bool:
 def _way(group: OptimizerGroup) -> str:
     """Says how a learning rate changes that is below a thousandth of its highest for most of the run.
 
-    A warm-up and a decay to zero are that small in a few steps only.
+    A warm-up and a decay to zero are that small in a few steps only. One that rises before it falls may go on to a low
+    rate for a phase of its own: it is said if it still falls in the second half.
     """
     course = group.course
     small = sum(rate < _SMALL * max(course) for rate in course)
@@ -126,7 +127,13 @@ def _way(group: OptimizerGroup) -> str:
     way = f"from {about}{course[0]:g} to {about}{course[-1]:g} in {group.steps} steps"
     if list(course) == sorted(course):
         return f"grows {way}"
-    return f"falls {way}" if list(course) == sorted(course, reverse=True) else ""
+    if list(course) == sorted(course, reverse=True):
+        return f"falls {way}"
+    top, half = course.index(max(course)), list(course[len(course) // 2 :])
+    rises, falls = list(course[: top + 1]), list(course[top:])
+    if rises != sorted(rises) or falls != sorted(falls, reverse=True) or len(set(half)) < len(half):
+        return ""
+    return f"rises to {about}{course[top]:g} and falls to {about}{course[-1]:g} in {group.steps} steps"
 
 
 def _floor(training: MeasuredTraining, group: OptimizerGroup) -> str:
@@ -180,6 +187,12 @@ def _schedulers(training: MeasuredTraining, group: OptimizerGroup) -> list[Label
     schedules = [each for each in facts.trace.inspection.schedules if each.number == training.measured.number]
     own = [each for each in schedules if each.optimizer == group.optimizer and each.steps and not each.is_held]
     return [facts.label("optimizer_made_here", each.site, "its scheduler is made here") for each in own[:3]]
+
+
+def _set(training: MeasuredTraining, group: OptimizerGroup) -> Label | None:
+    """Labels the only line that sets rates, where no scheduler steps."""
+    lines = list(lines_that_set_rates(training.facts)) if not _schedulers(training, group) else []
+    return Label("state_changed_here", lines[0], "a rate is set here") if len(lines) == 1 else None
 
 
 def _unmoved(training: MeasuredTraining) -> Iterator[StandingOut]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isclose
 
+from tensorlens.analysis.training.lasting_writes import is_lasting
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.learning_rate_text import group_name, lines_that_set_rates
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -33,16 +34,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         own = [other for other in schedules if other.optimizer == schedule.optimizer]
         groups = [group for group in training.groups if group.optimizer == schedule.optimizer]
         group = next((group for group in groups if group.group == each.group), None)
-        if len(own) == 1 and schedule.is_known and group is not None and _is_set_back(schedule, each):
+        if len(own) == 1 and schedule.is_known and group is not None and _is_set_back(training, schedule, each):
             seen.add(each.schedule)
             yield _sentence(training, schedule, group, each)
 
 
-def _is_set_back(schedule: LearningRateSchedule, each: RateSetBetween) -> bool:
+def _is_set_back(training: MeasuredTraining, schedule: LearningRateSchedule, each: RateSetBetween) -> bool:
     """Returns whether the schedule goes on as if nothing had been set."""
     if schedule.name not in _ANEW or each.times > 1 or schedule.steps - each.steps < _MIN_LEFT:
         return False
-    if each.rate < each.after and each.used <= _FEW:
+    if each.rate < each.after and each.used <= _FEW and not _is_to_last(training, schedule):
         return False  # lower for one batch, or a few
     if not each.steps:
         return False  # a first phase with a rate of its own, after which the schedule begins
@@ -51,6 +52,13 @@ def _is_set_back(schedule: LearningRateSchedule, each: RateSetBetween) -> bool:
     low, high = sorted((each.rate, each.after))
     goes_on = isclose(each.before, each.after, rel_tol=_NEAR)
     return goes_on and low >= 0 and high > _FACTOR * low
+
+
+def _is_to_last(training: MeasuredTraining, schedule: LearningRateSchedule) -> bool:
+    """Returns whether the only line that sets rates is meant to change one for longer than until the next step."""
+    facts, lines = training.facts, list(lines_that_set_rates(training.facts))
+    step = facts.span(schedule.last)
+    return len(lines) == 1 and step is not None and is_lasting(facts, lines[0], step)
 
 
 def _sentence(

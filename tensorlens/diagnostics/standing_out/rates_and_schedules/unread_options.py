@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.code_around import is_inside, statement_around
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.copied_groups import copied_options
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Span
@@ -45,6 +46,22 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         yield stands_out(text, changed, made)
     if any(group.steps for group in training.groups):
         yield from _unknown(facts)
+    yield from _in_copies(training)
+
+
+def _in_copies(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds `group["lr"] = ...` for the groups of `optimizer.state_dict()`; a rate only where all rates stay."""
+    facts, groups = training.facts, [group for group in training.groups if group.steps >= _MIN_STEPS]
+    stays = all(set(group.rates) == {group.made_rate} for group in groups)
+    for each in copied_options(facts):
+        if not groups or each.option not in _KNOWN or (each.option == "lr" and not stays):
+            continue
+        text = f"`{each.code}` is set in a copy of the groups, which `{each.copy}` returns, and no step reads it"
+        if each.option == "lr" and len({group.optimizer for group in groups}) == 1:
+            rates = " and ".join(f"{rate:g}" for rate in sorted({group.made_rate for group in groups}))
+            text += f": each of {groups[0].steps:,} steps of `{groups[0].name}` uses {rates}"
+        yield stands_out(text, Label("state_changed_here", each.span, "changed here"))
+        return
 
 
 def _unknown(facts: TraceIndex) -> Iterator[StandingOut]:

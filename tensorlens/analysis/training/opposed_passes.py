@@ -1,0 +1,102 @@
+"""Finds backward passes whose losses have opposite signs in what the same layer returns, as those of a GAN do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.turned_signs import sign_in_sum
+from tensorlens.analysis.written_numbers import written_number
+from tensorlens.records.model import Backward, Call
+
+_GROWING = frozenset(
+    """
+    softplus sigmoid logsigmoid log log1p exp expm1 tanh relu leaky_relu elu clamp clip clamp_min unsqueeze getitem
+    flatten to clone contiguous double nanmean nansum logsumexp max min
+    """.split()
+)  # elementwise functions that grow with their argument, and parts of it
+_TO_TARGETS = frozenset(("binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss"))
+_HIGH, _LOW = frozenset(("ones", "ones_like", "new_ones")), frozenset(("zeros", "zeros_like", "new_zeros"))
+_FULL = frozenset(("full", "full_like", "new_full"))
+_MOST = 400  # calls
+
+
+def are_opposed(facts: TraceIndex, one: Backward, other: Backward, shared: set[int]) -> bool:
+    """Returns whether a layer with shared parameters reads, in the pass `one`, what other layers made while no gradient
+    may reach these, and in the pass `other` what they make with a gradient, and the two losses differ in the sign of
+    its result."""
+    rest = _reached(other) - _reached(one)
+    if not rest or not shared <= _reached(one) & _reached(other):
+        return False
+    first, second = (_signs(facts, each, shared, rest) for each in (one, other))
+    return any(len(first[layer] | second[layer]) == 2 and len(first[layer]) == 1 == len(second[layer])
+               for layer in first.keys() & second.keys())  # fmt: skip
+
+
+def _reached(backward: Backward) -> set[int]:
+    return {change.tensor for change in backward.gradients}
+
+
+def _signs(facts: TraceIndex, backward: Backward, shared: set[int], rest: set[int]) -> dict[frozenset[int], set[int]]:
+    """Maps layers, by their shared parameters, to the signs that their results on values of others have in the loss."""
+    signs: dict[frozenset[int], set[int]] = {}
+    for call, sign in _layers(facts, backward, shared):
+        layer = frozenset(access.tensor for access in call.inputs if access.tensor in shared)
+        if _is_computed_from(facts, call, rest, shared):
+            signs.setdefault(layer, set()).add(sign)
+    return signs
+
+
+def _layers(facts: TraceIndex, backward: Backward, shared: set[int]) -> Iterator[tuple[Call, int]]:
+    """Yields the last calls that read shared parameters, with the sign of their results in the loss."""
+    waiting = [(root.tensor, backward.index, 1) for root in backward.roots]
+    for number, before, sign in waiting:
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or len(waiting) > _MOST:
+            continue
+        if any(access.tensor in shared for access in call.inputs):
+            yield call, sign
+            continue
+        for place, access in enumerate(call.inputs):
+            step = _slope(facts, call, place)
+            waiting += [(access.tensor, call.index, sign * step)] if step is not None else []
+
+
+def _slope(facts: TraceIndex, call: Call, place: int) -> int | None:
+    """Returns 1 if the result of a call grows with an input, -1 if it falls; None if neither is known."""
+    name = op_name(call)
+    if name in _TO_TARGETS:
+        target = _target(facts, call) if place == 0 else None
+        return None if target is None else -1 if target > 1 / 2 else 1
+    return 1 if name in _GROWING and place == 0 else sign_in_sum(facts, call, place)
+
+
+def _target(facts: TraceIndex, call: Call) -> float | None:
+    """Returns the number that the target of a loss consists of."""
+    made = next(iter(facts.producers(call.inputs[1].tensor, call.index)), None) if len(call.inputs) > 1 else None
+    name = "" if made is None else op_name(made)
+    if made is None or name in _HIGH | _LOW:
+        return None if made is None else float(name in _HIGH)
+    span = facts.span(made.site) if name in _FULL else None
+    node = None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call):
+        return None
+    named = [each.value for each in node.keywords if each.arg == "fill_value"]
+    return written_number(facts, next(iter([*named, *node.args[1:2]]), None))
+
+
+def _is_computed_from(facts: TraceIndex, call: Call, rest: set[int], shared: set[int]) -> bool:
+    """Returns whether what a layer reads was computed by other parameters, with a graph or without one."""
+    waiting = [(access.tensor, call.index) for access in call.inputs if access.tensor not in shared]
+    seen = set[int]()
+    for number, before in waiting:
+        if number in rest:
+            return True
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or made.index in seen or len(seen) > _MOST:
+            continue
+        seen.add(made.index)
+        waiting += [(access.tensor, made.index) for access in made.inputs if access.tensor not in shared]
+    return False
