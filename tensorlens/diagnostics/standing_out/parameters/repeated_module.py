@@ -53,8 +53,9 @@ def _defaults(training: MeasuredTraining) -> Iterator[StandingOut]:
             what, rest = "function", "call of "
             if isinstance(each.holder, ast.ClassDef):
                 what, rest = "class", ""
+            value = one_line(facts.code_of(each.value, each.file), 40)
             yield stands_out(
-                f"the default value `{one_line(facts.code_of(each.value, each.file), 40)}` is made once, with the {what}: each "
+                f"the default value `{value}` is made once, with the {what}: each "
                 f"{rest}`{each.holder.name}` that gets no other one has {listed(rows)}",
                 Label("shared_here", span, "one result for all"),
             )
