@@ -27,7 +27,18 @@ for _ in range(3):
     opt.step()
 """
 COPY = "nn.Parameter(self.embed.weight.detach().clone())"
+MADE = "self.out.weight = nn.Parameter(self.embed.weight.detach().clone())  #!"
+OTHERS = {
+    "a load": BODY.replace(MADE, "self.out.load_state_dict({'weight': self.embed.weight})  #!"),
+    "a deep copy": BODY.replace(MADE, "import copy\n        self.out.weight = copy.deepcopy(self.embed.weight)  #!"),
+    "two lines": BODY.replace(MADE, "w = self.embed.weight.clone()\n        self.out.weight = nn.Parameter(w)  #!"),
+}
+TWIN = BODY.replace(
+    "nn.Embedding(6, 4), nn.Linear(4, 6, bias=False)", "nn.Embedding(6, 4), nn.Embedding(6, 4)"
+).replace("self.out(self.embed(tokens))", "self.embed(tokens) @ self.out(torch.arange(6)).T")
 RIGHT = {
+    "two tables that begin alike": TWIN.replace(MADE, "self.out.load_state_dict({'weight': self.embed.weight})"),
+    "a loaded state": BODY.replace(MADE, "self.out.load_state_dict(self.embed.state_dict())"),
     "one parameter": BODY.replace(COPY, "self.embed.weight"),
     "other values": BODY.replace(COPY, "nn.Parameter(2 * self.embed.weight.detach())"),
     "frozen": BODY.replace("opt =", "model.embed.requires_grad_(False)\nopt ="),
@@ -42,6 +53,12 @@ def test_a_copied_parameter_is_named(tmp_path: Path, text: str) -> None:
     (found,) = (each for each in sentences(tmp_path, text) if WORDS in each.text)
     assert found.text.startswith("`model.out.weight` begins as a copy of `model.embed.weight`, by `nn.Parameter(")
     assert found.labels[0].span.line == marked(text)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_copies_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, OTHERS[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(OTHERS[name])
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -73,6 +73,11 @@ WRONG = {
         + PLAIN.replace("model.p", "model[2].p") + STEP,
         "are new, and frozen before a step trains them, by the line that freezes `model[0].weight`",
     ),
+    "new adapters that an optimizer has": (
+        DATA + MAKE + LORA + "model = make()\n" + PLAIN + STEP + "model[0] = Adapted(model[0])\n"
+        "model[0].requires_grad_(False)  #!\n" + PLAIN + STEP,
+        "are new, and frozen before a step trains them, by the line that freezes `model[0].",
+    ),
 }  # fmt: skip
 RIGHT = {
     "twins with batches of their own": DATA + MAKE + "q1 = make()\nq2 = copy.deepcopy(q1)\n"
@@ -89,6 +94,12 @@ RIGHT = {
     "nn.init.zeros_(model[0].bias_ih_l0); nn.init.zeros_(model[0].bias_hh_l0)\n"
     "opt = torch.optim.Adam(model.parameters())\nfor _ in range(5):\n"
     "    loss = model(x[:, None])[0].square().mean()\n    " + STEP,
+    "a network of its own that stays": DATA + MAKE + LORA + "model = make()\n" + PLAIN + STEP + "prior = make()\n"
+    "for net in (model, prior):\n    net.requires_grad_(False)\nhead = nn.Linear(1, 1)\n"
+    + PLAIN.replace("model.p", "head.p").replace("model(x)", "head(model(x) + prior(x))") + STEP,
+    "adapters that are loaded": DATA + MAKE + LORA + "model = make()\n" + PLAIN + STEP + "model[0] = Adapted(model[0])\n"
+    "model[0].load_state_dict({'a': torch.randn(2, 4), 'b': torch.randn(8, 2)}, strict=False)\n"
+    "model[0].requires_grad_(False)\n" + PLAIN + STEP,
     "zeros in the last layer": DATA + MAKE + "model = make()\nnn.init.zeros_(model[2].weight)\n" + PLAIN + STEP,
     "large updates of bfloat16": DATA + MAKE + HALF + "opt = torch.optim.SGD(model.parameters(), lr=0.5)\n"
     "for _ in range(20):\n    loss = (model(x) - y).square().mean()\n    " + STEP,

@@ -88,7 +88,44 @@ import copy
 for _ in range(3):
     fit(copy.deepcopy(net), net)
 """
+SITES = """\
+import copy
+class Site:
+    def __init__(self, net):
+        self.net = copy.deepcopy(net)
+        self.anchor = [p.detach().clone() for p in net.parameters()]
+        self.pairs = zip(self.net.parameters(), self.anchor)
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+    def step(self):
+        loss = (self.net(x) - y).square().mean()
+        loss = loss + 0.1 * sum((p - a).square().sum() for p, a in self.pairs)  #!
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+
+for site in [Site(net) for _ in range(3)]:
+    for _ in range(4):
+        site.step()
+"""
+GLOBAL = """\
+def penalty():
+    return sum(w.square().sum() for w in weights)  #!
+
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    opt.zero_grad()
+    loss = (net(x) - y).square().mean()
+    (loss + 0.01 * penalty()).backward()
+    opt.step()
+"""
 WRONG = {
+    "of several objects": NET + SITES,
+    "a variable of the file": NET + WEIGHTS + GLOBAL,
+    "an item of a dict": NET
+    + "run = {}\n"
+    + WEIGHTS.replace("weights =", "run['weights'] =")
+    + TRAIN.replace("in weights", "in run['weights']"),
     "given to a function": NET + GIVEN,
     "a penalty": NET + WEIGHTS + TRAIN,
     "a loop": NET + WEIGHTS + LOOP,
@@ -98,6 +135,11 @@ WRONG = {
     "in a function": NET + FUNCTION,
 }
 RIGHT = {
+    "of objects that read it once": NET + SITES.replace("range(4)", "range(1)"),
+    "a variable that a function makes anew": NET + WEIGHTS
+    + GLOBAL.replace("    return", "    weights = list(net.parameters())\n    return"),
+    "a function that runs once": NET + WEIGHTS
+    + GLOBAL.replace("penalty()).b", "1).b").replace("opt = ", "print(penalty())\nopt = "),
     "zipped with a list": NET + "weights = (p for p in net.parameters())\nfew = [1, 2]\n"
     + LOOP.replace("for p in weights:  #!", "for p, _ in zip(weights, few):"),
     "the first of some": NET + "weights = (p for p in net.parameters())\n"

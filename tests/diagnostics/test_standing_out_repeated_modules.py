@@ -32,6 +32,7 @@ for _ in range(4):
             UPDATE
 """
 BOTH = "opt = torch.optim.SGD([*q.parameters(), *k.parameters()], lr=0.1)\n"
+SPEC = "import dataclasses\n@dataclasses.dataclass\nclass Spec:\n    size: int\n"
 
 
 def keys(made: str, update: str) -> str:
@@ -57,6 +58,14 @@ WRONG = {
         "    def forward(self, x):\n        return self.own(self.layer(x))\n"
         "model = nn.ModuleList(Block(4) for _ in range(3))\n" + TRAIN,
         "the default value `nn.Linear(4, 4)` is made once, with the class: each `Block` that gets no other one has "),
+    "a field of a dataclass": (
+        DATA + SPEC + "    layer: nn.Module = nn.Linear(4, 4)  #!\n"
+        "model = nn.ModuleList(spec.layer for spec in map(Spec, (1, 2)))\n" + TRAIN,
+        "the default value `nn.Linear(4, 4)` is made once, with the class: each `Spec` that gets no other one has "),
+    "an argument of a function": (
+        DATA + "def block(size, layer=nn.Linear(4, 4)):  #!\n    return nn.Sequential(nn.Linear(4, size), layer)\n"
+        "model = nn.ModuleList([block(4), block(4)])\n" + TRAIN,
+        "the default value `nn.Linear(4, 4)` is made once, with the function: each call of `block` that gets "),
     "a number of a variable": (
         DATA + "depth = 3\ndef block():\n    return nn.Sequential(nn.Linear(4, 4), nn.ReLU())\n"
         "model = nn.Sequential(*(depth * [block()]))  #!\n" + TRAIN,
@@ -83,6 +92,11 @@ RIGHT = {
     "    def forward(self, x):\n        return self.layer(x)\nlayers = Block(4), Block(4, nn.Linear(4, 4))\n"
     "model = nn.ModuleList(layers)\n"
     + TRAIN,
+    "a field that is made for each": DATA + SPEC
+    + "    layer: nn.Module = dataclasses.field(default_factory=lambda: nn.Linear(4, 4))\n"
+    "model = nn.ModuleList(spec.layer for spec in map(Spec, (1, 2)))\n" + TRAIN,
+    "a field that is taken once": DATA + SPEC + "    layer: nn.Module = nn.Linear(4, 4)\n"
+    "model = nn.ModuleList(spec.layer for spec in [Spec(1), Spec(2, nn.Linear(4, 4))])\n" + TRAIN,
     "a shared layer": DATA + "layer = nn.Linear(4, 4)\nmodel = nn.ModuleList([layer] * 3)\n" + TRAIN,
     "layers without parameters": DATA + "model = nn.Sequential(nn.Linear(4, 4), *[nn.ReLU()] * 2)\n" + TRAIN,
     "shared, as a comment says": DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 3)  # one layer, shared\n" + TRAIN,

@@ -174,10 +174,12 @@ class MeasuredTraining:
         """Returns the recorded calls outside optimizer steps that changed a parameter after its first round, also
         those that changed it through an alias, as `weight.data.mul_(0.9)`. Without a round, they count from `since`."""
         first = self._first_round.get(number, since)
-        if first is None:
-            return []
+        return [] if first is None else self.written_after(number, first)
+
+    def written_after(self, number: int, index: int) -> list[Call]:
+        """Returns these calls after an event, also those that initialise a parameter."""
         written = [call for storage in self.facts.storages_of(number) for call in self._writes.get(storage, ())]
-        calls = {call.index: call for call in (*written, *self._data_sets.get(number, ())) if call.index > first}
+        calls = {call.index: call for call in (*written, *self._data_sets.get(number, ())) if call.index > index}
         return [calls[index] for index in sorted(calls)]
 
     @cached_property

@@ -7,9 +7,19 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.code_around import is_inside
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.run_counts import (
+    Parents,
+    Scope,
+    called,
+    counts_in,
+    makes_one_object,
+    runs_of,
+    runs_once,
+    scope_of,
+    way_up,
+)
 from tensorlens.records.model import Span
 
 _METHODS = frozenset(
@@ -20,9 +30,8 @@ _PASS_ON = ("zip", "enumerate", "map", "filter")  # an argument of these is read
 _READ_ALL = ("sum", "list", "tuple", "dict", "max", "min", "sorted", "set", "clip_grad_norm_", "clip_grad_value_")
 _ENDLESS = re.compile(r"\b(count|cycle|repeat)\(")
 _LEAVING = ast.Break | ast.Continue | ast.Return | ast.Raise | ast.Yield
+_STORED = ast.Name | ast.Attribute | ast.Subscript
 _MIN_RUNS = 2
-Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
-_Parents = dict[ast.AST, ast.AST]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,7 @@ def used_up_iterators(facts: TraceIndex) -> Iterator[UsedUp]:
     for file, tree in facts.trees():
         if any(getattr(node, "name", getattr(node, "attr", "")) in ("__next__", "seek") for node in ast.walk(tree)):
             continue  # an iterator of the program, or one over a file, may begin again
-        parents: _Parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        parents: Parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         for made in ast.walk(tree):
             if isinstance(made, ast.Assign) and is_iterator(made.value, defined) and len(made.targets) == 1:
@@ -67,50 +76,95 @@ def is_iterator(value: ast.expr, defined: set[str]) -> bool:
     return is_chain or (isinstance(function, ast.Attribute) and function.attr in _METHODS - defined)
 
 
-def _is_set_once(tree: ast.Module, parents: _Parents, made: ast.Assign, name: str) -> bool:
+def _is_set_once(tree: ast.Module, parents: Parents, made: ast.Assign, name: str) -> bool:
     """Returns whether a name has one value: that of an attribute in the whole file, that of a variable in its scope."""
-    home, nodes = _scope(parents, made), list(ast.walk(tree))
-    named = (
-        node for node in nodes if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load)
-    )
+    home, nodes = scope_of(parents, made), list(ast.walk(tree))
+    named = [n for n in nodes if isinstance(n, _STORED) and not isinstance(n.ctx, ast.Load)]
     stored = [node for node in named if plain_name(node) == name]
-    if name.startswith("self."):
-        return len(stored) == 1
+    if name.startswith("self."):  # another object may have an attribute of that name
+        part = name.rpartition(".")[2]
+        methods = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == part]
+        return sum(getattr(node, "attr", "") == part for node in named) == 1 and not methods
+    if isinstance(made.targets[0], ast.Subscript) and not _is_only_key(nodes, made.targets[0].slice):
+        return False
     if any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in nodes):
         return False
     given = [] if isinstance(home, ast.Module) else [arg for arg in ast.walk(home.args) if isinstance(arg, ast.arg)]
-    return sum(_scope(parents, node) is home for node in stored) == 1 and name not in [arg.arg for arg in given]
+    return sum(scope_of(parents, node) is home for node in stored) == 1 and name not in [arg.arg for arg in given]
+
+
+def _is_only_key(nodes: list[ast.AST], key: ast.expr) -> bool:
+    """Returns whether a text is an item's key at one place that writes, and no other text of the file than such keys
+    and those of places that read."""
+    keys = [node for node in nodes if isinstance(node, ast.Subscript) and ast.unparse(node.slice) == ast.unparse(key)]
+    same = [node for node in nodes if isinstance(node, ast.Constant) and ast.unparse(node) == ast.unparse(key)]
+    return len(same) == len(keys) and sum(not isinstance(node.ctx, ast.Load) for node in keys) == 1
 
 
 def _read_again(
-    facts: TraceIndex, file: str, parents: _Parents, named: tuple[ast.Assign, str]
+    facts: TraceIndex, file: str, parents: Parents, named: tuple[ast.Assign, str]
 ) -> tuple[ast.expr, int] | None:
     made, name = named
     tree = facts.tree(file)
-    home = _scope(parents, made)
-    for read in _reads(tree, parents, name):
-        statement, loops = _way_up(parents, read)
-        scope = _scope(parents, read)
+    home = scope_of(parents, made)
+    times = _times_made(facts, file, parents, named)
+    for read in _reads(tree, parents, name) if times else ():
+        statement, loops = way_up(parents, read)
         if statement is None:
             continue
-        if name.startswith("self."):
-            repeats = _is_method_of_one_object(tree, parents, home, scope)
-        else:
-            repeats = scope is home and any(made not in ast.walk(each) for each in loops)
+        if scope_of(parents, read) is home:
+            repeats = any(made not in ast.walk(each) for each in loops)
             repeats = repeats and not any(isinstance(node, _LEAVING) for each in loops for node in ast.walk(each))
-        runs = _runs(facts, file, parents, parents[statement], facts.span_of(read, file)) if repeats else 0
-        made_once = name.startswith("self.") or _runs_once(tree, parents, home)
-        counts = [] if made_once else _counts(facts, file, parents[made], facts.span_of(made, file))
-        times = 1 if made_once else max((number for each in counts for number in each), default=0)
-        if times and runs >= _MIN_RUNS * times:
+        else:
+            repeats = name.startswith("self.") or _is_free(parents, read, home, name)
+        whole = facts.span_of(_around(parents, read), file)
+        runs = runs_of(facts, file, parents, parents[statement], whole) if repeats else 0
+        if runs >= _MIN_RUNS * times:
             return read, runs
     return None
 
 
-def _reads(tree: ast.Module, parents: _Parents, name: str) -> Iterator[ast.expr]:
+def _times_made(facts: TraceIndex, file: str, parents: Parents, named: tuple[ast.Assign, str]) -> int:
+    """Returns how often an iterator is made, at most; 0 if that is not known."""
+    made, name = named
+    tree, home = facts.tree(file), scope_of(parents, made)
+    if (makes_one_object if name.startswith("self.") else runs_once)(tree, parents, home):
+        return 1
+    numbers = [number for each in counts_in(facts, file, parents[made], facts.span_of(made, file)) for number in each]
+    return max(numbers, default=0) if len(numbers) > 1 or not name.startswith("self.") else 0
+
+
+def _is_free(parents: Parents, read: ast.expr, home: Scope, name: str) -> bool:
+    """Returns whether a function that reads a variable has it from the function or file around it."""
+    scope = scope_of(parents, read)
+    while scope is not home:
+        if isinstance(scope, ast.Module) or any(_binds(node, name) for node in ast.walk(scope)):
+            return False
+        scope = scope_of(parents, scope)
+    return name.isidentifier()
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.arg):
+        return node.arg == name
+    return isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+
+
+def _around(parents: Parents, read: ast.expr) -> ast.AST:
+    """Returns the comprehension that reads an iterator, with the call that takes it: both run for each item."""
+    above = parents[read]
+    if not isinstance(above, ast.comprehension):
+        return read
+    call = parents[parents[above]]
+    return call if isinstance(call, ast.Call) else parents[above]
+
+
+def _reads(tree: ast.Module, parents: Parents, name: str) -> Iterator[ast.expr]:
     """Yields the expressions that read all items of an iterator, or give it to a function that does."""
-    loaded = (n for n in ast.walk(tree) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load))
-    nodes = [node for node in loaded if plain_name(node) == name]
+    loaded = (n for n in ast.walk(tree) if isinstance(n, _STORED) and isinstance(n.ctx, ast.Load))
+    part = name.removeprefix("self.")
+    is_attribute = part != name and part.isidentifier()
+    nodes = [n for n in loaded if (getattr(n, "attr", "") == part if is_attribute else plain_name(n) == name)]
     yield from _direct_reads(parents, nodes)
     yield from (node for node in nodes if _is_read_by_callee(tree, parents, node))
 
@@ -121,23 +175,23 @@ def _leaves_early(function: ast.FunctionDef, reads: list[ast.Name]) -> bool:
     return any(isinstance(node, _LEAVING) and node.lineno < last for node in ast.walk(function))
 
 
-def _direct_reads(parents: _Parents, nodes: Iterable[ast.expr]) -> Iterator[ast.expr]:
+def _direct_reads(parents: Parents, nodes: Iterable[ast.expr]) -> Iterator[ast.expr]:
     """Yields the expressions that read all items: each is what a `for` runs over, or an argument."""
     for node in nodes:
         at = node
-        while isinstance(call := parents[at], ast.Call) and at in call.args and _called(call) in _PASS_ON:
-            if _called(call) == "zip" and len(call.args) > 1 and not _are_as_long(call.args, at):
+        while isinstance(call := parents[at], ast.Call) and at in call.args and called(call) in _PASS_ON:
+            if called(call) == "zip" and len(call.args) > 1 and not _are_as_long(call.args, at):
                 break
             at = call
         above, whole = parents[at], parents.get(parents[at])
         is_loop = isinstance(above, ast.For) and above.iter is at and not _may_stop(above)
         is_first = isinstance(above, ast.comprehension) and above.iter is at and _has_first(parents, whole, above)
-        is_given = isinstance(above, ast.Call) and at in above.args[:1] and _called(above) in _READ_ALL
+        is_given = isinstance(above, ast.Call) and at in above.args[:1] and called(above) in _READ_ALL
         if is_loop or is_first or is_given:
             yield node
 
 
-def _is_read_by_callee(tree: ast.Module, parents: _Parents, node: ast.expr) -> bool:
+def _is_read_by_callee(tree: ast.Module, parents: Parents, node: ast.expr) -> bool:
     """Returns whether an expression is an argument of a function of the file that reads all of its items each time."""
     call = parents[node]
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or node not in call.args:
@@ -152,7 +206,7 @@ def _is_read_by_callee(tree: ast.Module, parents: _Parents, node: ast.expr) -> b
     if any(not isinstance(each.ctx, ast.Load) for each in own) or _leaves_early(function, own):
         return False
     return any(
-        _scope(parents, each) is function and _way_up(parents, each)[0] is not None and not _way_up(parents, each)[1]
+        scope_of(parents, each) is function and way_up(parents, each)[0] is not None and not way_up(parents, each)[1]
         for each in _direct_reads(parents, own)
     )
 
@@ -162,115 +216,17 @@ def _are_as_long(arguments: list[ast.expr], iterator: ast.expr) -> bool:
     parameter: other collections may have fewer items than the iterator."""
     others = [each for each in arguments if each is not iterator]
     return all(
-        isinstance(each, ast.Attribute) or (isinstance(each, ast.Call) and _called(each) in _METHODS) for each in others
+        isinstance(each, ast.Attribute) or (isinstance(each, ast.Call) and called(each) in _METHODS) for each in others
     )
 
 
-def _has_first(parents: _Parents, whole: ast.AST | None, part: ast.comprehension) -> bool:
+def _has_first(parents: Parents, whole: ast.AST | None, part: ast.comprehension) -> bool:
     """Returns whether a comprehension reads all items of what it runs over first, as `next(...)` of one does not."""
     if isinstance(whole, ast.GeneratorExp):
         call = parents[whole]
-        return isinstance(call, ast.Call) and _called(call) in _READ_ALL and whole.generators[0] is part
+        return isinstance(call, ast.Call) and called(call) in _READ_ALL and whole.generators[0] is part
     return isinstance(whole, ast.ListComp | ast.SetComp | ast.DictComp) and whole.generators[0] is part
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _may_stop(loop: ast.For) -> bool:
     return any(isinstance(node, ast.Break | ast.Return | ast.Raise | ast.Yield) for node in ast.walk(loop))
-
-
-def _way_up(parents: _Parents, node: ast.AST) -> tuple[ast.stmt | None, list[ast.For | ast.While]]:
-    """Returns the statement that a node is in, and the loops around it in its function; no statement if a condition
-    may keep it from running."""
-    statement: ast.stmt | None = None
-    loops: list[ast.For | ast.While] = []
-    at, below = parents[node], node
-    while not isinstance(at, Scope):
-        if isinstance(at, ast.If | ast.IfExp | ast.BoolOp | ast.Try | ast.Lambda | ast.ClassDef | ast.Match):
-            return None, []
-        if statement is None and isinstance(at, ast.stmt):
-            statement = at
-        elif isinstance(at, ast.For | ast.While) and below in at.body:
-            loops.append(at)
-        at, below = parents[at], at
-    return statement, loops
-
-
-def _scope(parents: _Parents, node: ast.AST) -> Scope:
-    at = parents[node]
-    while not isinstance(at, Scope):
-        at = parents[at]
-    return at
-
-
-def _runs_once(tree: ast.Module, parents: _Parents, scope: Scope, seen: tuple[Scope, ...] = ()) -> bool:
-    """Returns whether a function is called at one place only, which is in no loop and in the main part of the file."""
-    if isinstance(scope, ast.Module):
-        return True
-    if scope in seen:
-        return False  # two functions that call each other
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == scope.name]
-    if len(calls) != 1 or not isinstance(parents.get(scope), ast.Module):
-        return False
-    at: ast.AST = calls[0]
-    while not isinstance(at, Scope):
-        at = parents[at]
-        if isinstance(at, ast.For | ast.While | ast.comprehension | ast.Lambda):
-            return False
-    return at is not scope and _runs_once(tree, parents, at, (*seen, scope))
-
-
-def _is_method_of_one_object(tree: ast.Module, parents: _Parents, made_in: Scope, read_in: Scope) -> bool:
-    """Returns whether `__init__` of a class makes an iterator that another method reads, and the program makes one
-    object of the class, at one place that runs once."""
-    holder = parents.get(made_in)
-    if not isinstance(holder, ast.ClassDef) or made_in is read_in or parents.get(read_in) is not holder:
-        return False
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == holder.name]
-    loaded = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == holder.name]
-    if len(calls) != 1 or len(loaded) != 1 or getattr(made_in, "name", "") != "__init__":
-        return False
-    at: ast.AST = calls[0]
-    while not isinstance(at, Scope):
-        at = parents[at]
-        if isinstance(at, ast.For | ast.While | ast.comprehension | ast.Lambda):
-            return False
-    return _runs_once(tree, parents, at)
-
-
-def _runs(
-    facts: TraceIndex, file: str, parents: _Parents, block: ast.AST, read: Span, seen: tuple[ast.AST, ...] = ()
-) -> int:
-    """Returns how often the statements around an expression have run at least, by the calls that the trace has of them.
-
-    A function without such a call has run as often as the statements around the only line that calls it; a `with`
-    block as often as those around it.
-    """
-    counts = _counts(facts, file, block, read)
-    if not counts and isinstance(block, ast.With):
-        return _runs(facts, file, parents, parents[block], read, seen)
-    if counts or block in seen or not isinstance(block, ast.FunctionDef):
-        return max(map(min, counts), default=0)
-    calls = [node for node in parents if isinstance(node, ast.Call) and _called(node) == block.name]
-    statement = _way_up(parents, calls[0])[0] if len(calls) == 1 and _scope(parents, calls[0]) is not block else None
-    return 0 if statement is None else _runs(facts, file, parents, parents[statement], read, (*seen, block))
-
-
-def _counts(facts: TraceIndex, file: str, block: ast.AST, read: Span) -> list[list[int]]:
-    """Returns how often the sites in each statement of a block have run: a module that is called may count twice."""
-    statements = [each for each in ast.iter_child_nodes(block) if isinstance(each, ast.stmt)]
-    simple = [each for each in statements if isinstance(each, ast.Expr | ast.Assign | ast.AugAssign | ast.Return)]
-    spans = [facts.span_of(each, file) for each in simple]
-    last = facts.events[-1].index if facts.events else 0
-    counts: list[list[int]] = [[] for _ in spans]
-    for site in {call.site for call in facts.calls} | {each.site for each in facts.backwards}:
-        span = facts.span(site)
-        if span is None or span.file != file or is_inside(span, read):
-            continue
-        for each, numbers in zip(spans, counts, strict=True):
-            if is_inside(span, each):
-                numbers.append(facts.times_run(site, last)[1])
-    return [numbers for numbers in counts if numbers]

@@ -1,6 +1,7 @@
 """Names parameters of one model that begin as a copy of another one, and are trained apart from it.
 
-So it is where an output layer is given `nn.Parameter(embedding.weight.clone())` in place of the embedding's parameter.
+So it is where an output layer is given `nn.Parameter(embedding.weight.clone())` in place of the embedding's parameter,
+or loads it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
-_COPYING = frozenset(("clone", "detach", "get", "copy"))
+_COPYING = frozenset(("clone", "detach", "get", "copy", "contiguous"))
+_TABLE = frozenset(("embedding", "embedding_bag"))
+_WEIGHT = frozenset(("linear", "matmul", "mm"))
+_LOAD = "Module.load_state_dict"
+_MAX_WRITES = 3  # an initialisation, and a load
 _MAX_COPY = 4  # calls between a parameter and its copy
 
 
@@ -29,25 +34,56 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         row.tensor: row for row in training.rows if row.is_stepped and row.passes and row.name.endswith("weight")
     }
     for row in trained.values():
-        made = facts.creator(row.tensor)
-        if made is None or made.op != "nn.Parameter" or facts.trace.sites[made.site].through:
-            continue
-        source = trained.get(_copied(facts, made) or -1)
-        if source is not None and _in_one_model(source, row):
-            yield stands_out(
-                f"`{row.name}` begins as a copy of `{source.name}`, by {as_written(facts, made)}, and the steps train "
-                "both: they are two parameters",
-                facts.label("leaf_made_here", made.site, "a parameter of its own", made.index),
-            )
+        for made, number in _copies(facts, row.tensor):
+            source = trained.get(number)
+            if source is not None and _in_one_model(source, row):
+                yield stands_out(
+                    f"`{row.name}` begins as a copy of `{source.name}`, by {as_written(facts, made)}, and the steps "
+                    "train both: they are two parameters",
+                    facts.label("leaf_made_here", made.site, "a parameter of its own", made.index),
+                )
+
+
+def _copies(facts: TraceIndex, number: int) -> Iterator[tuple[Call, int]]:
+    """Yields the call that makes a parameter, or loads it, from another one, with that one.
+
+    A load of `{"weight": embedding.weight}`, or a copy of the parameter by `deepcopy()`, may be that of one layer into
+    another of its kind, to begin alike: then it does not count.
+    """
+    made = facts.creator(number)
+    if made is None or made.op != "nn.Parameter":
+        return
+    through = facts.trace.sites[made.site].through
+    source = _copied(facts, made) if through in ("", "deepcopy") else None
+    if source is not None and (not through or _is_tied(facts, source, number)):
+        yield made, source
+    loads = [event for event, _ in facts.writes(facts.tensor(number).counter) if isinstance(event, Call)][:_MAX_WRITES]
+    for call in loads:
+        is_load = facts.trace.sites[call.site].through == _LOAD and call.op == "Tensor.copy_" and len(call.inputs) == 2
+        given = call.inputs[1].tensor if is_load else number
+        if is_load and facts.tensor(given).type.endswith("Parameter") and _is_tied(facts, given, number):
+            yield call, given
+            return
+
+
+def _is_tied(facts: TraceIndex, source: int, number: int) -> bool:
+    """Returns whether one parameter is the table of an embedding, and the other one the weight of a linear layer."""
+    used: dict[int, set[str]] = {source: set(), number: set()}
+    for call in facts.calls:
+        for access in call.inputs:
+            if access.tensor in used:
+                used[access.tensor].add(op_name(call))
+    return any(_TABLE & used[one] and _WEIGHT & used[other] for one, other in ((source, number), (number, source)))
 
 
 def _copied(facts: TraceIndex, made: Call) -> int | None:
-    """Returns the parameter whose values the expression of a new one copies."""
-    line = facts.trace.sites[made.site].span.line
+    """Returns the parameter whose values the statement that makes a new one copies, or the line above it."""
+    last = facts.trace.sites[made.site].span.line
     for _, call in islice(ancestry(facts, made.inputs[0].tensor, made.index), _MAX_COPY) if made.inputs else ():
-        if op_name(call) not in _COPYING or not call.inputs or facts.trace.sites[call.site].span.line != line:
+        line = facts.trace.sites[call.site].span.line
+        if op_name(call) not in _COPYING or not call.inputs or line not in (last, last - 1):
             return None
-        number = call.inputs[0].tensor
+        number, last = call.inputs[0].tensor, line
         if facts.tensor(number).type.endswith("Parameter"):
             return number
     return None

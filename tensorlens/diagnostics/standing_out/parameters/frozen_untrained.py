@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.optimizers import born
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
+
+_INITIAL = frozenset("zero fill normal uniform".split())
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -26,7 +29,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             frozen[call.site].append((row, call))
     for found in frozen.values():
         trained = [row for row, _ in found if row.is_stepped and row.statistics is not None and row.statistics.filled]
-        new = [(row, call) for row, call in found if _is_new(training, row, call)]
+        models = {row.owner[:1] for row in trained}  # a network of its own may be meant to stay as it is made
+        new = [(row, call) for row, call in found if row.owner[:1] in models and _is_new(training, row, call)]
         later = [step for step in steps if step.index > found[0][1].index]
         if trained and new and later:
             rows = [row for row, _ in new]
@@ -41,13 +45,23 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _is_new(training: MeasuredTraining, row: ParameterRow, frozen: Call) -> bool:
-    """Returns whether a parameter was made after a step, and never trained, written or loaded."""
+    """Returns whether a parameter was made after a step, and never trained, written or loaded.
+
+    An optimizer may have it, as one that is given all parameters of the model.
+    """
     facts = training.facts
     made = facts.first_use(row.tensor)
     first = training.training.steps[0].index
-    if made is None or made.index <= first or row.statistics is not None or row.is_stepped:
+    has_gradient = row.statistics is not None and row.statistics.filled > 0
+    if made is None or made.index <= first or has_gradient or (row.is_stepped and row.statistics is None):
         return False
     used = any(
         row.tensor in {access.tensor for access in call.inputs} for call in facts.calls if call.index > frozen.index
     )
-    return used and not training.writes(row.tensor, made.index) and facts.tensor(row.tensor).type.endswith("Parameter")
+    written = [call for call in training.written_after(row.tensor, made.index) if not _is_initial(call)]
+    return used and not written and facts.tensor(row.tensor).type.endswith("Parameter")
+
+
+def _is_initial(call: Call) -> bool:
+    """Returns whether a call gives a parameter first values, which no training or load has made."""
+    return call.op.startswith("nn.init.") or op_name(call) in _INITIAL

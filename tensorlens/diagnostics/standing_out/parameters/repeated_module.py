@@ -1,5 +1,5 @@
 """Names lists and dicts that repeat one module, as `[make_layer()] * 4` does, and modules that are the default of an
-argument."""
+argument or a field."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tensorlens.analysis.code_around import class_around, method_of
+from tensorlens.analysis.code_around import class_around
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.default_values import DefaultValue, default_values, is_taken_often
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
-from tensorlens.records.source import line_at
+from tensorlens.records.source import line_at, one_line
 
 _SHARED = re.compile(r"shar(e|es|ed|ing)|tied|tying", re.IGNORECASE)
 
@@ -25,8 +26,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     `[layer] * 4` with a variable may share the layer on purpose, and so does a program that says so.
     """
     facts = training.facts
+    yield from _defaults(training)
     for file, tree in facts.trees():
-        yield from _defaults(training, file, tree)
         for node in ast.walk(tree):
             found = _repeated(facts, node)
             if found is None or not isinstance(node, ast.expr) or _is_said(facts, file, tree, node):
@@ -42,47 +43,31 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 )
 
 
-def _defaults(training: MeasuredTraining, file: str, tree: ast.Module) -> Iterator[StandingOut]:
-    """Finds a module in the place of a default value of `__init__`, of a class that is made more than once."""
+def _defaults(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds a module in the place of a default value, of a class or function that is called without it repeatedly."""
     facts = training.facts
-    for holder in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
-        for name, place, value in _default_values(method_of(holder, "__init__")):
-            rows = _made_by(training, facts.span_of(value, file)) if isinstance(value, ast.Call) else []
-            if rows and _is_made_often(tree, holder.name, name, place):
-                yield stands_out(
-                    f"the default value `{facts.code_of(value, file)}` is made once, with the class: each "
-                    f"`{holder.name}` that gets no other one has {listed(rows)}",
-                    Label("shared_here", facts.span_of(value, file), "one result for all"),
-                )
+    for each in default_values(facts):
+        span = facts.span_of(each.value, each.file)
+        rows = _made_by(training, span)
+        if rows and is_taken_often(facts, each) and not _runs_in_training(facts, each):
+            what, rest = "function", "call of "
+            if isinstance(each.holder, ast.ClassDef):
+                what, rest = "class", ""
+            value = one_line(facts.code_of(each.value, each.file), 40)
+            yield stands_out(
+                f"the default value `{value}` is made once, with the {what}: each "
+                f"{rest}`{each.holder.name}` that gets no other one has {listed(rows)}",
+                Label("shared_here", span, "one result for all"),
+            )
 
 
-def _default_values(init: ast.FunctionDef | None) -> Iterator[tuple[str, int | None, ast.expr]]:
-    """Yields the name of each argument with a default value, its place after `self`, and the value."""
-    if init is None:
-        return
-    given = [*init.args.posonlyargs, *init.args.args]
-    first = len(given) - len(init.args.defaults)
-    for place, value in enumerate(init.args.defaults, first):
-        yield given[place].arg, place - 1, value
-    for argument, only in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True):
-        if only is not None:
-            yield argument.arg, None, only
-
-
-def _is_made_often(tree: ast.Module, name: str, argument: str, place: int | None) -> bool:
-    """Returns whether a file makes objects of a class without an argument in several places, or in a loop."""
-    loops = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name]
-    places = [node for node in calls if not _gives(node, argument, place)]
-    inside = {id(each) for loop in ast.walk(tree) if isinstance(loop, loops) for each in ast.walk(loop)}
-    return len(places) > 1 or any(id(node) in inside for node in places)
-
-
-def _gives(call: ast.Call, argument: str, place: int | None) -> bool:
-    """Returns whether a call gives an argument, or may do so by `*` or `**`."""
-    if any(isinstance(each, ast.Starred) for each in call.args) or None in [each.arg for each in call.keywords]:
-        return True
-    return argument in [each.arg for each in call.keywords] or (place is not None and len(call.args) > place)
+def _runs_in_training(facts: TraceIndex, default: DefaultValue) -> bool:
+    """Returns whether a function runs after the first backward pass: it may keep its default value on purpose."""
+    if isinstance(default.holder, ast.ClassDef) or not facts.backwards:
+        return False
+    span = facts.span_of(default.holder, default.file)
+    later = {call.site for call in facts.calls_between(facts.backwards[0].index)}
+    return any(_is_in(facts.trace.sites[each].span, span) for site in later for each in facts.call_chain(site))
 
 
 def _repeated(facts: TraceIndex, node: ast.AST) -> ast.Call | None:

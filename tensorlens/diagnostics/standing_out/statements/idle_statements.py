@@ -10,9 +10,11 @@ from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.unmet_choices import unmet_choices
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
+from tensorlens.records.source import one_line, text_of
 
 _METHODS = frozenset(("eval", "train", "zero_grad", "requires_grad_", "detach_", "unscale_"))
 _FLAG = "requires_grad"
@@ -38,6 +40,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 yield stands_out(text, Label("replaced_here", facts.span_of(node, file), "what it had is dropped"))
             elif isinstance(node, ast.For):
                 yield from _loop(facts, node, file)
+    yield from _unmet(facts)
 
 
 def _is_turned(facts: TraceIndex, node: ast.Assign, file: str) -> bool:
@@ -66,15 +69,6 @@ def _loop(facts: TraceIndex, loop: ast.For, file: str) -> Iterator[StandingOut]:
         name = statement.targets[0].id  # type: ignore[attr-defined]
         text = f"`{facts.code_of(statement, file)}` only sets the variable `{name}`, and changes no parameter"
         yield stands_out(text, Label("observed_here", span, "written here"))
-    is_known = is_complete(facts.trace) and not facts.trace.inspection.switches
-    for statement in _freezing(loop) if is_known else ():
-        span = facts.span_of(statement, file)
-        if _has_run(facts, loop, file) and not any(_is_on(facts.span(site.id), span) for site in facts.trace.sites):
-            condition = next(each for each in loop.body if isinstance(each, ast.If))
-            test = facts.code_of(condition.test, file)
-            text = f"`{facts.code_of(statement, file)}` never runs: `{test}` holds for no parameter of the loop"
-            yield stands_out(text, Label("observed_here", span, "does not run"),
-                             Label("observed_here", facts.span_of(condition.test, file), "never true"))  # fmt: skip
 
 
 def _groups(facts: TraceIndex, loop: ast.For, file: str) -> Iterator[StandingOut]:
@@ -117,34 +111,18 @@ def _is_pure(value: ast.expr) -> bool:
     return has_name and all(isinstance(call.func, ast.Attribute) and call.func.attr in _PURE for call in calls)
 
 
-def _freezing(loop: ast.For) -> Iterator[ast.Assign]:
-    """Yields `p.requires_grad = ...` below an `if` of the loop that asks for the name of a parameter."""
-    variables = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
-    leaves_early = any(isinstance(node, ast.Break | ast.Continue | ast.Return) for node in ast.walk(loop))
-    if len(variables) < 2 or leaves_early:
+def _unmet(facts: TraceIndex) -> Iterator[StandingOut]:
+    """Finds flags that are set below a condition on names which holds for no parameter, or for each one to skip."""
+    if not is_complete(facts.trace) or facts.trace.inspection.switches:
         return
-    for choice in (each for each in loop.body if isinstance(each, ast.If) and not each.orelse):
-        parts = choice.test.values if isinstance(choice.test, ast.BoolOp) else [choice.test]
-        asked = [{node.id for node in ast.walk(part) if isinstance(node, ast.Name)} for part in parts]
-        for statement in choice.body if all(names & variables for names in asked) else ():
-            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
-                if statement.targets[0].attr == _FLAG:
-                    yield statement
-
-
-def _has_run(facts: TraceIndex, loop: ast.For, file: str) -> bool:
-    """Returns whether the trace shows that a loop has run: its function, or the main part of the file, has made torch
-    calls above it and below it. A recording that began in between would have none above."""
-    function = function_around(facts, file, loop.lineno)
-    if loop not in (facts.tree(file) if function is None else function).body:
-        return False
-    lines = [
-        site.span.line
-        for site in facts.trace.sites
-        if site.span.file == file and function_around(facts, file, site.span.line) is function
-    ]
-    end = loop.end_lineno or loop.lineno
-    return any(line < loop.lineno for line in lines) and any(line > end for line in lines)
+    for each in unmet_choices(facts):
+        sets, test = (one_line(text_of(facts.trace.sources[span.file], span), 60) for span in (each.sets, each.test))
+        part = "module of the loop that has parameters" if each.of_modules else "parameter of the loop"
+        text = f"`{sets}` never runs: `{test}` holds for {'each' if each.skips else 'no'} {part}"
+        never = "always true" if each.skips else "never true"
+        yield stands_out(
+            text, Label("observed_here", each.sets, "does not run"), Label("observed_here", each.test, never)
+        )
 
 
 def _is_on(one: Span | None, other: Span) -> bool:
