@@ -190,6 +190,8 @@ class TrainingStatistics:
             known = self._recorder.leaves
             tensors = [tensor for n in waiting if n in known and (tensor := known[n]()) is not None]
             self._note(self._round([each for each in tensors if each.is_leaf], stepped=False), lambda: False)
+            if looks_at_hooks and not self._steps:  # at the end, a run without an optimizer may hold no parameter
+                self._write()
 
     def end(self) -> None:
         """Writes the facts of the whole run."""
