@@ -45,7 +45,9 @@ WRONG = {
     "small updates computed in float32": (EACH + "p.copy_(p.float() - 1e-4 * p.grad.float())  #!\n", KEPT),
     "small updates with an average": (
         OWN.replace("for _", "means = [torch.zeros_like(p) for p in parameters]\nfor _", 1)
-        + "for p, m in zip(parameters, means): m.mul_(0.9).add_(p.grad, alpha=0.1); p.add_(m, alpha=-1e-3)  #!\n", KEPT),
+        + "for p, m in zip(parameters, means): m.mul_(0.9).add_(p.grad, alpha=0.1); p.add_(m, alpha=-1e-3)  #!\n",
+        KEPT,
+    ),
     "copies of one model": (
         DATA + MAKE + "one = make()\nmembers = nn.ModuleList(copy.deepcopy(one) for _ in range(3))  #!\n" + ENSEMBLE,
         "`members[0]` and 2 others of `members` are equal in every bit after 6 steps have moved each of them",
@@ -93,7 +95,8 @@ WRONG = {
     ),
 }  # fmt: skip
 RIGHT = {
-    "a line with masters in float32": OWN.replace("for _", "masters = [p.detach().float() for p in parameters]\nfor _", 1)
+    "a line with masters in float32":
+    OWN.replace("for _", "masters = [p.detach().float() for p in parameters]\nfor _", 1)
     + "for p, m in zip(parameters, masters): m -= 1e-4 * p.grad.float(); p.copy_(m)\n",
     "a second sum of what is lost": OWN.replace("for _", "lost = [torch.zeros_like(p) for p in parameters]\nfor _", 1)
     + "for p, rest in zip(parameters, lost):\n            step = rest - 1e-4 * p.grad\n            before = p.clone()\n"
