@@ -306,6 +306,7 @@ class Observations:
     rates_set: tuple[training_values.RateSetBetween, ...] = ()
     shallow_copies: tuple[training_values.ShallowCopy, ...] = ()
     shared_states: tuple[training_values.SharedState, ...] = ()
+    loaded_averages: tuple[training_values.LoadedAverages, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}
