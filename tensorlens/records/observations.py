@@ -308,6 +308,7 @@ class Observations:
     shared_states: tuple[training_values.SharedState, ...] = ()
     batch_momenta: tuple[training_values.BatchMomentum, ...] = ()
     dropped: tuple[training_values.DroppedByFunction, ...] = ()
+    loaded_averages: tuple[training_values.LoadedAverages, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

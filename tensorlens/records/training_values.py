@@ -80,6 +80,16 @@ class GivenArray:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadedAverages:
+    """A call of `load_state_dict()` of an optimizer, with the parameters of which it has loaded tensors."""
+
+    index: int
+    site: SiteId | None
+    name: str  # "AdamW"
+    parameters: tuple[TensorId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedRate:
     """A learning rate that `load_state_dict()` of a new optimizer has replaced."""
 

@@ -27,7 +27,27 @@ class Adapted(nn.Module):
     def forward(self, x):
         return self.base(x) + x @ self.a.T @ self.b.T
 """
+OWN = (
+    "x, y = torch.randn(32, 4).bfloat16(), torch.randn(32, 1).bfloat16()\n"
+    "model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)).bfloat16()\n"
+    "parameters = list(model.parameters())\nfor _ in range(20):\n    loss = (model(x) - y).square().mean()\n"
+    "    model.zero_grad()\n    loss.backward()\n    with torch.no_grad():\n        "
+)
+EACH = OWN + "for p in parameters: "
+# the parameters are gone at the end
+KEPT = "have the value that they had at the first of 16 backward passes in half precision, although"
 WRONG = {
+    "small updates by a line": (EACH + "p -= 1e-4 * p.grad  #!\n", KEPT),
+    "small updates of data": (EACH + "p.data = p.data - 1e-4 * p.grad  #!\n", KEPT),
+    "small updates of an alias": (EACH + "p.data.add_(p.grad.add(p, alpha=0.01), alpha=-1e-4)  #!\n", KEPT),
+    "small updates of all": (
+        OWN + "torch._foreach_add_(parameters, [p.grad for p in parameters], alpha=-1e-4)  #!\n", KEPT),
+    "small updates computed in float32": (EACH + "p.copy_(p.float() - 1e-4 * p.grad.float())  #!\n", KEPT),
+    "small updates with an average": (
+        OWN.replace("for _", "means = [torch.zeros_like(p) for p in parameters]\nfor _", 1)
+        + "for p, m in zip(parameters, means): m.mul_(0.9).add_(p.grad, alpha=0.1); p.add_(m, alpha=-1e-3)  #!\n",
+        KEPT,
+    ),
     "copies of one model": (
         DATA + MAKE + "one = make()\nmembers = nn.ModuleList(copy.deepcopy(one) for _ in range(3))  #!\n" + ENSEMBLE,
         "`members[0]` and 2 others of `members` are equal in every bit after 6 steps have moved each of them",
@@ -80,6 +100,19 @@ WRONG = {
     ),
 }  # fmt: skip
 RIGHT = {
+    "a line with masters in float32":
+    OWN.replace("for _", "masters = [p.detach().float() for p in parameters]\nfor _", 1)
+    + "for p, m in zip(parameters, masters): m -= 1e-4 * p.grad.float(); p.copy_(m)\n",
+    "a second sum of what is lost": OWN.replace("for _", "lost = [torch.zeros_like(p) for p in parameters]\nfor _", 1)
+    + "for p, rest in zip(parameters, lost):\n            step = rest - 1e-4 * p.grad\n            before = p.clone()\n"
+    "            p += step\n            rest.copy_(step - (p - before))\n",
+    "some elements alone": OWN.replace("for _", "masks = [torch.rand_like(p) < 0.1 for p in parameters]\nfor _", 1)
+    + "for p, mask in zip(parameters, masks): p -= p.grad * mask\n",
+    "first values put back": OWN.replace("for _", "first = [p.clone() for p in parameters]\nfor _", 1)
+    + "for p in parameters: p -= 0.1 * p.grad\nfor p, w in zip(parameters, first): p.data.copy_(w)\n",
+    "large updates by a line": EACH + "p -= 0.5 * p.grad\n",
+    "a measure of sharpness": EACH + "p.add_(p.grad, alpha=1e-2)\n    (model(x) - y).square().mean()\n"
+    "    with torch.no_grad():\n        for p in parameters: p.sub_(p.grad, alpha=1e-2)\n",
     "twins with batches of their own": DATA + MAKE + "q1 = make()\nq2 = copy.deepcopy(q1)\n"
     "opt = torch.optim.Adam([*q1.parameters(), *q2.parameters()], lr=0.01)\nfor _ in range(6):\n"
     "    loss = (q1(x) - y).square().mean() + (q2(x[:8]) - y[:8]).square().mean()\n    " + STEP,

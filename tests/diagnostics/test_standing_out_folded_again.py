@@ -59,10 +59,25 @@ LOADED = ONCE.replace("net = Adapted()", "import copy\nnet = Adapted().train()")
     "    if _ == 1:\n        best = copy.deepcopy(net.state_dict())\n"
     "net.train()\nnet.load_state_dict(best)\nnet.eval()\nwith torch.no_grad():\n    net(x)\n"
 )
+AS_DATA = BODY.replace(IN_PLACE, "self.base.weight.data = self.base.weight.data + self.b.data @ self.a.data")
+COPIED = BODY.replace(IN_PLACE, "self.base.weight.data.copy_(self.base.weight.data + self.b.data @ self.a.data)")
+OUT = BODY.replace(IN_PLACE, (
+    "w = self.base.weight.data; torch.addmm(w, self.b.data, self.a.data, out=w)"))  # fmt: skip
+WITH_ALPHA = LOADED.replace(
+    "self.base.weight.data -= self.b.data @ self.a.data",
+    "self.base.weight.data.add_(self.b.data @ self.a.data, alpha=-1)",
+)
 RIGHT = {
     "loaded where the update is in": LOADED.replace("net.train()\nnet.load", "net.load"),
     "kept without the update": LOADED.replace("  best =", "  net.train()\n        best =").replace(
         "net.train()\nnet.load", "net.train()\nnet.load"),
+    "kept without the update, taken out by a sign": WITH_ALPHA.replace("  best =", "  net.train()\n        best ="),
+    "folded in and out by sums": AS_DATA.replace("if not mode:", "if not mode and self.training:").replace(END, (
+        "        elif mode and not self.training:\n"
+        "            self.base.weight.data = self.base.weight.data - self.b.data @ self.a.data\n" + END)),
+    "folded in and out by functions": OUT.replace(END, (
+        "        elif not self.training:\n            w = self.base.weight.data\n"
+        "            torch.addmm(w, self.b.data, self.a.data, alpha=-1, out=w)\n" + END)),
     "loaded, and taken out": LOADED.replace("net.train()\nnet.load", "net.load").replace(
         "\nnet.eval()\nwith", "\nnet.train()\nwith"),
     "loaded, and set": LOADED.replace("net.load_state_dict(best)\n", (
@@ -125,7 +140,8 @@ def test_an_update_by_the_weights_of_layers_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [BODY, BODY.replace(IN_PLACE, "self.base.weight.add_((self.b @ self.a).detach())"), LOCAL]
+    "text",
+    [BODY, BODY.replace(IN_PLACE, "self.base.weight.add_((self.b @ self.a).detach())"), LOCAL, AS_DATA, COPIED, OUT],
 )
 def test_an_update_that_is_added_again_is_named(tmp_path: Path, text: str) -> None:
     (found,) = (each for each in sentences(tmp_path, text) if WORDS in each.text)
@@ -133,8 +149,9 @@ def test_an_update_that_is_added_again_is_named(tmp_path: Path, text: str) -> No
     assert found.labels[0].span.line == marked(text)
 
 
-def test_values_that_are_loaded_with_the_update_are_named(tmp_path: Path) -> None:
-    (found,) = (each for each in sentences(tmp_path, LOADED) if "a second time" in each.text)
+@pytest.mark.parametrize("text", [LOADED, WITH_ALPHA])
+def test_values_that_are_loaded_with_the_update_are_named(tmp_path: Path, text: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, text) if "a second time" in each.text)
     assert "adds a value of `net.a` and `net.b` to `net.base.weight` a second time" in found.text
     assert "`net.load_state_dict(best)` has loaded values that were kept with one in them" in found.text
     lines = LOADED.splitlines()

@@ -44,7 +44,21 @@ train(net, opt)
 LOAD = "net.load_state_dict(kept)\n"
 MADE = "    return net, Mixed(net)\n"
 SET = LOOP.replace("p.copy_(m)", "p.data = m.bfloat16()")
-WRONG = {"copied": LOOP, "assigned": SET}
+EACH = "for m, p in zip(self.masters, self.weights):\n            p.copy_(m)  #!\n            p.grad = None"
+FLAT = LOOP.replace("[p.detach().clone().float() for p in self.weights]", (
+    "[nn.utils.parameters_to_vector(self.weights).detach().float()]")).replace(
+    "for m, p in zip(self.masters, self.weights):\n            m.grad = p.grad.float()",
+    "self.masters[0].grad = torch.cat([p.grad.flatten().float() for p in self.weights])",
+).replace("            p.grad = None", "        for p in self.weights: p.grad = None")  # fmt: skip
+SPLIT = FLAT.replace("zip(self.masters, self.weights)", (
+    "zip(self.masters[0].split([p.numel() for p in self.weights]), self.weights)")).replace("copy_(m)", (
+    "copy_(m.view_as(p))"))  # fmt: skip
+NARROW = FLAT.replace("for m, p in zip(self.masters, self.weights):\n            p.copy_(m)", (
+    "at, half = 0, self.masters[0].bfloat16()\n        for p in self.weights:\n            at += p.numel()\n"
+    "            p.data = half[at - p.numel():at].view(p.shape)"))  # fmt: skip
+ALL = LOOP.replace(EACH, (
+    "torch._foreach_copy_(self.weights, self.masters)  #!\n        for p in self.weights: p.grad = None"))  # fmt: skip
+WRONG = {"copied": LOOP, "assigned": SET, "split": SPLIT, "a part of a cast": NARROW, "all of them": ALL}
 PLAIN = LOOP.replace("  #!", "")
 RIGHT = {
     "masters made afterwards": PLAIN.replace(MADE, "    return net, None\n")
@@ -65,6 +79,15 @@ RIGHT = {
     "loaded from a vector": PLAIN.replace(LOAD, (
         LOAD + "flat = torch.cat([p.float().flatten() for p in kept.values()])\n"
         "nn.utils.vector_to_parameters(flat, opt.masters)\n")),
+    "masters that are loaded from float32": PLAIN.replace(
+        LOAD, LOAD + "with torch.no_grad():\n    for m, p in zip(opt.masters, opt.weights): m.copy_(p.float())\n"),
+    "a flat master that is filled again": SPLIT.replace("  #!", "").replace(LOAD, (
+        LOAD + "opt.masters[0].copy_(nn.utils.parameters_to_vector(net.parameters()).detach())\n")),
+    "parts of a flat master that are filled": SPLIT.replace("  #!", "").replace(LOAD, (
+        LOAD + "at = 0\nfor p in net.parameters():\n    opt.masters[0][at:at + p.numel()] = p.detach().flatten()\n"
+        "    at += p.numel()\n")),
+    "masters of all that are loaded too": ALL.replace("  #!", "").replace(
+        LOAD, LOAD + "with torch.no_grad(): torch._foreach_copy_(opt.masters, opt.weights)\n"),
     "a target that is copied again": """\
 import copy
 net = nn.Linear(4, 1)

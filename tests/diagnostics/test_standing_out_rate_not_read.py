@@ -144,3 +144,84 @@ def test_the_sentence_says_how_the_rate_changes(tmp_path: Path) -> None:
     (found,) = (each for each in sentences(tmp_path, PLAIN) if WORDS in each.text)
     assert found.text.startswith('`Signed` uses `self.defaults["lr"]` as its learning rate')
     assert "changes between 0.00125 and 0.01 in 8 steps" in found.text
+
+
+WRAPPER = """\
+class Sharp(torch.optim.Optimizer):
+    def __init__(self, params, kind, rho=0.05, **options):
+        super().__init__(params, dict(rho=rho, **options))
+        groups = [{k: v for k, v in g.items() if k != "rho"} for g in self.param_groups]
+        self.inner = kind(groups, **options)  #!
+
+    @torch.no_grad()
+    def step(self, closure):
+        with torch.enable_grad():
+            loss = closure()
+        norm = torch.stack([p.grad.norm() for g in self.param_groups for p in g["params"]]).norm()
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["at"] = p.clone()
+                p.add_(p.grad, alpha=float(group["rho"] / norm))
+        self.zero_grad()
+        with torch.enable_grad():
+            closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.copy_(self.state[p]["at"])
+        self.inner.step()
+        self.zero_grad()
+        return loss
+
+net = nn.Linear(4, 1)
+opt = Sharp(net.parameters(), torch.optim.SGD, lr=0.1)
+plan = torch.optim.lr_scheduler.StepLR(opt, 2, gamma=0.5)
+x = torch.randn(16, 4)
+def closure():
+    loss = net(x).pow(2).mean()
+    loss.backward()
+    return loss
+for _ in range(8):
+    opt.step(closure)
+    plan.step()
+"""
+GROUPS = """        groups = [{k: v for k, v in g.items() if k != "rho"} for g in self.param_groups]
+        self.inner = kind(groups, **options)  #!
+"""
+INNER_WRONG = {
+    "copied groups": WRAPPER,
+    "copies by dict": WRAPPER.replace('{k: v for k, v in g.items() if k != "rho"}', "dict(g)"),
+    "the same parameters": WRAPPER.replace("        super()", "        params = list(params)\n        super()").replace(
+        GROUPS, "        self.inner = kind(params, **options)  #!\n"),
+    "an optimizer that it is given": WRAPPER.replace(GROUPS, "        self.inner = kind\n").replace(
+        "torch.optim.SGD, lr", "torch.optim.SGD(net.parameters(), lr=0.1), lr").replace("lr=0.1)\nplan", (
+        "lr=0.1)  #!\nplan")),
+    "rates that a line sets": WRAPPER.replace("    plan.step()\n", (
+        "    for g in opt.param_groups: g['lr'] *= 0.9\n")).replace("plan =", "# plan ="),
+}  # fmt: skip
+INNER = WRAPPER.replace("  #!", "")
+INNER_RIGHT = {
+    "the same groups": INNER.replace(GROUPS.replace("  #!", ""), (
+        "        self.inner = kind(self.param_groups, **options)\n"
+        "        self.param_groups = self.inner.param_groups\n")),
+    "a rate that is given on": INNER.replace("        self.inner.step()", (
+        "        for a, b in zip(self.inner.param_groups, self.param_groups): a['lr'] = b['lr']\n"
+        "        self.inner.step()")),
+    "a schedule of the inner one": INNER.replace("StepLR(opt, ", "StepLR(opt.inner, "),
+    "no schedule": INNER.replace("    plan.step()\n", ""),
+    "two optimizers": OWN.replace("  #!", "").replace("p.data -= self.rate", (
+        "p.data -= self.param_groups[0]['lr']"))
+    + RUN.replace("Signed", "Momentum").replace("plan =", "other = torch.optim.SGD(net.parameters(), lr=0.01)\nplan =")
+    .replace("    opt.step()", "    opt.step()\n    other.step()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INNER_WRONG)
+def test_an_inner_optimizer_with_a_constant_rate_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, INNER_WRONG[name]) if "leaves the updates" in each.text)
+    assert found.labels[0].span.line == marked(INNER_WRONG[name])
+    assert "`Sharp` leaves the updates to another optimizer, `SGD`, whose `lr` stays 0.1" in found.text
+
+
+@pytest.mark.parametrize("name", INNER_RIGHT)
+def test_an_inner_optimizer_that_gets_the_rate_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, INNER_RIGHT[name]) if "leaves the updates" in each.text] == []

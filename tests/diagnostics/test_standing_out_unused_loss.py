@@ -183,17 +183,60 @@ class Trainer:
 trainer = Trainer()
 trainer.fit()
 """
+METHOD = CLASS.replace(CLASS[CLASS.index("            if loss") : CLASS.index("trainer =")], (
+    "            self.consider(loss.item())\n    def consider(self, value):\n        if value < self.low:\n"
+    "            self.low, self.best = value, self.net\n"))  # fmt: skip
+RECORD = METHOD.replace("class Trainer", (
+    "from dataclasses import dataclass, replace\n@dataclass(frozen=True)\nclass Record:\n    low: float = 1e9\n"
+    "    net: nn.Module = None\nclass Trainer")).replace("None, 1e9", "Record(), 1e9").replace(
+    "value < self.low", "value < self.best.low").replace(
+    "self.low, self.best = value, self.net", "self.best = replace(self.best, low=value, net=self.net)")  # fmt: skip
 KEPT = {
     "a name": (FIT, "`best = net` keeps no copy: `best` and `net` are one module, and later steps change it"),
     "an attribute": (CLASS, "keeps no copy: `self.best` and `self.net` are one module"),
-}
+    "a method that a loop calls": (METHOD, "keeps no copy: `self.best` and `self.net` are one module"),
+    "a part of a record": (RECORD, "keeps no copy: `self.best.net` and `self.net` are one module"),
+    "an item of a dict": (
+        FIT.replace("best = net", "best = dict(low=low, net=net)").replace("best(x)", "best['net'](x)"),
+        "keeps no copy: `best['net']` and `net` are one module",
+    ),
+    "a tuple": (
+        METHOD.replace("self.low, self.best = value, self.net", "self.low = value; self.best = (value, self.net)"),
+        "keeps no copy: `self.best[1]` and `self.net` are one module",
+    ),
+    "a key": (
+        METHOD.replace("None, 1e9", "{}, 1e9").replace("self.low, self.best = value, self.net", (
+            "self.low, self.best['net'] = value, self.net")),
+        "keeps no copy: `self.best['net']` and `self.net` are one module",
+    ),
+}  # fmt: skip
 COPIED = {
     "a copy": FIT.replace("best = net", "best = copy.deepcopy(net)"),
     "a copy as an attribute": CLASS.replace(", self.net\n", ", copy.deepcopy(self.net)\n"),
+    "a copy in a record": RECORD.replace("net=self.net)", "net=copy.deepcopy(self.net))"),
+    "a record beside a copy": RECORD.replace("net=self.net)", (
+        "net=self.net); self.kept = copy.deepcopy(self.net.state_dict())")),
+    "the best of several": FIT.replace("for _ in range(4):\n", (
+        "for rate in (0.3, 0.2, 0.1, 0.01):\n    torch.manual_seed(0)\n    net = nn.Linear(4, 1)\n"
+        "    opt = torch.optim.SGD(net.parameters(), lr=rate)\n    [step(net, opt) for _ in range(3)]\n")).replace(
+        "if loss < low", "if -loss < low"),
+    "the best of several, in a method": METHOD.replace("            self.opt.zero_grad()", (
+        "            self.consider(-_)\n            self.opt.zero_grad()")).replace(
+        "            self.consider(loss.item())\n", "").replace("def consider(self, value):", (
+        "def consider(self, value):\n        self.net = nn.Linear(4, 1)\n"
+        "        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)")),
+    "a method that is called once": METHOD.replace("            self.consider(loss.item())", (
+        "        self.consider(loss.item())")),
+    "the best of several, made by another method": METHOD.replace("    def consider", (
+        "    def begin(self):\n        self.net = nn.Linear(4, 1)\n"
+        "        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)\n    def consider")).replace(
+        "            self.opt.zero_grad()", "            self.begin()"),
+    "a choice by a number": METHOD.replace("value < self.low", "len(x) > 1").replace("self.low, self.best = value, ", (
+        "self.best = ")),
     "a new name outside of a choice": FIT.replace(
         "    if loss < low:\n        low = loss\n        best = net", "    best = net"
     ),
-}
+}  # fmt: skip
 
 
 def said(warm: Warm, folder: Path, text: str) -> list[str]:

@@ -21,7 +21,7 @@ from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.records.model import Call
 
-_ADDING = frozenset(("add", "iadd", "sub", "isub", "addmm"))
+_SUMS = frozenset(("add", "iadd", "sub", "isub", "addmm", "baddbmm", "addr", "addmv"))
 _TAKING = frozenset(("sub", "isub"))
 _COPYING = frozenset(("deepcopy", "clone", "detach", "requires_grad"))
 _MAX_CALLS = 32
@@ -76,23 +76,26 @@ def _folded(
     """Looks at the writes to a parameter: those of one line, or of two of which one takes out what the other adds.
     What is written before the first addition, and loads of earlier values, are left out."""
     facts = training.facts
-    first = next((place for place, call in enumerate(writes) if op_name(call) in _ADDING), len(writes))
+    sums = {call.index: _sum(facts, row.tensor, call) for call in writes}
+    first = next((place for place, call in enumerate(writes) if sums[call.index] is not None), len(writes))
     loads = {each.load.index: each for each in _loads(facts, row.tensor, writes[first:])}
     writes = [call for call in writes[first:] if call.index not in loads]
     sites = list(dict.fromkeys(call.site for call in writes))
     groups = [[call for call in writes if call.site == site] for site in sites]
-    if len(writes) < 2 or len(groups) > 2 or not all(_add(facts, group) for group in groups):
+    if len(writes) < 2 or len(groups) > 2 or not all(sums[call.index] is not None for call in writes):
+        return None
+    if not all(_is_fixed_line(facts, group[0]) for group in groups):
         return None
     adding = max(groups, key=len)
     taking = [call for call in writes if call.site != adding[0].site]
     again = sum(one.site == other.site == adding[0].site for one, other in pairwise(writes))
-    opposite = {op_name(call) in _TAKING for call in adding} ^ {op_name(call) in _TAKING for call in taking}
+    opposite = {_takes(facts, sums[call.index]) for call in adding} ^ {_takes(facts, sums[c.index]) for c in taking}
     if taking and len(opposite) != 2:
         return None
     loaded = _loaded_in_vain(adding, taking, loads) if taking else None
     if loaded is None and (loads or (taking and again < _FEWEST_AGAIN)):
         return None
-    added = [_computed_from(facts, row.tensor, call, trained) for call in adding]
+    added = [_computed_from(facts, row.tensor, sums[call.index] or call, trained) for call in adding]
     if any(each != added[0] for each in added):
         return None
     if not all(added) or not _is_read(training, row, writes) or _begin_again(training, adding, added[0], loaded):
@@ -160,12 +163,42 @@ def _without_ends(facts: TraceIndex, writes: list[Call]) -> list[Call]:
     ]
 
 
-def _add(facts: TraceIndex, writes: list[Call]) -> bool:
-    """Returns whether a line adds in each of its runs: what it adds has no number of the function, such as a sign, that
-    could make it take the rest out again."""
-    if not all(op_name(call) in _ADDING and len(call.inputs) > 1 for call in writes):
+def _sum(facts: TraceIndex, number: int, write: Call) -> Call | None:
+    """Returns the call that computes a sum of a parameter and another value, which a write gives to the parameter."""
+    if op_name(write) in _SUMS:
+        node = facts.names.syntax.node(facts.trace.sites[write.site].span)
+        scales = isinstance(node, ast.Call) and any(each.arg == "beta" for each in node.keywords)
+        return write if _given(write) > 1 and not scales else None
+    if write.op != DATA_SET and op_name(write) != "copy":
+        return None
+    made = facts.creator(write.inputs[-1].tensor)
+    if made is None or op_name(made) not in _SUMS or not facts.same_line(made.site, write.site):
+        return None
+    own = facts.storages_of(number)
+    is_own = bool(made.inputs) and facts.storage_of(made.inputs[0].tensor, made.index) in own
+    return made if is_own and len(made.inputs) > 1 else None
+
+
+def _takes(facts: TraceIndex, call: Call | None) -> bool:
+    """Returns whether a line writes what it adds with a minus: `-=`, `alpha=-1`, `+= -delta`."""
+    if call is None:
         return False
-    span = facts.span(writes[0].site)
+    node = facts.names.syntax.node(facts.trace.sites[call.site].span)
+    parts: list[ast.expr | None] = []
+    if isinstance(node, ast.Call):
+        parts = [*node.args, *(each.value for each in node.keywords if each.arg == "alpha")]
+    elif isinstance(node, ast.BinOp):
+        parts = [node.right]
+    elif isinstance(node, ast.AugAssign):
+        parts = [node.value]
+    signs = sum(isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.USub) for each in parts)
+    return (op_name(call) in _TAKING) ^ (signs % 2 == 1)
+
+
+def _is_fixed_line(facts: TraceIndex, write: Call) -> bool:
+    """Returns whether what a line adds has no number of the function, such as a sign, that could make it take the rest
+    out again."""
+    span = facts.span(write.site)
     statement = None if span is None else statement_at(facts, span.file, span.line)
     if span is None or statement is None:
         return False
@@ -215,11 +248,17 @@ def _is_fixed(scope: ast.AST, read_by: ast.AST, changing: set[str], depth: int =
     return True
 
 
+def _given(call: Call) -> int:
+    """Returns the number of inputs of a call without that of `out=`, which a function, and no method, writes to."""
+    is_out = call.op.startswith("torch.") and {each.tensor for each in call.writes} & {call.inputs[-1].tensor}
+    return len(call.inputs) - bool(is_out)
+
+
 def _computed_from(facts: TraceIndex, number: int, call: Call, trained: dict[int, int]) -> set[int]:
-    """Returns the trained parameters that a summand was computed from; none if it depends on the parameter itself, as
-    in the update of an average, or on anything else, as on data. `trained` has them by their storages."""
+    """Returns the trained parameters that the other summand was computed from; none if it depends on the parameter
+    itself, as in the update of an average, or on anything else, as on data. `trained` has them by their storages."""
     own, found, seen = facts.storages_of(number), set[int](), 0
-    waiting = [(access.tensor, call.index) for access in call.inputs[1:]]
+    waiting = [(access.tensor, call.index) for access in call.inputs[1 : _given(call)]]
     if len(waiting) == 1 and facts.storage_of(waiting[0][0], call.index) in trained:
         return set()  # a sum of parameters, as for an average
     for each, before in waiting:

@@ -18,9 +18,13 @@ from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.records.model import Call
 
-_CASTS = frozenset("to half bfloat16 float double type detach data clone".split())
-_KEEPING = frozenset("clone deepcopy copy stack cat lerp add sub".split())
-_MAX_CASTS = 4
+_CASTS = frozenset("to half bfloat16 float double type detach data clone get".split())
+_VIEWS = frozenset(
+    "split split_with_sizes chunk tensor_split unbind narrow select getitem view view_as reshape reshape_as unflatten "
+    "squeeze unsqueeze expand_as as_strided".split()
+)
+_KEEPING = frozenset("clone deepcopy copy stack cat lerp add sub setitem foreach_copy foreach_lerp".split())
+_MAX_CASTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +74,9 @@ def _overwrites(training: MeasuredTraining, loads: dict[int, Call]) -> Iterator[
 
 def _left(training: MeasuredTraining, load: Call, write: Call) -> LeftMaster | None:
     facts = training.facts
-    if write.op != DATA_SET and op_name(write) != "copy":
+    if write.op != DATA_SET and op_name(write) not in ("copy", "foreach_copy"):
         return None
-    master = _root(training, write)
+    master = _root(training, load, write)
     used = {n for step in training.training.steps if load.index < step.index < write.index for n in step.parameters}
     if master not in used or facts.storage_of(master, write.index) == facts.storage_of(
         load.writes[0].tensor, load.index
@@ -84,7 +88,8 @@ def _left(training: MeasuredTraining, load: Call, write: Call) -> LeftMaster | N
         return None
     loaded = [access.tensor for access in load.inputs[1:]]
     is_source = _comes_from(facts, loaded, load.index, own | facts.storages_of(master))
-    is_left = not is_source and not training.writes(master, since=0) and not _is_given_away(facts, master, write.index)
+    is_left = not is_source and not _is_written(facts, master, made.index, write.index)
+    is_left = is_left and not _is_given_away(facts, master, write.index)
     return LeftMaster(load, write, made) if is_left else None
 
 
@@ -92,6 +97,13 @@ def _comes_from(facts: TraceIndex, numbers: list[int], before: int, storages: se
     """Returns whether tensors are in some storages, or were computed from what is."""
     behind = {each.tensor for n in numbers for _, call in ancestry(facts, n, before) for each in call.inputs}
     return any(facts.storages_of(number) & storages for number in {*numbers, *behind})
+
+
+def _is_written(facts: TraceIndex, master: int, since: int, before: int) -> bool:
+    """Returns whether a line, and no step, writes to a tensor or to a part of it."""
+    storages = facts.storages_of(master)
+    calls = (call for call in facts.calls_between(since + 1, before) if call.writes and not call.within)
+    return any(facts.storages_of(each.tensor) & storages for call in calls for each in call.writes)
 
 
 def _is_given_away(facts: TraceIndex, master: int, before: int) -> bool:
@@ -105,12 +117,33 @@ def _is_given_away(facts: TraceIndex, master: int, before: int) -> bool:
     return any(facts.storages_of(access.tensor) & storages for call in arrays for access in call.inputs)
 
 
-def _root(training: MeasuredTraining, write: Call) -> int:
-    """Returns the tensor that a write copies, without the casts between."""
-    facts, number, before = training.facts, write.inputs[-1].tensor, write.index
+def _root(training: MeasuredTraining, load: Call, write: Call) -> int:
+    """Returns the tensor that a write copies to what was loaded, without the casts since the last step, and the whole
+    of which it is a part."""
+    facts, number, before = training.facts, _given(training, load, write), write.index
+    since = max((step.index for step in training.training.steps if step.index < write.index), default=0)
     for _ in range(_MAX_CASTS):
         made = next(iter(facts.producers(number, before)), None)
-        if made is None or op_name(made) not in _CASTS or not made.inputs or made.index < write.index - _MAX_CASTS:
+        if made is None or not made.inputs or not (_is_view(facts, number, made) or op_name(made) in _CASTS):
+            break
+        if made.index < since and not _is_view(facts, number, made):
             break
         number, before = made.inputs[0].tensor, made.index
     return number
+
+
+def _given(training: MeasuredTraining, load: Call, write: Call) -> int:
+    """Returns the tensor that a write copies to what was loaded: of `torch._foreach_copy_(...)`, the one in its
+    place."""
+    facts, count = training.facts, len(write.writes)
+    if op_name(write) == "foreach_copy" and len(write.inputs) == 2 * count:
+        place = facts.storage_of(load.writes[0].tensor, load.index)
+        targets = [facts.storage_of(access.tensor, write.index - 1) for access in write.inputs[:count]]
+        return write.inputs[count + targets.index(place)].tensor if place in targets else write.inputs[-1].tensor
+    return write.inputs[-1].tensor
+
+
+def _is_view(facts: TraceIndex, number: int, made: Call) -> bool:
+    """Returns whether a call makes a tensor that has a part of the memory of the one that it reads."""
+    own = facts.storage_of(number, made.index)
+    return op_name(made) in _VIEWS and own is not None and own == facts.storage_of(made.inputs[0].tensor, made.index)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from itertools import islice
 
-from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call
 
@@ -41,8 +40,19 @@ class NearGradients:
             leaf = self._gradient_of.get(number)
             if leaf is not None:
                 yield number, frozenset([leaf])
-            for _, made in islice(ancestry(self._facts, number, call.index), MAX_WALK):
+            for made in islice(self._made(number, call.index), MAX_WALK):
                 yield number, self._leaves_of(made)
+
+    def _made(self, number: int, before: int) -> Iterator[Call]:
+        """Yields the calls that made a value, the nearest first. Of those that write to one tensor, each is met once
+        as what an input of the next one was: an average has a write of each step, and the last one read a gradient."""
+        waiting, seen = deque([(number, before)]), set[int]()
+        while waiting:
+            made = next(iter(self._facts.producers(*waiting.popleft())), None)
+            if made is not None and made.index not in seen:
+                seen.add(made.index)
+                waiting.extend((access.tensor, made.index) for access in made.inputs)
+                yield made
 
     def _leaves_of(self, call: Call) -> frozenset[int]:
         found = self._leaves.get(call.index)

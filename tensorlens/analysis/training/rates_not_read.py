@@ -26,6 +26,29 @@ class RateElsewhere:
 
 def rate_elsewhere(facts: TraceIndex, name: str) -> RateElsewhere | None:
     """Returns where the class of an optimizer reads its learning rate; None if a method may read it of a group."""
+    found = _class_without_rate(facts, name)
+    if found is None:
+        return None
+    file, holder, methods = found
+    kept = _kept_rates(facts, holder)
+    reads = [node for method in methods for node in ast.walk(method) if _is_default(node) or _is_kept(node, kept)]
+    if not reads or _writes_defaults(facts):
+        return None
+    return RateElsewhere(facts.span_of(reads[0], file), facts.code_of(reads[0], file))
+
+
+def steps_inner(facts: TraceIndex, name: str) -> bool:
+    """Returns whether the class of an optimizer calls `step()` of one of its attributes, and no method of it reads the
+    learning rate of a group."""
+    found = _class_without_rate(facts, name)
+    calls = [node for method in found[2] for node in ast.walk(method) if isinstance(node, ast.Call)] if found else []
+    inner = (call.func.value for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "step")
+    return any(isinstance(each, ast.Attribute) and _last(each.value) == "self" for each in inner)
+
+
+def _class_without_rate(facts: TraceIndex, name: str) -> tuple[str, ast.ClassDef, list[ast.FunctionDef]] | None:
+    """Returns the class of an optimizer, with its file and the methods that run after its constructor, if none of them
+    may read the rate of a group."""
     found = [
         (file, node)
         for file, tree in facts.trees()
@@ -38,14 +61,10 @@ def rate_elsewhere(facts: TraceIndex, name: str) -> RateElsewhere | None:
     methods = [each for each in holder.body if isinstance(each, ast.FunctionDef) and each.name not in _MAKING]
     others = (each for each in holder.body if not isinstance(each, _SIMPLE))
     is_own = len(holder.bases) == 1 and _last(holder.bases[0]) == "Optimizer" and method_of(holder, "step") is not None
-    kept = _kept_rates(facts, holder)
-    given = _given_groups(methods)
+    kept, given = _kept_rates(facts, holder), _given_groups(methods)
     if not is_own or any(others) or any(_may_read_groups(each, given, kept) for each in methods):
         return None
-    reads = [node for method in methods for node in ast.walk(method) if _is_default(node) or _is_kept(node, kept)]
-    if not reads or _writes_defaults(facts):
-        return None
-    return RateElsewhere(facts.span_of(reads[0], file), facts.code_of(reads[0], file))
+    return file, holder, methods
 
 
 def _given_groups(methods: list[ast.FunctionDef]) -> dict[str, set[str]]:
@@ -106,8 +125,19 @@ def _group_names(method: ast.FunctionDef) -> Iterator[str]:
         else:
             continue
         is_params = isinstance(source, ast.Subscript) and isinstance(source.slice, ast.Constant)
-        if not (is_params and source.slice.value == "params") and _mentions(source, _GROUPS):  # type: ignore[attr-defined]
+        if not (is_params and source.slice.value == "params") and _has_groups(source):  # type: ignore[attr-defined]
             yield from (each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name))
+
+
+def _has_groups(node: ast.AST) -> bool:
+    """Returns whether an expression has groups, or values of them. A list of what parameters give has none, although it
+    goes through the groups to get to these."""
+    if not isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
+        is_own = isinstance(node, ast.Attribute) and node.attr == _GROUPS
+        return is_own or any(_has_groups(each) for each in ast.iter_child_nodes(node))
+    targets = (inner.target for inner in node.generators if _mentions(inner.iter, _GROUPS))
+    names = {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+    return _has_groups(node.elt) or any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node.elt))
 
 
 def _is_other_option(node: ast.Name, parent: ast.AST | None, parents: dict[ast.AST, ast.AST]) -> bool:

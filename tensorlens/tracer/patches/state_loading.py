@@ -64,7 +64,9 @@ def _load_optimizer(recorder: Recorder, original: Function) -> Function:
         result = original(self, *args, **options)
         with ErrorGuard(recorder, "a loaded state", frame), torch._C.DisableTorchFunction():
             if recorder.statistics is not None:
-                recorder.statistics.options_loaded(self, optional(recorder.sites.site_of(frame)))
+                site = optional(recorder.sites.site_of(frame))
+                recorder.statistics.options_loaded(self, site)
+                recorder.statistics.loads.note_optimizer(self, site)
         return result
 
     return load

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from tensorlens.records.training import LoadedState
+from tensorlens.records.training_values import LoadedAverages
 from tensorlens.tracer.recording.recorder import Recorder
 
 MOST = 1_000  # calls of a run that are counted
@@ -64,10 +65,23 @@ class LoadedStates:
         names = sum(1 for _ in module.named_parameters()) + sum(1 for _ in module.named_buffers())
         self._loads.append(_Load([], site, type(module).__name__, len(given), names, is_call=True))
 
+    def note_optimizer(self, optimizer: torch.optim.Optimizer, site: int | None) -> None:
+        """Writes of which parameters an optimizer has loaded tensors with their shape, such as averages."""
+        held = [each for options in optimizer.param_groups for each in options["params"][:MOST]][:MOST]
+        loaded = [each for each in held if each in optimizer.state and _has_average(each, optimizer.state[each])]
+        if loaded:
+            numbers = tuple(map(self._recorder.tensor_ids.id_of, loaded))
+            self._recorder.rows.write_fact(LoadedAverages, site, type(optimizer).__name__, numbers)
+
     def write(self, number: int) -> None:
         for load in self._loads:
             what = load.site, load.module, load.names, load.given, load.loaded, load.is_call, load.renamed, load.example
             self._recorder.rows.write_fact(LoadedState, number, *what)
+
+
+def _has_average(parameter: torch.Tensor, state: object) -> bool:
+    values = state.values() if isinstance(state, dict) else ()
+    return any(isinstance(each, torch.Tensor) and each.shape == parameter.shape for each in values)
 
 
 def _renamed(module: torch.nn.Module, state: Mapping[str, object]) -> Iterator[tuple[str, str]]:

@@ -82,7 +82,7 @@ class MeasuredParameter:
         too."""
         self.expect_round(parameter, stepped)
         self.rounds += 1
-        if parameter.dtype in _HALF and stepped:
+        if parameter.dtype in _HALF:
             if self._half is None or self._half.dtype != parameter.dtype:
                 is_first = self._start is not None and self._start.dtype == parameter.dtype
                 self._half = self._start if is_first else _copy(parameter)

@@ -191,6 +191,8 @@ class TrainingStatistics:
             known = self._recorder.leaves
             tensors = [tensor for n in waiting if n in known and (tensor := known[n]()) is not None]
             self._note(self._round([each for each in tensors if each.is_leaf], stepped=False), lambda: False)
+            if looks_at_hooks and not self._steps:
+                self._write()  # at the end, a run without an optimizer may hold no parameter
 
     def end(self) -> None:
         """Writes the facts of the whole run."""
@@ -219,8 +221,7 @@ class TrainingStatistics:
 
     def _count_of(self, optimizer: torch.optim.Optimizer) -> tuple[int, int, int]:
         """Returns (number of an optimizer, its steps, steps of all optimizers)."""
-        known = self._known(optimizer, None)
-        return known.number, known.steps, self._steps
+        return (known := self._known(optimizer, None)).number, known.steps, self._steps
 
     def _measured(self, parameter: torch.Tensor) -> MeasuredParameter | None:
         """Returns what measures a parameter; None if too many are measured already."""

@@ -7,60 +7,120 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.naming.places import place_of
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.two_names import modules_in
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
 
+_STORING = ("append", "insert", "update", "setdefault")  # methods of collections
+_COPYING = ("deepcopy", "copy", "clone", "state_dict", "save")
+
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds such statements below an `if` of a loop, if both names mean one module at the end and steps followed."""
+    """Finds such statements below an `if` of a loop, or below one that compares what is so far the best.
+
+    Both names mean one module at the end, and steps followed. A loop that makes the module itself compares several.
+    """
     facts = training.facts
     if training.training.is_hidden or not training.training.steps:
         return
     for file, tree in facts.trees():
-        for loop in (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)):
-            for choice in (node for node in ast.walk(loop) if isinstance(node, ast.If)):
+        loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
+        inner = {node: loop for loop in loops for node in ast.walk(loop) if isinstance(node, ast.If)}
+        for choice in (node for node in ast.walk(tree) if isinstance(node, ast.If)):
+            around = inner.get(choice) or _called_by(facts, file, choice, loops)
+            if around is not None and (choice in inner or _keeps_best(choice)) and not _copies(choice):
+                made = _made_by(around, tree)
                 for statement in choice.body:
-                    yield from _kept(training, statement, file)
+                    yield from _kept(training, statement, file, made)
 
 
-def _kept(training: MeasuredTraining, statement: ast.stmt, file: str) -> Iterator[StandingOut]:
+def _called_by(facts: TraceIndex, file: str, choice: ast.If, loops: list[ast.For | ast.While]) -> ast.AST | None:
+    """Returns the function around an `if`, if a loop calls it."""
+    around = function_around(facts, file, choice.lineno)
+    calls = (node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Call))
+    return around if around is not None and any(last_name(call.func) == around.name for call in calls) else None
+
+
+def _made_by(around: ast.AST, tree: ast.Module) -> set[str | None]:
+    """Returns the names that a loop or a function sets, and the attributes that methods set which make no object."""
+    methods = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "__init__"]
+    inside = (node for method in methods for node in ast.walk(method))
+    attributes = {plain_name(target) for node in inside for target in _bound(node) if isinstance(target, ast.Attribute)}
+    return {plain_name(target) for node in ast.walk(around) for target in _bound(node)} | attributes
+
+
+def _keeps_best(choice: ast.If) -> bool:
+    """Returns whether an `if` compares a value with one that its statements replace, or that is a part of that."""
+    tests = [node for node in ast.walk(choice.test) if isinstance(node, ast.Compare)]
+    sides = [side for node in tests for side in (node.left, *node.comparators)]
+    is_order = all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for node in tests for op in node.ops)
+    targets = {plain_name(target) for statement in choice.body for target, _ in _pairs(statement)} - {None}
+    names = {plain_name(part) for side in sides for part in ast.walk(side) if isinstance(part, ast.expr)}
+    return is_order and bool(targets & names)
+
+
+def _copies(choice: ast.If) -> bool:
+    """Returns whether a statement below an `if` copies or saves anything."""
+    calls = (node for each in choice.body for node in ast.walk(each) if isinstance(node, ast.Call))
+    return any(last_name(node.func) in _COPYING for node in calls)
+
+
+def _kept(training: MeasuredTraining, statement: ast.stmt, file: str, made: set[str | None]) -> Iterator[StandingOut]:
     facts = training.facts
     for target, value in _pairs(statement):
-        kept, module = plain_name(target), plain_name(value)
-        modules = modules_in(facts, _function(facts, statement, file), training.training.stepped)
-        if kept and module and kept != module and _are_one(modules, kept, module):
-            yield stands_out(
-                f"`{facts.code_of(statement, file)}` keeps no copy: `{kept}` and `{module}` are one module, and later "
-                "steps change it",
-                Label("shared_here", facts.span_of(statement, file), "two names for one module from here on"),
-                facts.label("modified_here", training.training.steps[-1].site, "changes both"),
-            )
+        kept = plain_name(target)
+        parts = {plain_name(each): each for each in ast.walk(value) if isinstance(each, ast.Name | ast.Attribute)}
+        for module, part in parts.items():
+            if not kept or not module or module in {*made, kept, "self"}:
+                continue
+            modules = modules_in(facts, _function(facts, statement, file), training.training.stepped)
+            name = _name_of_same(modules, kept, module, part is value)
+            if name is not None:
+                yield stands_out(
+                    f"`{facts.code_of(statement, file)}` keeps no copy: `{name}` and `{module}` are one module, and "
+                    "later steps change it",
+                    Label("shared_here", facts.span_of(statement, file), "two names for one module from here on"),
+                    facts.label("modified_here", training.training.steps[-1].site, "changes both"),
+                )
+                break
 
 
-def _are_one(modules: dict[str, dict[str, int]], one: str, other: str) -> bool:
-    """Returns whether two names mean modules with the same parameters, also as attributes of one object."""
-    if other in modules and modules[other] == modules.get(one):
-        return True
-    _, is_own, attribute = other.rpartition("self.")
-    owners = (name.removesuffix(f".{attribute}") for name in modules if is_own and name.endswith(f".{attribute}"))
-    kept = one.removeprefix("self.")
-    return one.startswith("self.") and any(
-        modules[f"{owner}.{attribute}"] == modules.get(f"{owner}.{kept}") for owner in owners
-    )
+def _bound(node: ast.AST) -> list[ast.expr]:
+    """Returns what a statement assigns to, or what a loop goes through."""
+    if isinstance(node, ast.For):
+        return [node.target, *(node.target.elts if isinstance(node.target, ast.Tuple) else [])]
+    return [target for target, _ in _pairs(node)] if isinstance(node, ast.Assign) else []
+
+
+def _name_of_same(modules: dict[str, dict[str, int]], kept: str, module: str, is_whole: bool) -> str | None:
+    """Returns the name by which what is kept is, or contains, the same module, also as attributes of one object."""
+    pairs = [(kept, module, "")]
+    _, is_own, attribute = module.rpartition("self.")
+    if is_own and kept.startswith("self."):
+        owners = [name.removesuffix(f".{attribute}") for name in modules if name.endswith(f".{attribute}")]
+        pairs += [(f"{owner}.{kept.removeprefix('self.')}", f"{owner}.{attribute}", owner) for owner in owners]
+    for one, other, owner in pairs:
+        inside = (name for name in modules if name.startswith((f"{one}.", f"{one}[")) and not is_whole)
+        for name in (one, *inside):
+            if other in modules and modules[other] == modules.get(name):
+                return f"self{name.removeprefix(owner)}" if owner else name
+    return None
 
 
 def _pairs(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yields what a statement assigns to what, also `best, low = model, loss`."""
+    """Yields what a statement assigns to what, also `best, low = model, loss`, or what it puts into a collection."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target, value = statement.targets[0], statement.value
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             yield from zip(target.elts, value.elts, strict=True)
         else:
             yield target, value
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _STORING:
+        yield call.func.value, call
 
 
 def _function(facts: TraceIndex, statement: ast.stmt, file: str) -> str:
