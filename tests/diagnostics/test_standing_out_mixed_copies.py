@@ -22,11 +22,31 @@ for _ in range(3):
 """
 WRONG = {
     "repeat": DRAWS.format("x.repeat(5, 1)", "draws.view(8, 5)  #!", 1),
+    "a list of copies": DRAWS.format("torch.cat([x] * 5)", "draws.view(8, 5)  #!", 1),
+    "an index": DRAWS.format("x[torch.arange(8).repeat_interleave(5)]", "draws.view(5, 8)  #!", 0),
+    "groups that are merged again": DRAWS.format(
+        "x[:, None].expand(-1, 5, -1).flatten(0, 1)",
+        "draws.unflatten(0, (5, 8))  #!\n    parts = (parts - parts.mean(0)).flatten()",
+        0,
+    ),
+    "rewards without a graph": DRAWS.format(
+        "x.repeat_interleave(5, 0)",
+        "many.gather(1, torch.randint(0, 3, (40, 1)))[:, 0].unflatten(0, (5, 8))  #!\n"
+        "    parts = (parts - parts.mean(0)).flatten() * draws",
+        0,
+    ),
     "interleave": DRAWS.format("torch.repeat_interleave(x, 5, dim=0)", "draws.view(5, 8)  #!", 0),
     "merged": DRAWS.format("torch.randn(8, 5, 3).reshape(40, 3)", "draws.view(5, 8)  #!", 0),
     "expand": DRAWS.format("x.unsqueeze(0).expand(5, 8, 3).reshape(-1, 3)", "draws.reshape(8, 5)  #!", 1),
 }
 RIGHT = {
+    "groups that are merged again": DRAWS.format(
+        "x[:, None].expand(-1, 5, -1).flatten(0, 1)",
+        "draws.unflatten(0, (8, 5))\n    parts = (parts - parts.mean(1, keepdim=True)).flatten()",
+        0,
+    ),
+    "an index": DRAWS.format("x[torch.arange(8).repeat(5)]", "draws.view(5, 8)", 0),
+    "a list of other rows": DRAWS.format("torch.cat([x * k for k in range(5)])", "draws.view(8, 5)", 1),
     "no rows at first": DRAWS.format("torch.cat([torch.empty(0, 3), torch.randn(40, 3)])", "draws.view(8, 5)", 1),
     "chunks": DRAWS.format("torch.randn(8, 5, 3).reshape(40, 3)", "draws.view(5, 8)", 0)
     .replace("    loss =", "    parts = parts.flatten()\n    loss =")

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls, recorded_above
 from tensorlens.analysis.training.repeated_seeds import DRAWS
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 
 _RESHAPING = frozenset("view reshape unflatten".split())
 _MERGING = frozenset("view reshape flatten".split())
@@ -25,9 +25,16 @@ _ELEMENTWISE = frozenset(
 )
 _BY_ROW = frozenset(  # of the first input
     "linear dropout layer_norm batch_norm squeeze unsqueeze chunk split sum mean logsumexp log_softmax softmax expand "
-    "flatten conv1d conv2d embedding".split()
+    "flatten conv1d conv2d embedding gather take_along_dim norm vector_norm amax amin std var".split()
 )
-_BY_DIMENSION = frozenset("chunk split sum mean logsumexp log_softmax softmax expand flatten".split())
+_BY_DIMENSION = frozenset(
+    "chunk split sum mean logsumexp log_softmax softmax expand flatten gather take_along_dim norm vector_norm amax "
+    "amin std var".split()
+)
+_SAME_FIRST = frozenset(
+    "view reshape unflatten getitem cat stack".split()
+)  # if as many rows are first before and after
+_REDUCING = frozenset("mean sum std var amax amin max min argmax argmin logsumexp softmax log_softmax median".split())
 _EQUAL = frozenset("zeros zeros_like ones ones_like full full_like".split())  # whose copies are all alike
 _FREE = DRAWS | _EQUAL  # have no order of their own
 _MAX_CALLS = 400
@@ -49,18 +56,27 @@ def mixed_rows(facts: TraceIndex) -> Iterator[MixedRows]:
     """Yields these reshapes, one for each line. A program that takes rows apart in both orders is left alone."""
     reported: set[int] = set()
     shapes = {_shape(facts, call.outputs[0].tensor)[:2] for call in facts.calls if op_name(call) in _RESHAPING}
-    merged = set(_merged(facts))
+    merged, reduced = set(_merged(facts)), _reduced(facts)
     for backward in examined_passes(facts):
-        for call in recorded_above(facts, backward):
+        for call in _calls(facts, backward):
             if op_name(call) in _RESHAPING and call.inputs and call.site not in reported:
                 before, after = _shape(facts, call.inputs[0].tensor), _shape(facts, call.outputs[0].tensor)
                 if len(after) < 2 or not before or before[0] != after[0] * after[1] or min(after[:2]) < 2:
                     continue
-                is_excused = after[1::-1] in shapes or after[:2] in merged
+                is_merged = after[:2] in merged and call.outputs[0].tensor not in reduced
+                is_excused = after[1::-1] in shapes or is_merged
                 found = None if is_excused else _put_together(facts, call, before[0])
                 if found is not None and found[1] == after[1::-1] and after[0] != after[1]:
                     reported.add(call.site)
                     yield MixedRows(call, found[0], found[1], (after[0], after[1]))
+
+
+def _calls(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
+    """Yields the calls with a graph of a pass, and the reshapes of what its loss is computed from, as of rewards."""
+    yield from recorded_above(facts, backward)
+    for call in loss_calls(facts, backward):
+        for access in call.inputs:
+            yield from (made for made in facts.producers(access.tensor, call.index)[:1] if op_name(made) in _RESHAPING)
 
 
 def _put_together(facts: TraceIndex, call: Call, rows: int) -> tuple[Call, _Order] | None:
@@ -78,22 +94,46 @@ def _put_together(facts: TraceIndex, call: Call, rows: int) -> tuple[Call, _Orde
             continue
         seen.add(made.index)
         order = _order(facts, made, rows) if made.inputs else None
-        name = op_name(made)
         if order is not None:
             if not _is_free(facts, made):
                 found[made.index] = made, order
-        elif made.writes or (name not in _ELEMENTWISE and name not in _BY_ROW) or not made.inputs:
-            return None
         else:
-            size = len(_shape(facts, made.outputs[0].tensor))
-            inputs = made.inputs[:1] if name in _BY_ROW else made.inputs
-            own = [_shape(facts, access.tensor) for access in inputs]
-            aligned = [shape[:1] == (rows,) and (name in _BY_ROW or len(shape) == size) for shape in own]
-            if not any(aligned) or (name in _BY_DIMENSION and not _is_plain(facts, made, rows)):
+            sources = _row_by_row(facts, made, rows)
+            if not sources:
                 return None
-            waiting += [(each.tensor, made.index) for each, is_row in zip(inputs, aligned, strict=True) if is_row]
+            waiting += [(number, made.index) for number in sources]
     orders = {order for _, order in found.values()}
     return next(iter(found.values())) if len(orders) == 1 else None
+
+
+def _row_by_row(facts: TraceIndex, made: Call, rows: int) -> list[int]:
+    """Returns the inputs whose rows the rows of a call's result are computed from, each from that in its place; empty
+    if a call may move rows."""
+    name, result = op_name(made), _shape(facts, made.outputs[0].tensor)
+    if made.writes or not made.inputs:
+        return []
+    if name in _SAME_FIRST:
+        own = [_shape(facts, access.tensor) for access in made.inputs]
+        is_joined = name in ("cat", "stack")
+        is_kept = result[:1] == (rows,) and all(shape[:1] == (rows,) for shape in own) and result.count(rows) == 1
+        return [access.tensor for access in made.inputs] if is_kept and (is_joined or len(own) == 1) else []
+    if name not in _ELEMENTWISE and name not in _BY_ROW:
+        return []
+    inputs = made.inputs[:1] if name in _BY_ROW else made.inputs
+    own = [_shape(facts, access.tensor) for access in inputs]
+    aligned = [shape[:1] == (rows,) and (name in _BY_ROW or len(shape) == len(result)) for shape in own]
+    if name in _BY_DIMENSION and not _is_plain(facts, made, rows):
+        return []
+    return [each.tensor for each, is_row in zip(inputs, aligned, strict=True) if is_row]
+
+
+def _reduced(facts: TraceIndex) -> set[int]:
+    """Returns the tensors that a call reduces along a dimension, so that it matters which rows are in one group."""
+    return {
+        call.inputs[0].tensor
+        for call in facts.calls
+        if op_name(call) in _REDUCING and call.inputs and call.outputs and _shape(facts, call.outputs[0].tensor)
+    }
 
 
 def _order(facts: TraceIndex, made: Call, rows: int) -> _Order | None:
@@ -105,8 +145,13 @@ def _order(facts: TraceIndex, made: Call, rows: int) -> _Order | None:
     if rows % shape[0]:
         return None
     copies = rows // shape[0]
-    if name == "repeat" and len(shape) == len(_shape(facts, made.outputs[0].tensor)):
+    if name in ("repeat", "tile") and len(shape) == len(_shape(facts, made.outputs[0].tensor)):
         return copies, shape[0]
+    if name in ("cat", "concat") and len({access.tensor for access in made.inputs}) == 1:
+        return copies, shape[0]
+    if name in ("getitem", "index_select") and len(made.inputs) == 2:
+        index = next(iter(facts.producers(made.inputs[1].tensor, made.index)), None)
+        return None if index is None or not index.inputs else _order(facts, index, rows)
     if name == "repeat_interleave" and len(made.inputs) == 1:
         return shape[0], copies
     if name in _MERGING and len(shape) > 1 and shape[0] * shape[1] == rows:
