@@ -35,6 +35,8 @@ for epoch in range(8):
     with torch.no_grad():
         print((net(x) - y).square().mean())
 """
+CHECK = "with torch.no_grad():\n    print(net(x).mean())\n"
+ALONE = TRAIN[: TRAIN.index("    net.cache")]
 FREEZE = TRAIN.replace("    loss =", "    if epoch == 3:\n        net.gate.requires_grad_(False)\n    loss =")
 OFF = TRAIN.replace(
     "    loss = (net(x) - y)",
@@ -45,8 +47,20 @@ WRONG = {
     "a function of evaluation": NET
     + TRAIN.replace("    with torch.no_grad():\n        print((net(x) - y).square().mean())", "    evaluate()").replace(
         "for epoch", "@torch.no_grad()\ndef evaluate():\n    print(net(x).mean())\n\nfor epoch"),
+    "a check before the training": NET + CHECK + ALONE,
+    "a check that fills a dict": NET.replace("cache is None", "cache == {}").replace(
+        "self.cache = torch.sigmoid(self.gate)  #!", "g = self.gate * 2  #!\n            self.cache['g'] = g.exp()"
+    ).replace("return self.cache", "return self.cache['g']").replace("4, 1), None", "4, 1), {}") + CHECK + ALONE,
 }  # fmt: skip
 RIGHT = {
+    "a value that is meant to be constant": NET.replace(
+        "self.cache = torch", "with torch.no_grad():\n                self.cache = torch"
+    )
+    + "net(x)\n"
+    + ALONE,
+    "a cache that is dropped after the check": NET
+    + CHECK
+    + ALONE.replace("    loss =", "    net.cache = None\n    loss ="),
     "the cache is dropped": NET + TRAIN + "    net.cache = None\n",
     "no cache": NET.replace("if self.cache is None", "if True") + TRAIN,
     "frozen": NET.replace("if self.cache is None", "if True") + FREEZE,

@@ -130,7 +130,8 @@ RIGHT = {
     "a network of its own that stays": DATA + MAKE + LORA + "model = make()\n" + PLAIN + STEP + "prior = make()\n"
     "for net in (model, prior):\n    net.requires_grad_(False)\nhead = nn.Linear(1, 1)\n"
     + PLAIN.replace("model.p", "head.p").replace("model(x)", "head(model(x) + prior(x))") + STEP,
-    "adapters that are loaded": DATA + MAKE + LORA + "model = make()\n" + PLAIN + STEP + "model[0] = Adapted(model[0])\n"
+    "adapters that are loaded": DATA + MAKE + LORA + "model = make()\n" + PLAIN + STEP
+    + "model[0] = Adapted(model[0])\n"
     "model[0].load_state_dict({'a': torch.randn(2, 4), 'b': torch.randn(8, 2)}, strict=False)\n"
     "model[0].requires_grad_(False)\n" + PLAIN + STEP,
     "zeros in the last layer": DATA + MAKE + "model = make()\nnn.init.zeros_(model[2].weight)\n" + PLAIN + STEP,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import function_around, statement_around, upwards
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.loss_calls import recorded_above
@@ -12,15 +14,16 @@ from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.records.model import Backward, Call
 
 _MIN_MISSED = 3
+_SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled", "detach")
 
 
 @dataclass(frozen=True, slots=True)
 class CachedConstant:
-    """A parameter that passes of a line reached, and that later ones do not reach: they use a value that was computed
-    from it while gradients were off."""
+    """A parameter that passes of a line reached, and that later ones do not reach, or that none reaches: they use a
+    value that was computed from it while gradients were off."""
 
     parameter: int
-    made: Call  # used the parameter while gradients were off, at a line that did so with a graph before
+    made: Call  # used the parameter while gradients were off
     used: Call  # has the value as a constant
     kept: int | None  # the site whose statement has given the value a name
     backward: Backward  # the last pass
@@ -33,7 +36,10 @@ def cached_constants(training: MeasuredTraining) -> Iterator[CachedConstant]:
     facts = training.facts
     for row in training.rows:
         own = row.statistics
-        if own is None or not row.is_stepped or not row.requires_grad or not 0 < own.filled < own.rounds:
+        if own is None or not row.is_stepped or not row.requires_grad or own.filled == own.rounds:
+            continue
+        if not own.filled:
+            yield from _never_reached(facts, row.tensor)
             continue
         reached = [each for each in facts.backwards if _fills(each, row.tensor)]
         last = next((each for each in reversed(facts.backwards) if not each.failed), None)
@@ -47,6 +53,41 @@ def cached_constants(training: MeasuredTraining) -> Iterator[CachedConstant]:
             yield CachedConstant(row.tensor, made, used, kept, last, len(reached), len(later))
 
 
+def _never_reached(facts: TraceIndex, parameter: int) -> Iterator[CachedConstant]:
+    """Yields the value that a line kept for later while gradients were off, if all passes of a line use this one."""
+    done = [each for each in facts.backwards if not each.failed]
+    passes = [each for each in done if each.site == done[-1].site]
+    if len(passes) < _MIN_MISSED:
+        return
+    found = [_found(facts, parameter, each, had_graph=False) for each in (passes[0], passes[-1])]
+    first, last = found
+    if first is None or last is None or first[0].index != last[0].index:
+        return
+    made, used, value = last
+    kept = _kept_lazily(facts, value, used.index) if made.index < passes[0].index else None
+    if kept is not None:
+        yield CachedConstant(parameter, made, used, kept, passes[-1], 0, len(passes))
+
+
+def _kept_lazily(facts: TraceIndex, value: int, before: int) -> int | None:
+    """Returns the site that keeps a value in an attribute or item below a condition, as one that fills a cache, if the
+    code that computes it switches gradients off nowhere: it is the caller that does, for its own purpose."""
+    off = [call for _, call in ancestry(facts, value, before) if call.mode != "grad"]
+    for site in facts.call_chain(off[0].site) if off else ():
+        where = facts.trace.sites[site]
+        function = function_around(facts, where.span.file, where.span.line)
+        if function is None or any(word in facts.code_of(function, where.span.file) for word in _SWITCHES):
+            return None
+        if any(word in ast.unparse(each) for each in function.decorator_list for word in _SWITCHES):
+            return None
+        if any("." in target or "[" in target for target in where.targets):
+            statement = statement_around(facts, where.span)
+            around = [] if statement is None else list(upwards(facts, where.span.file, statement))
+            inside = around[: around.index(function)] if function in around else []
+            return site if any(isinstance(each, ast.If) for each in inside) else None
+    return None
+
+
 def _fills(backward: Backward, parameter: int) -> bool:
     return any(change.tensor == parameter and change.after is not None for change in backward.gradients)
 
@@ -58,7 +99,9 @@ def _kept(facts: TraceIndex, value: int, before: int) -> int | None:
     return next((site for site in sites if facts.trace.sites[site].targets), None)
 
 
-def _found(facts: TraceIndex, parameter: int, backward: Backward) -> tuple[Call, Call, int] | None:
+def _found(
+    facts: TraceIndex, parameter: int, backward: Backward, had_graph: bool = True
+) -> tuple[Call, Call, int] | None:
     """Returns the call that used a parameter while gradients were off, and the one of a loss that uses the result, with
     the tensor that it uses."""
     for call in recorded_above(facts, backward):
@@ -67,7 +110,7 @@ def _found(facts: TraceIndex, parameter: int, backward: Backward) -> tuple[Call,
                 continue
             for _, made in ancestry(facts, access.tensor, call.index):
                 is_off = made.mode != "grad" and any(each.tensor == parameter for each in made.inputs)
-                if is_off and not made.within and _had_graph(facts, made, parameter):
+                if is_off and not made.within and (not had_graph or _had_graph(facts, made, parameter)):
                     return made, call, access.tensor
     return None
 

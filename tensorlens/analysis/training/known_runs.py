@@ -1,4 +1,4 @@
-"""Tells whether a statement that may have no torch call has run, by the calls of the trace around it."""
+"""Finds whether a statement that may have no torch call has run, by the calls of the trace around it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp
 
 @dataclass(frozen=True, slots=True)
 class UnmetChoice:
-    """What sets a flag, and the condition that keeps it from running."""
+    """A statement or call that sets a flag, and the condition that keeps it from running."""
 
     sets: Span
     test: Span

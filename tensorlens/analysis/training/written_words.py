@@ -1,4 +1,4 @@
-"""Tells whether the source alone shows that an expression is a text, or a collection of some, that is not empty."""
+"""Finds whether the source alone shows that an expression is a text, or a collection of some, that is not empty."""
 
 from __future__ import annotations
 

@@ -20,12 +20,14 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         first = group[0]
         rows = [row for each in group if (row := training.row(each.parameter)) is not None]
         one = len(rows) == 1
+        when = f"in the last {first.missed:,} passes, after {first.reached:,} that gave {'it' if one else 'each'} one"
+        if not first.reached:
+            when = f"in any of {first.missed:,} passes"
         yield stands_out(
-            f"{listed(rows)} {'gets' if one else 'get'} no gradient in the last {first.missed:,} passes, after "
-            f"{first.reached:,} that gave {'it' if one else 'each'} one: {as_written(facts, first.used)} uses a value "
-            f"that {as_written(facts, first.made)} computed while gradients were off",
+            f"{listed(rows)} {'gets' if one else 'get'} no gradient {when}: {as_written(facts, first.used)} uses a "
+            f"value that {as_written(facts, first.made)} computed while gradients were off",
             facts.label("grad_mode_off_here", first.made.site, "computed without a graph", first.made.index),
             facts.label("needed_here", first.used.site, "a constant here", first.used.index),
             facts.label("value_made_here", first.kept, "kept here"),
-            facts.label("observed_here", first.backward.site, "does not get there any more"),
+            facts.label("observed_here", first.backward.site, "does not get there"),
         )
