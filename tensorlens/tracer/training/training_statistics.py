@@ -74,10 +74,8 @@ class TrainingStatistics:
         self._zero_steps = ZeroSteps(recorder)
         self._hooks, self._equal = RegisteredHooks(recorder), EqualValues(recorder)
         self.schedules = Schedules(recorder, self._count_of)
-        self.layers = LayerModes(recorder)
-        self.loads = LoadedStates(recorder)
-        self.arrays = GivenArrays(recorder)
-        self.ids = LookedUpIds(recorder)
+        self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
+        self.arrays, self.ids = GivenArrays(recorder), LookedUpIds(recorder)
         self.functional = FunctionalModes(recorder)
         self.indices = WrittenIndices(recorder)
         self.shared_states = SharedStates(recorder, self._count_of)
@@ -221,7 +219,8 @@ class TrainingStatistics:
 
     def _count_of(self, optimizer: torch.optim.Optimizer) -> tuple[int, int, int]:
         """Returns (number of an optimizer, its steps, steps of all optimizers)."""
-        return (known := self._known(optimizer, None)).number, known.steps, self._steps
+        known = self._known(optimizer, None)
+        return known.number, known.steps, self._steps
 
     def _measured(self, parameter: torch.Tensor) -> MeasuredParameter | None:
         """Returns what measures a parameter; None if too many are measured already."""
@@ -315,7 +314,7 @@ class TrainingStatistics:
                 rows.write_fact(UnreadOption, number, known.number, *unread)
             if known.loaded is not None:
                 rows.write_fact(LoadedRate, number, known.number, *known.loaded)
-        parts = self._zero_steps, self.shared_states, self.schedules, self.layers, self.loads, self.arrays, self.ids
-        for part in (*parts, self.functional):
+        for part in (self._zero_steps, self.shared_states, self.schedules, self.layers, self.loads, self.arrays,
+                     self.ids, self.functional):  # fmt: skip
             part.write(number)
         rows.write_fact(TrainingMeasured, number, self._steps, self._passes)
