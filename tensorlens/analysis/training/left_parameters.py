@@ -23,7 +23,7 @@ _WHOLE = "Module."  # methods that move or cast a module
 
 @dataclass(frozen=True, slots=True)
 class LeftParameters:
-    """What an optimizer loads averages of: parameters that begin anew, and a write that loads one of the others."""
+    """Parameters that begin anew although an optimizer loads averages of them, and a write that loads another one."""
 
     averages: LoadedAverages
     left: tuple[ParameterRow, ...]

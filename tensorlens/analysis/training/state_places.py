@@ -20,7 +20,7 @@ _PLAIN = ("len", "bool", "isinstance", "print")
 
 @dataclass(frozen=True, slots=True)
 class StatePlace:
-    """Where a line keeps the zeros that it makes, as the file names it."""
+    """The place where a line keeps the zeros that it makes, as the file names it."""
 
     tree: ast.Module
     statement: ast.Assign | ast.AnnAssign  # that makes them
