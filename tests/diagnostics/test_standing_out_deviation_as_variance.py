@@ -26,7 +26,19 @@ WRONG = {
     "a keyword": BANDS.replace("mu, y, sigma)  #!", "mu, y, var=sigma)  #!"),
     "a module": BANDS.replace("nn.functional.gaussian_nll_loss(", "nll("),
 }
+SHOWN = "print((mu + 1.64 * sigma).mean())"
+OTHERS = {
+    "a distribution": BANDS.replace(SHOWN, "print(torch.distributions.Normal(mu, sigma).cdf(y))"),
+    "a draw": BANDS.replace(SHOWN, "print(torch.normal(mu, sigma).mean())"),
+    "a score": BANDS.replace(SHOWN, "print(((y - mu) / sigma).std())"),
+    "an item": BANDS.replace("    loss", "    out = {'mean': mu, 'std': sigma}\n    loss").replace(
+        "mu, y, sigma)", "out['mean'], y, out['std'].clamp(min=1e-4))"),
+}  # fmt: skip
 RIGHT = {
+    "a distribution of its root": BANDS.replace(SHOWN, "print(torch.distributions.Normal(mu, sigma.sqrt()).cdf(y))"),
+    "a distribution of the square": BANDS.replace("mu, y, sigma)", "mu, y, sigma**2)").replace(
+        SHOWN, "print(torch.distributions.Normal(mu, sigma).cdf(y))"),
+    "squares in a score": BANDS.replace(SHOWN, "print(((y - mu) ** 2 / sigma).mean())"),
     "squared": BANDS.replace("mu, y, sigma)", "mu, y, sigma**2)"),
     "squared by a method": BANDS.replace("mu, y, sigma)", "mu, y, sigma.square())"),
     "a variance": BANDS.replace("sigma", "var"),
@@ -45,6 +57,13 @@ def test_a_deviation_as_the_variance_is_named(tmp_path: Path, name: str) -> None
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
     assert "the standard deviation that it fits is the square root of `sigma`; `1.64 * sigma` takes" in found.text
     assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_uses_of_a_deviation_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, OTHERS[name]) if WORDS in each.text)
+    assert "for the deviation" in found.text
+    assert found.labels[0].span.line == marked(OTHERS[name])
 
 
 @pytest.mark.parametrize("name", RIGHT)

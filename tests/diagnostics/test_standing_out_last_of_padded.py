@@ -57,3 +57,50 @@ def test_the_last_step_of_padded_sequences_is_named(tmp_path: Path, name: str) -
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_indices_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+RAGGED = """\
+from torch.nn.utils.rnn import pad_sequence, pack_padded_sequence
+embed, rnn, head = nn.Embedding(9, 3, padding_idx=0), nn.LSTM(3, 5, batch_first=True), nn.Linear(5, 1)
+opt = torch.optim.Adam([*embed.parameters(), *rnn.parameters(), *head.parameters()], lr=0.01)
+rows = [torch.randint(1, 9, (n,)) for n in (6, 2, 4, 6)]
+lengths = torch.tensor([len(row) for row in rows])
+for _ in range(4):
+    ids = pad_sequence(rows, batch_first=True)
+    states, (h, _) = rnn(embed(ids))  #!
+    loss = head(h[-1]).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LAST = RAGGED.replace("h[-1]", "states[:, -1]")
+FILLED = RAGGED.replace("    ids = pad_sequence(rows, batch_first=True)", (
+    "    ids = torch.zeros(4, 6, dtype=torch.long)\n"
+    "    for i, row in enumerate(rows):\n"
+    "        ids[i, : len(row)] = row"))  # fmt: skip
+TURNED = RAGGED.replace("ids = pad_sequence(rows, batch_first=True)", "ids = pad_sequence(rows)").replace(
+    "embed(ids)", "embed(ids).transpose(0, 1)")  # fmt: skip
+PADDED = {"the last state": RAGGED, "the last result": LAST, "zeros that lines fill": FILLED, "turned": TURNED}
+RUNS_RIGHT = {
+    "packed": RAGGED.replace("embed(ids)", (
+        "pack_padded_sequence(embed(ids), lengths, batch_first=True, enforce_sorted=False)")),
+    "each its own": RAGGED.replace("h[-1]", "states[torch.arange(4), lengths - 1]"),
+    "padding before": RAGGED.replace("(rows, batch_first=True)", "(rows, batch_first=True, padding_side='left')"),
+    "turned round": RAGGED.replace("embed(ids)", "embed(ids.flip(1))"),
+    "one length": RAGGED.replace("(6, 2, 4, 6)", "(6, 6, 6, 6)"),
+    "no lengths": RAGGED.replace("lengths = torch.tensor([len(row) for row in rows])\n", "").replace(
+        ", pack_padded_sequence", ""),
+}  # fmt: skip
+AFTER = "state comes after the padding"
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_a_layer_that_runs_over_padding_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, PADDED[name]) if AFTER in each.text)
+    assert "leaves padding at the end of 2 of 4" in found.text
+    assert found.labels[0].span.line == marked(PADDED[name])
+
+
+@pytest.mark.parametrize("name", RUNS_RIGHT)
+def test_a_layer_whose_state_is_no_padding_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RUNS_RIGHT[name]) if AFTER in each.text] == []

@@ -108,12 +108,29 @@ for step in range(1, 26):
         target.load_state_dict(q.state_dict())
 """
 LOADED = COPY.replace("copy.deepcopy(q)  #!", "nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))  #!")
+VALUES = COPY.replace("copy.deepcopy(q)", "{k: v.detach().clone() for k, v in q.state_dict().items()}").replace(
+    "target(after)", "torch.func.functional_call(q, target, (after,))").replace(
+    "target.load_state_dict(q.state_dict())", "pass")  # fmt: skip
 FIXED = {
+    "a dict of values": VALUES,
+    "a list of values": VALUES.replace(
+        "{k: v.detach().clone() for k, v in q.state_dict().items()}", "[p.data.clone() for p in q.parameters()]"
+    ).replace(
+        "torch.func.functional_call(q, target, (after,))",
+        ("F.linear(F.linear(after, *target[:2]).tanh(), *target[2:])"),
+    ),
     "a copy": COPY,
     "loaded before": LOADED.replace("opt =", "target.load_state_dict(q.state_dict())\nopt ="),
     "a squared difference": COPY.replace("F.smooth_l1_loss(q(s)[:, 0], best)", "(q(s)[:, 0] - best).square().mean()"),
 }
 MOVES = {
+    "values that are moved": VALUES + "    for k, v in q.state_dict().items():\n        target[k].lerp_(v, 0.05)\n",
+    "values that are made again": VALUES.replace("1000", "10").replace(
+        "pass", "target = {k: v.clone() for k, v in q.state_dict().items()}"
+    ),
+    "a copy that is made again": COPY.replace("1000", "10").replace(
+        "target.load_state_dict(q.state_dict())", "target = copy.deepcopy(q)"
+    ),
     "moved at times": COPY.replace("1000", "10"),
     "an average": COPY + "    for a, b in zip(target.parameters(), q.parameters()):\n        a.data += 0.1 * b.data\n",
     "a teacher": COPY.replace("reward + 0.9 * target(after).max(1).values", "target(after)[:, 0]"),
@@ -126,7 +143,8 @@ STAYS = "no line moves them after the first of 25 steps"
 @pytest.mark.parametrize("name", FIXED)
 def test_a_target_that_stays_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, FIXED[name]) if STAYS in each.text)
-    assert "is computed from `target[0].weight`, `target[0].bias`, `target[2].weight` and 1 more" in found.text
+    copies = "copies of `q[0].weight`, `q[0].bias`, `q[2].weight`" if "values" in name else "`target[0].weight`"
+    assert f"is computed from {copies}" in found.text
     assert found.labels[0].span.line == marked(FIXED[name])
 
 

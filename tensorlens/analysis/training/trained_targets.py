@@ -23,6 +23,7 @@ _TO_TARGETS = frozenset(("kl_div", "cross_entropy", "binary_cross_entropy", "bin
 _MAX_PARTS = 16
 _MAX_CALLS = 500
 _COPYING = frozenset(("clone", "detach", "get", "copy", "Parameter"))
+_FLOATS = ("float", "bfloat", "complex")
 _MAX_COPY = 4  # calls between a parameter and its copy
 
 
@@ -70,6 +71,7 @@ class FixedTarget:
     error: Call
     made: Call  # the value that the target is computed from
     copies: tuple[int, ...]
+    originals: tuple[int, ...]
 
 
 def fixed_targets(training: Training) -> Iterator[FixedTarget]:
@@ -124,23 +126,31 @@ def _fixed(training: Training, error: Call, used: set[int]) -> FixedTarget | Non
         made = next(iter(facts.producers(part.tensor, part.before)), None)
         if part in graph or not part.is_scaled or made is None or len(facts.tensor(part.tensor).shape) == 0:
             continue
-        numbers = _parameters(facts, part)
-        if numbers and not numbers & used and all(_copied_from(facts, each) in leaves for each in numbers):
-            return FixedTarget(error, made, tuple(sorted(numbers)))
+        numbers = _parameters(training, part)
+        originals = {original for each in numbers if (original := _copied_from(facts, each)) is not None}
+        are_copies = all(_copied_from(facts, each) in leaves for each in numbers)
+        if numbers and not numbers & used and are_copies and _stay_in_use(training, numbers):
+            return FixedTarget(error, made, tuple(sorted(numbers)), tuple(sorted(originals)))
     return None
 
 
-def _parameters(facts: TraceIndex, part: _Part) -> set[int]:
-    """Returns the parameters that a value is computed from."""
+def _parameters(training: Training, part: _Part) -> set[int]:
+    """Returns the parameters that a value is computed from, and the copies of some that are no parameters, made before
+    the first step. What a model has chosen, as the action that led to a state, does not count."""
+    facts, first = training.facts, training.steps[0].index if training.steps else 0
     found, waiting, seen = set[int](), [(part.tensor, part.before)], set[int]()
     for number, before in waiting:
         if facts.tensor(number).type.endswith("Parameter"):
             found.add(number)
             continue
         call = next(iter(facts.producers(number, before)), None)
-        if call is not None and call.index not in seen and len(seen) < _MAX_CALLS:
+        is_copy = call is not None and op_name(call) == "clone" and call.index < first
+        if is_copy and _copied_from(facts, number) is not None:
+            found.add(number)
+        elif call is not None and call.index not in seen and len(seen) < _MAX_CALLS:
             seen.add(call.index)
-            waiting += [(access.tensor, call.index) for access in call.inputs]
+            inputs = (access.tensor for access in call.inputs)
+            waiting += [(each, call.index) for each in inputs if facts.tensor(each).dtype.startswith(_FLOATS)]
     return found
 
 
@@ -155,6 +165,14 @@ def _copied_from(facts: TraceIndex, number: int) -> int | None:
             if facts.tensor(call.inputs[0].tensor).type.endswith("Parameter"):
                 return call.inputs[0].tensor
     return None
+
+
+def _stay_in_use(training: Training, numbers: set[int]) -> bool:
+    """Returns whether calls read tensors in the last tenth of the steps, too: others may have taken their place."""
+    steps = training.steps
+    since = steps[-1 - max(1, len(steps) // 10)].index if len(steps) > 1 else 0
+    late = {access.tensor for call in training.facts.calls_between(since) for access in call.inputs}
+    return numbers <= late
 
 
 def _sides(error: Call) -> list[_Part]:

@@ -170,7 +170,7 @@ def _last_written(facts: TraceIndex, call: Call) -> float | None:
     if not isinstance(node, ast.Call):
         return None
     named = [each.value for each in node.keywords if each.arg in ("value", "fill_value")]
-    return written_number(facts, (named or node.args[-1:] or [None])[0])
+    return written_number(facts, next(iter(named or node.args[-1:]), None))
 
 
 def _written_values(facts: TraceIndex, call: Call) -> set[float | None]:
@@ -192,7 +192,7 @@ def _greatest(facts: TraceIndex, call: Call) -> float | None:
     named = [each.value for each in node.keywords if each.arg == "max"]
     lower = [each.value for each in node.keywords if each.arg == "min"]
     is_last = op_name(call) == "clamp_max" or len(node.args) > 1 + (not call.op.startswith("Tensor."))
-    return None if lower else written_number(facts, (named or (node.args[-1:] if is_last else []) or [None])[0])
+    return None if lower else written_number(facts, next(iter(named or (node.args[-1:] if is_last else [])), None))
 
 
 def _assigned(facts: TraceIndex, call: Call) -> float | None:

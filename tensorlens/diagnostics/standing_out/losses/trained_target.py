@@ -49,12 +49,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _fixed(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts, steps = training.facts, training.training.steps
     for each in fixed_targets(training.training) if len(steps) >= _MIN_STEPS else ():
-        rows = [row for row in training.rows if row.tensor in each.copies]
-        if not rows or any(training.writes(number, since=steps[0].index) for number in each.copies):
+        if any(training.writes(number, since=steps[0].index) for number in each.copies):
             continue
-        made = facts.creator(rows[0].tensor)
+        rows = [row for row in training.rows if row.tensor in each.copies]
+        originals = [row for row in training.rows if row.tensor in each.originals]
+        if not rows and not originals:
+            continue
+        shown = listed(rows) if rows else f"copies of {listed(originals)}"
+        made = facts.creator(rows[0].tensor if rows else each.copies[0])
         yield stands_out(
-            f"the target of {as_written(facts, each.error)} is computed from {listed(rows)}, and no line moves them "
+            f"the target of {as_written(facts, each.error)} is computed from {shown}, and no line moves them "
             f"after the first of {len(steps):,} steps: they were copied from what the loss trains",
             None if made is None else facts.label("leaf_made_here", made.site, "copied here", made.index),
             facts.label("value_made_here", each.made.site, "the target is computed from it", each.made.index),

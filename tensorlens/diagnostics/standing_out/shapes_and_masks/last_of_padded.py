@@ -1,9 +1,13 @@
-"""Names an index that takes the last time step of padded sequences: `states[:, -1]` is padding for the shorter ones."""
+"""Names an index that takes the last time step of padded sequences: `states[:, -1]` is padding for the shorter ones.
+
+It also names the last state of a recurrent layer that has run over the padding.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from math import prod
 
@@ -12,6 +16,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.padded_runs import PaddedRun, padded_runs, takes_last
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -42,6 +47,19 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 facts.label("observed_here", padded.site, "padded here", padded.index),
             )
 
+    yield from map(partial(_run, facts), padded_runs(facts))
+
+
+def _run(facts: TraceIndex, run: PaddedRun) -> StandingOut:
+    return stands_out(
+        f"{as_written(facts, run.layer)} runs over {run.steps:,} time steps of each sequence, and "
+        f"{as_written(facts, run.padded)} leaves padding at the end of {run.shorter:,} of {run.rows:,}: their last "
+        "state comes after the padding",
+        facts.label("value_made_here", run.layer.site, "runs over the padding", run.layer.index),
+        facts.label("needed_here", run.use.site, "the last state is used here", run.use.index),
+        facts.label("observed_here", run.padded.site, "padded here", run.padded.index),
+    )
+
 
 def _padded(facts: TraceIndex, call: Call) -> Call | None:
     """Returns the call that padded the sequences of which an index takes the last time step, if some are shorter."""
@@ -52,7 +70,7 @@ def _padded(facts: TraceIndex, call: Call) -> Call | None:
             is_short = facts.tensor(made.inputs[0].tensor).shape[0] < prod(shape[:2])
             times = [1 - place for place, size in enumerate(shape[:2]) if (size,) == rows]
             is_zero = all(facts.same_line(each.site, made.site) for each in sorted_after) and _pads_zeros(facts, made)
-            return made if is_short and is_zero and len(times) == 1 and _takes_last(facts, call, times[0]) else None
+            return made if is_short and is_zero and len(times) == 1 and takes_last(facts, call, times[0]) else None
         if op_name(made) == "index_select":
             sorted_after.append(made)  # `pad_packed_sequence()` does so itself
         elif op_name(made) not in _SAME_ROWS:
@@ -68,14 +86,3 @@ def _pads_zeros(facts: TraceIndex, padded: Call) -> bool:
         return False
     given = [each.value for each in node.keywords if each.arg == "padding_value"] or node.args[_VALUE_PLACE:][:1]
     return not given or written_number(facts, given[0]) == 0
-
-
-def _takes_last(facts: TraceIndex, call: Call, dimension: int) -> bool:
-    """Returns whether an index is -1 in a dimension, and takes all of those before it."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    if not isinstance(node, ast.Subscript):
-        return False
-    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    is_all = all(isinstance(each, ast.Slice) and not (each.lower or each.upper) for each in indices[:dimension])
-    return len(indices) > dimension and is_all and written_number(facts, indices[dimension]) == -1
