@@ -23,7 +23,7 @@ _Kind = Literal["function", "method", "module"]
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """What the source writes for an operation: `args` has the tensors first for a function, and none for a module.
+    """Holds what the source writes for an operation. `args` has the tensors first for a function, none for a module.
 
     `is_whole` says whether the source shows what is called, and all arguments; a `**options` of unknown content hides
     some.
