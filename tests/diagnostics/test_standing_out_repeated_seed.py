@@ -43,7 +43,8 @@ RIGHT = {
     "a state, and the one before it": STATE + LOOP + STEP + "    outside = torch.get_rng_state()\n" + SET + PREVIEW
     + "    torch.set_rng_state(outside)\n",
     "a search that begins each run alike": "for rate in range(4):\n    torch.manual_seed(7)\n"
-    + "".join(f"    {line}\n" for line in NET.splitlines()) + "    for _ in range(3):\n" + STEP.replace("    ", "        "),
+    + "".join(f"    {line}\n" for line in NET.splitlines()) + "    for _ in range(3):\n"
+    + STEP.replace("    ", "        "),
     "the same noise twice in a step": NET + LOOP + "    state = torch.get_rng_state()\n    net(x)\n"
     "    torch.set_rng_state(state)\n" + STEP,
     "once": NET + "torch.manual_seed(7)\n" + LOOP + STEP,
