@@ -9,6 +9,7 @@ from torch.optim import lr_scheduler
 
 import tensorlens
 from tensorlens.records.invariants import validate
+from tensorlens.records.model import Gap
 from tensorlens.records.observations import Observations
 from tensorlens.session import Session
 
@@ -155,3 +156,17 @@ def test_the_metric_of_a_plateau_is_recorded() -> None:
     (metric,) = [each for each in facts_of(lens).plateaus if each.number == facts_of(lens).measured[-1].number]
     assert (metric.mode, metric.first, metric.last, metric.steps) == ("max", 3.0, 1.0, 4)
     assert (metric.lows, metric.highs, metric.cuts) == (2, 1, 2)
+
+
+def test_gradients_inside_a_transform_are_recorded() -> None:
+    weights = {"weight": torch.ones(3, 2), "bias": torch.zeros(3)}
+    layer = nn.Linear(2, 3)
+
+    def loss(params: dict[str, torch.Tensor]) -> torch.Tensor:
+        result: torch.Tensor = torch.func.functional_call(layer, params, (torch.ones(4, 2),))
+        return result.square().mean()
+
+    with tensorlens.trace(training=True) as lens:
+        for _ in range(4):
+            torch.func.grad_and_value(loss)(weights)
+    assert not [each for each in lens.trace().events if isinstance(each, Gap)]

@@ -27,5 +27,9 @@ def may_read(tensor: torch.Tensor) -> bool:
 
 
 def is_measurable(tensor: torch.Tensor) -> bool:
-    """Returns whether the values of a tensor can be read, on any device, without code of the program."""
-    return tensor.layout is torch.strided and tensor.device.type != "meta" and not has_torch_dispatch(tensor)
+    """Returns whether the values of a tensor can be read, on any device, without code of the program.
+
+    Those of a tensor inside a `torch.func` transform can't.
+    """
+    is_plain = tensor.layout is torch.strided and tensor.device.type != "meta" and not has_torch_dispatch(tensor)
+    return is_plain and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)

@@ -88,7 +88,7 @@ class NonfiniteValues:
 
 def _sum(root: torch.Tensor) -> float | None:
     """Returns the sum of a tensor's elements; None if they can't be read or are always finite."""
-    if type(root) is torch.Tensor and dtype_of(root) in _PLAIN and numel(root) == 1 and _is_readable(root):
+    if type(root) is torch.Tensor and dtype_of(root) in _PLAIN and numel(root) == 1 and is_measurable(root):
         number: float = item(root)
         return number
     if not is_float(root):
@@ -99,11 +99,7 @@ def _sum(root: torch.Tensor) -> float | None:
 
 def is_float(value: object) -> bool:
     """Returns whether a value is a tensor that may hold an infinity, and that can be read."""
-    return isinstance(value, torch.Tensor) and (value.is_floating_point() or is_complex(value)) and _is_readable(value)
-
-
-def _is_readable(tensor: torch.Tensor) -> bool:
-    return is_measurable(tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or is_complex(value)) and is_measurable(value)
 
 
 def is_finite(tensor: torch.Tensor) -> bool:

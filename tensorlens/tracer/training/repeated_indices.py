@@ -45,7 +45,7 @@ class WrittenIndices:
 def _counts(parts: list[Any]) -> tuple[int, int, int] | None:
     """Returns (places that are named, those that were named before, different ones of the latter); None if it is not
     known. A mask names no place twice."""
-    if not all(part.dtype in _INTEGERS and _is_plain(part) and 0 < numel(part) <= _MOST_INDICES for part in parts):
+    if not all(part.dtype in _INTEGERS and is_measurable(part) and 0 < numel(part) <= _MOST_INDICES for part in parts):
         return None
     keys, *others = torch.broadcast_tensors(*(to(part.detach(), torch.int64) for part in parts))
     if numel(keys) > _MOST_INDICES:
@@ -56,7 +56,3 @@ def _counts(parts: list[Any]) -> tuple[int, int, int] | None:
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     different = 1 + int(count_nonzero(not_equal(again[1:], again[:-1]))) if numel(again) else 0
     return numel(ordered), numel(again), different
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    return is_measurable(tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
