@@ -45,6 +45,7 @@ SETS = (
     "training_twentieth",
     "training_twenty_first",
     "training_twenty_second",
+    "training_twenty_third",
     "training_forms",
 )
 SECOND_RUN = ("beat_filters", "branch_rounds", "plume_source", "plume_sources")  # found by what a second run measures
