@@ -66,7 +66,7 @@ def _over(facts: TraceIndex, over: ast.expr, place: int) -> _Numbers:
     called = over.func.attr if isinstance(over.func, ast.Attribute) else getattr(over.func, "id", "")
     if called == "zip" and place < len(over.args):
         return _over(facts, over.args[place], 0)
-    is_dict = isinstance(over.func, ast.Attribute) and called == ("values", "items")[place] and not over.args
+    is_dict = (called, place) in (("values", 0), ("items", 1)) and not over.args
     return _numbers(facts, over.func.value) if is_dict and isinstance(over.func, ast.Attribute) else {}
 
 
