@@ -48,8 +48,9 @@ RIGHT = {
         "sum(w * each for w, each in zip(SIGNS.values(), (task, place)))")).replace("body,", (
         "SIGNS = {'task': -1.0, 'place': 0.3}\nbody,")),
     "a weight in the third place": DANN.replace("task - 0.3 * place", (
-        "sum(w * each for _, each, w in rows(task, place))")).replace("body,", (
-        "def rows(*terms):\n    return [(n, each, 0.3) for n, each in enumerate(terms)]\nbody,"), 1),
+        "sum(w * each for _, each, w in maker.rows(task, place))")).replace("body,", (
+        "def rows(*terms):\n    return [(n, each, 0.3) for n, each in enumerate(terms)]\n"
+        "maker = type('Maker', (), {'rows': staticmethod(rows)})\nbody,"), 1),
     "a minus before a negative number": DANN.replace("task - 0.3 * place", "task + -low * place").replace(
         "body,", "low = -0.3\nbody,"),
     "added": DANN.replace("task - 0.3", "task + 0.3"),
