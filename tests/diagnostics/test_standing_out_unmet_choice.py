@@ -45,6 +45,9 @@ WRONG = {
     ),
 }  # fmt: skip
 RIGHT = {
+    "a helper for any network": NET + FREEZE.replace("names=()", "names=('norm', 'embed')") + "freeze(model)\n" + TRAIN,
+    "a network of adapters": NET.replace("'net'", "'lora'") + "for n, p in model.named_parameters():\n"
+    "    if 'lora' in n:\n        continue\n    p.requires_grad_(False)\n" + TRAIN,
     "a helper that finds some": NET + FREEZE + "freeze(model, names='net.0.')\n" + TRAIN,
     "no names": NET + FREEZE + "freeze(model)\n" + TRAIN,
     "an option": NET + FREEZE + "import argparse\nparser = argparse.ArgumentParser()\n"

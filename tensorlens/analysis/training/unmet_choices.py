@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from tensorlens.analysis.code_around import function_around, parent_of, statement_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.known_runs import has_run
-from tensorlens.analysis.training.written_words import is_written
+from tensorlens.analysis.training.written_words import written_words
 from tensorlens.records.model import Span
 
 _FLAG = "requires_grad"
 _PARAMETERS = ("parameters", "named_parameters", "state_dict")
 _MODULES = ("named_children", "named_modules")
+_NEAR = 0.75  # of `get_close_matches()`: one letter of four or five differs
 _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp
 
 
@@ -37,15 +40,21 @@ class _Choice:
     skips: bool = False
 
 
-def unmet_choices(facts: TraceIndex) -> Iterator[UnmetChoice]:
-    """Yields these conditions, if the trace shows that the loop has run, and that nothing has set the flag there."""
+def unmet_choices(facts: TraceIndex, names: Iterable[str]) -> Iterator[UnmetChoice]:
+    """Yields these conditions, if the trace shows that the loop has run, and that nothing has set the flag there.
+
+    One of their words is like a part of the `names` of parameters: a helper may be called for any network, also for one
+    that has no such part.
+    """
+    known = {part for name in names for part in _parts(name)}
     for file, tree in facts.trees():
         for node in ast.walk(tree):
             for each in _choices(facts, file, node):
                 span = facts.span_of(each.sets, file)
                 statement = statement_around(facts, span)
                 whole = node if isinstance(node, ast.For) else statement
-                if whole is None or not _asks_for_name(facts, file, each) or not has_run(facts, file, whole):
+                words = _words(facts, file, each)
+                if whole is None or not _are_near(words, known) or not has_run(facts, file, whole):
                     continue
                 if not any(_is_on(site.span, span) for site in facts.trace.sites):
                     of_modules = _is_over(facts, file, each.parts, _MODULES)
@@ -121,8 +130,8 @@ def _is_over(facts: TraceIndex, file: str, node: ast.expr, methods: tuple[str, .
     return any(f".{method}(" in source for method in methods)
 
 
-def _asks_for_name(facts: TraceIndex, file: str, choice: _Choice) -> bool:
-    """Returns whether a condition asks for the name of a part in all of its parts, and for words that are written.
+def _words(facts: TraceIndex, file: str, choice: _Choice) -> frozenset[str]:
+    """Returns the words that a condition asks for, if all of its parts ask for the name of a part.
 
     An option may be an empty word or list: then no part is meant.
     """
@@ -132,18 +141,40 @@ def _asks_for_name(facts: TraceIndex, file: str, choice: _Choice) -> bool:
     asked = [{node.id for node in ast.walk(part) if isinstance(node, ast.Name)} for part in parts]
     read = (node for node in ast.walk(test) if isinstance(node, ast.Attribute) and ast.unparse(node.value) in variables)
     if len(variables) < 2 or not all(hasattr(str, each.attr) for each in read):
-        return False  # `p.grad is None` asks for more than the name
+        return frozenset()  # `p.grad is None` asks for more than the name
+    if not all(names & variables for names in asked) or (choice.skips and not _is_negated(test)):
+        return frozenset()  # all parts have the words: then nothing is to be set
+    found = [written_words(facts, file, each) for each in _given_words(test, variables)]
+    return frozenset().union(*(each for each in found if each)) if None not in found else frozenset()
+
+
+def _given_words(test: ast.expr, variables: set[str]) -> Iterator[ast.expr]:
+    """Yields the constants, variables and attributes of a condition that are not of the part itself."""
     own = {node.id for node in ast.walk(test) if isinstance(node, ast.Name) and _is_stored(node)}
     called = {id(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
     inner = {id(node.value) for node in ast.walk(test) if isinstance(node, ast.Attribute)}
-    words = (
-        node
-        for node in ast.walk(test)
-        if isinstance(node, ast.Name | ast.Attribute)
-        and id(node) not in called | inner
-        and (isinstance(node, ast.Attribute) or node.id not in variables | own)
-    )
-    return all(names & variables for names in asked) and all(is_written(facts, file, word) for word in words)
+    for node in ast.walk(test):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node
+        elif isinstance(node, ast.Name | ast.Attribute) and id(node) not in called | inner:
+            if isinstance(node, ast.Attribute) or node.id not in variables | own:
+                yield node
+
+
+def _is_negated(test: ast.expr) -> bool:
+    is_not_in = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn | ast.NotEq)
+    return is_not_in or (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
+
+
+def _parts(name: str) -> list[str]:
+    """Returns the parts of a name such as `model.encoder[0].in_proj_weight`: words and numbers."""
+    return re.findall(r"[a-z]+|\d+", name.lower())
+
+
+def _are_near(words: frozenset[str], known: set[str]) -> bool:
+    """Returns whether a part of a word is one of the known parts, or nearly so."""
+    parts = {part for word in words for part in _parts(word)}
+    return any(part in known or (part.isalpha() and get_close_matches(part, known, 1, _NEAR)) for part in parts)
 
 
 def _is_on(one: Span | None, other: Span) -> bool:

@@ -13,27 +13,42 @@ _KEEPING = frozenset("tuple list set frozenset sorted lower".split())
 _MAX_DEPTH = 6
 
 
-def is_written(facts: TraceIndex, file: str, node: ast.expr | None, depth: int = 0) -> bool:
+def is_written(facts: TraceIndex, file: str, node: ast.expr | None) -> bool:
     """Returns whether it is, also of a name that is only set once, or that each call of a function gives such words."""
+    return written_words(facts, file, node) is not None
+
+
+def written_words(facts: TraceIndex, file: str, node: ast.expr | None, depth: int = 0) -> frozenset[str] | None:
+    """Returns the texts of such an expression; None if the source does not show that it is one."""
     if node is None or depth > _MAX_DEPTH:
-        return False
+        return None
     if isinstance(node, ast.Constant):
-        return node.value not in ("", None, False)
+        is_empty = node.value in ("", None, False)
+        return None if is_empty else frozenset((node.value,) if isinstance(node.value, str) else ())
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
-        return bool(node.elts) and all(is_written(facts, file, each, depth + 1) for each in node.elts)
+        return _all_of([written_words(facts, file, each, depth + 1) for each in node.elts])
     if isinstance(node, ast.JoinedStr):
-        return any(isinstance(each, ast.Constant) for each in node.values)
+        texts = [each.value for each in node.values if isinstance(each, ast.Constant)]
+        return frozenset(map(str, texts)) if texts else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return any(is_written(facts, file, each, depth + 1) for each in (node.left, node.right))
+        sides = [written_words(facts, file, each, depth + 1) for each in (node.left, node.right)]
+        return _all_of([each for each in sides if each is not None])
     if isinstance(node, ast.Call):
         is_keeping = getattr(node.func, "id", "") in _KEEPING and len(node.args) == 1
-        return is_keeping and is_written(facts, file, node.args[0], depth + 1)
+        return written_words(facts, file, node.args[0], depth + 1) if is_keeping else None
     if not isinstance(node, ast.Name | ast.Attribute):
-        return False
+        return None
     given = _given(facts, file, node) if isinstance(node, ast.Name) else None
     if given is not None:
-        return bool(given) and all(is_written(facts, file, each, depth + 1) for each in given)
-    return is_written(facts, file, only_value(facts, node.id if isinstance(node, ast.Name) else node.attr), depth + 1)
+        return _all_of([written_words(facts, file, each, depth + 1) for each in given])
+    only = only_value(facts, node.id if isinstance(node, ast.Name) else node.attr)
+    return written_words(facts, file, only, depth + 1)
+
+
+def _all_of(parts: list[frozenset[str] | None]) -> frozenset[str] | None:
+    """Returns the texts of all parts; None if there is no part, or if one is not known."""
+    known = [each for each in parts if each is not None]
+    return frozenset().union(*known) if known and len(known) == len(parts) else None
 
 
 def _given(facts: TraceIndex, file: str, name: ast.Name) -> list[ast.expr | None] | None:

@@ -40,7 +40,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 yield stands_out(text, Label("replaced_here", facts.span_of(node, file), "what it had is dropped"))
             elif isinstance(node, ast.For):
                 yield from _loop(facts, node, file)
-    yield from _unmet(facts)
+    yield from _unmet(training)
 
 
 def _is_turned(facts: TraceIndex, node: ast.Assign, file: str) -> bool:
@@ -111,11 +111,12 @@ def _is_pure(value: ast.expr) -> bool:
     return has_name and all(isinstance(call.func, ast.Attribute) and call.func.attr in _PURE for call in calls)
 
 
-def _unmet(facts: TraceIndex) -> Iterator[StandingOut]:
+def _unmet(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds flags that are set below a condition on names which holds for no parameter, or for each one to skip."""
+    facts = training.facts
     if not is_complete(facts.trace) or facts.trace.inspection.switches:
         return
-    for each in unmet_choices(facts):
+    for each in unmet_choices(facts, [row.name for row in training.rows]):
         sets, test = (one_line(text_of(facts.trace.sources[span.file], span), 60) for span in (each.sets, each.test))
         part = "module of the loop that has parameters" if each.of_modules else "parameter of the loop"
         text = f"`{sets}` never runs: `{test}` holds for {'each' if each.skips else 'no'} {part}"
