@@ -77,6 +77,13 @@ WRONG = {
     "keys by data": (keys(BOTH, "a.data = 0.9 * a.data + 0.1 * b.data  #!"), "steps them by gradients of their own"),
 }  # fmt: skip
 RIGHT = {
+    "a default that one of two calls takes": DATA + "def make(width, last=nn.PReLU()):\n"
+    "    return nn.Sequential(nn.Linear(4, width), last, nn.Linear(width, 4))\n"
+    "model = make(4) if len(x) > 8 else make(64)\n" + TRAIN,
+    "a default that the program reads from the class": DATA + "import dataclasses\n@dataclasses.dataclass\nclass Task:\n"
+    "    head: nn.Module\n    body: nn.Module = nn.Linear(4, 4)\n"
+    "tasks = [Task(nn.Linear(4, 4)) for _ in range(2)]\nmodel = nn.Sequential(Task.body, *(t.head for t in tasks))\n"
+    + TRAIN.replace("for layer in model:\n        h = layer(h)", "for t in tasks:\n        h = h + t.head(t.body(x))"),
     "a list of layers": DATA + "model = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])\n" + TRAIN,
     "a default value that is used once": DATA + "class Block(nn.Module):\n"
     "    def __init__(self, layer=nn.Linear(4, 4)):\n        super().__init__()\n        self.layer = layer\n"

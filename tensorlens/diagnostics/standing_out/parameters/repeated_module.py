@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tensorlens.analysis.code_around import class_around
 from tensorlens.analysis.trace_index import TraceIndex
@@ -13,11 +15,12 @@ from tensorlens.analysis.training.default_values import DefaultValue, default_va
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
-from tensorlens.records.model import Span
+from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.source import line_at, one_line
 
-_SHARED = re.compile(r"shar(e|es|ed|ing)|tied|tying", re.IGNORECASE)
+_SHARED = re.compile(r"shar(e|es|ed|ing)|tied|tying|one for all", re.IGNORECASE)
+_PASSES = 4  # of the last ones, whose calls are counted
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -49,7 +52,10 @@ def _defaults(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in default_values(facts):
         span = facts.span_of(each.value, each.file)
         rows = _made_by(training, span)
-        if rows and is_taken_often(facts, each) and not _runs_in_training(facts, each):
+        is_meant = _is_said(facts, each.file, facts.tree(each.file), each.value) or _is_read(facts, each)
+        if any(_is_used_again(facts, row.tensor) for row in rows) and is_taken_often(facts, each) and not (
+            is_meant or _runs_in_training(facts, each)
+        ):  # fmt: skip
             what, rest = "function", "call of "
             if isinstance(each.holder, ast.ClassDef):
                 what, rest = "class", ""
@@ -59,6 +65,27 @@ def _defaults(training: MeasuredTraining) -> Iterator[StandingOut]:
                 f"{rest}`{each.holder.name}` that gets no other one has {listed(rows)}",
                 Label("shared_here", span, "one result for all"),
             )
+
+
+def _is_used_again(facts: TraceIndex, number: int) -> bool:
+    """Returns whether one operation uses a parameter several times for each of the last backward passes."""
+    passes = [each.index for each in facts.backwards if each.site == facts.backwards[-1].site][-_PASSES:]
+    counts = [
+        Counter(call.op for call in facts.calls_between(first + 1, last) if _uses(call, number))
+        for first, last in pairwise(passes)
+    ]
+    return bool(counts) and min(max(each.values(), default=0) for each in counts) > 1
+
+
+def _uses(call: Call, number: int) -> bool:
+    return call.mode == "grad" and not call.within and any(access.tensor == number for access in call.inputs)
+
+
+def _is_read(facts: TraceIndex, default: DefaultValue) -> bool:
+    """Returns whether the program reads the value of a class itself, as `Task.encoder`: it is shared on purpose."""
+    wanted = f"{default.holder.name}.{default.argument}"
+    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree))
+    return any(isinstance(node, ast.Attribute) and ast.unparse(node) == wanted for node in nodes)
 
 
 def _runs_in_training(facts: TraceIndex, default: DefaultValue) -> bool:
