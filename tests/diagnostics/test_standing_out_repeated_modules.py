@@ -80,8 +80,8 @@ RIGHT = {
     "a default that one of two calls takes": DATA + "def make(width, last=nn.PReLU()):\n"
     "    return nn.Sequential(nn.Linear(4, width), last, nn.Linear(width, 4))\n"
     "model = make(4) if len(x) > 8 else make(64)\n" + TRAIN,
-    "a default that the program reads from the class": DATA + "import dataclasses\n@dataclasses.dataclass\nclass Task:\n"
-    "    head: nn.Module\n    body: nn.Module = nn.Linear(4, 4)\n"
+    "a default that the program reads from the class": DATA + "import dataclasses\n@dataclasses.dataclass\n"
+    "class Task:\n    head: nn.Module\n    body: nn.Module = nn.Linear(4, 4)\n"
     "tasks = [Task(nn.Linear(4, 4)) for _ in range(2)]\nmodel = nn.Sequential(Task.body, *(t.head for t in tasks))\n"
     + TRAIN.replace("for layer in model:\n        h = layer(h)", "for t in tasks:\n        h = h + t.head(t.body(x))"),
     "a list of layers": DATA + "model = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])\n" + TRAIN,
