@@ -71,7 +71,7 @@ def _joined(facts: TraceIndex, call: Call, sorted_one: int, other: int) -> Sorte
     if facts.tensor(take.outputs[0].tensor).shape[:1] != facts.tensor(take.inputs[0].tensor).shape[:1]:
         return None
     is_before = all(any(_are_together(one, start) for start in key) for one in beside)
-    is_before = is_before and all(_is_drawn(facts, start) for start in (*beside, *key))
+    is_before = is_before and all(rows_are_drawn(facts, start) for start in (*beside, *key))
     return SortedRows(call, take, sort, other) if is_before else None
 
 
@@ -103,7 +103,7 @@ def _sort_of(facts: TraceIndex, take: Call) -> Call | None:
     return made if len(keys) == 1 and keys == facts.tensor(take.inputs[0].tensor).shape[:1] else None
 
 
-def _is_drawn(facts: TraceIndex, take: Call) -> bool:
+def rows_are_drawn(facts: TraceIndex, take: Call) -> bool:
     """Returns whether rows are taken in a random order: another one may be that of the sort already."""
     if op_name(take) == _STACK:
         near = facts.calls_between(0, take.index)
