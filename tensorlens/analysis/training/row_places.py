@@ -25,8 +25,8 @@ _EXPANDED = frozenset("expand expand_as repeat".split())
 _SAME_ROWS = frozenset("embedding dropout layer_norm contiguous linear relu gelu mul rmul to float div truediv".split())
 _TAKING = frozenset(("getitem", "index_select"))
 _COMPUTED = frozenset(  # what sines of a range are computed by
-    "arange zeros empty unsqueeze view reshape getitem to float contiguous mul rmul div truediv rtruediv neg exp pow rpow "
-    "log sin cos cat stack flatten outer einsum setitem transpose squeeze repeat_interleave floordiv".split()
+    "arange zeros empty unsqueeze view reshape getitem to float contiguous mul rmul div truediv rtruediv neg exp pow "
+    "rpow log sin cos cat stack flatten outer einsum setitem transpose squeeze repeat_interleave floordiv".split()
 )
 _POSITIONS = frozenset("pe pos position positions positional".split())
 _MAX_CALLS, _MAX_COMPUTED = 40, 60
