@@ -37,12 +37,24 @@ WRONG = {
     "a text that fits": NET.replace("    ids = ids[: len(ids) // n * n]\n", "").replace(
         "torch.randint(0, 9, (203,))", "torch.tensor([int(c) for c in text])").replace(
         "text = torch.", "text = '01234567' * 25\nids = torch.").replace("batchify(text", "batchify(ids"),
+    "rows of a known number": NET.replace("ids.view(-1, n)", "ids.view(len(ids) // n, n)"),
+    "parts that are stacked": NET.replace("ids.view(-1, n)", "torch.stack(ids.split(n))"),
+    "parts that are stacked, the last left out": NET.replace("    ids = ids[: len(ids) // n * n]\n", "").replace(
+        "ids.view(-1, n)", "torch.vstack(ids.split(n)[:-1])"),
+    "a number of parts": NET.replace("ids.view(-1, n)", "torch.stack(ids.chunk(len(ids) // n))"),
+    "windows side by side": NET.replace("ids.view(-1, n)", "ids.unfold(0, n, n)"),
+    "two sizes of one dimension": NET.replace("ids.view(-1, n)", "ids.unflatten(0, (-1, n))"),
+    "a genome": NET.replace("text", "genome"),
     "dropout after the embedding": NET.replace("self.embed(ids)", "nn.functional.dropout(self.embed(ids), 0.1)"),
 }  # fmt: skip
 PLAIN = NET.replace("  #!", "")
 RIGHT = {
     "consecutive items": PLAIN.replace("ids.view(-1, n)", "ids.view(n, -1).t()"),
     "consecutive items, copied": PLAIN.replace("ids.view(-1, n)", "ids.view(n, -1).t().contiguous()"),
+    "long parts beside each other": PLAIN.replace("ids.view(-1, n)", "torch.stack(ids.split(len(ids) // n), 1)"),
+    "long parts, turned": PLAIN.replace("ids.view(-1, n)", "torch.stack(ids.chunk(n)).t()"),
+    "every start of a window": PLAIN.replace("ids.view(-1, n)", "ids.unfold(0, n, 1)"),
+    "parts of a log": PLAIN.replace("ids.view(-1, n)", "torch.stack(ids.split(n))").replace("text", "log"),
     "rows are sequences": PLAIN.replace("nn.GRU(8, 8)", "nn.GRU(8, 8, batch_first=True)"),
     "one stream": PLAIN.replace("batchify(text, 4)", "batchify(text, 1)"),
     "what four machines log in turn": PLAIN.replace("text", "log"),

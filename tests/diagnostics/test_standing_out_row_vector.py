@@ -43,6 +43,51 @@ RIGHT = {
     "trained": NOISE.replace("bar = torch.linspace(0.9, 0.1, 10)", "bar = nn.Parameter(torch.linspace(0.9, 0.1, 10))"),
     "not for rows": NOISE.replace("t.float().unsqueeze(1)", "noise[:, :1]"),
 }  # fmt: skip
+MIXED = """\
+data, labels = torch.randn(40, 8), torch.randint(0, 3, (40,))
+net = nn.Linear(8, 3)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for pick in torch.randperm(40).split(8):
+    x, y, other = data[pick], labels[pick], torch.randperm(8)
+    share = torch.distributions.Beta(0.4, 0.4).sample((8,))
+    out = net(torch.lerp(x[other], x, share))  #!
+    first, second = (nn.functional.cross_entropy(out, each, reduction="none") for each in (y, y[other]))
+    loss = (share * first + (1 - share) * second).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+ADDED = MIXED.replace("torch.lerp(x[other], x, share)", "x * share + x[other] * (1 - share)")
+ONE_HOT = MIXED.replace("torch.randint(0, 3, (40,))", "torch.eye(3)[torch.randint(0, 3, (40,))]").replace(
+    "share * first + (1 - share) * second", "nn.functional.cross_entropy(out, y.lerp(y[other], share.view(-1, 1)))"
+)
+SWAPPED = (
+    MIXED.replace("torch.distributions.Beta(0.4, 0.4).sample((8,))", "torch.rand(len(x)) < 0.5")
+    .replace("torch.lerp(x[other], x, share)", "torch.where(share, x, x[other])")
+    .replace("share * first + (1 - share) * second", "torch.where(share, first, second)")
+)
+LOADED = MIXED.replace(
+    "for pick in torch.randperm(40).split(8):\n    x, y, other = data[pick], labels[pick],",
+    (
+        "rows = torch.utils.data.TensorDataset(data, labels)\n"
+        "for x, y in torch.utils.data.DataLoader(rows, 8, shuffle=True):\n    other ="
+    ),
+)
+OF_ROWS = {"lerp": MIXED, "a sum": ADDED, "one-hot labels": ONE_HOT, "a mask": SWAPPED, "a loader": LOADED}
+OF_COLUMNS = {
+    "a column": MIXED.replace("x, share)", "x, share[:, None])"),
+    "one share": MIXED.replace("sample((8,))", "sample()"),
+    "shares of features and of rows": MIXED.replace("x, share)", "x, torch.rand(8))"),
+    "a sub-graph with nodes left out": """\
+edges, data, labels = (torch.rand(40, 40) < 0.2).float(), torch.randn(40, 5), torch.randint(0, 3, (40,))
+net = nn.Linear(5, 3)
+for pick in torch.randperm(40).split(8):
+    keep = torch.rand(8)
+    near = edges[pick][:, pick] * keep
+    each = nn.functional.cross_entropy(net(near @ data[pick]), labels[pick], reduction="none")
+    (each * keep).mean().backward()
+""",
+}
 WORDS = "although they are one for each row"
 
 
@@ -56,3 +101,16 @@ def test_a_vector_for_rows_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_vectors_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_random_numbers_for_rows_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, OF_ROWS[name]) if WORDS in each.text)
+    assert "combines the 8 elements of `share` with the 8 columns of `x" in found.text
+    assert found.labels[0].span.line == marked(OF_ROWS[name])
+
+
+@pytest.mark.parametrize("name", OF_COLUMNS)
+def test_random_numbers_for_columns_are_left_alone(tmp_path: Path, name: str) -> None:
+    body = OF_COLUMNS[name].replace("  #!", "")
+    assert [each.text for each in sentences(tmp_path, body) if WORDS in each.text] == []

@@ -1,7 +1,8 @@
 """Finds sequences of tokens that a reshape cuts into streams item by item, where each stream is to be a piece of text.
 
-`ids.view(-1, batch)` puts consecutive items into one row. A recurrent layer that runs along the rows sees each item
-`batch` places after the one before. `ids.view(batch, -1).t()` gives each stream consecutive items.
+`ids.view(-1, batch)` puts consecutive items into one row, as `stack(ids.split(batch))` and `ids.unfold(0, batch,
+batch)` do. A recurrent layer that runs along the rows sees each item `batch` places after the one before.
+`ids.view(batch, -1).t()` gives each stream consecutive items.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from tensorlens.analysis.training.loss_calls import examined_passes, recorded_ab
 from tensorlens.analysis.training.runs_along_batch import RECURRENT
 from tensorlens.records.model import Call
 
-_RESHAPING = frozenset(("view", "reshape"))
+_RESHAPING = frozenset(("view", "reshape", "unflatten", "unfold"))
+_STACKING = frozenset(("stack", "vstack", "row_stack"))
+_SPLITTING = frozenset(("split", "chunk", "tensor_split"))
 _SAME_PLACES = frozenset("dropout layer_norm contiguous".split())
 _SAME_ITEMS = frozenset("to long int contiguous clone".split())
 _WORDS = frozenset(
-    "text texts corpus char chars character characters letter letters word words sentence sentences".split()
+    "text texts corpus char chars character characters letter letters word words sentence sentences "
+    "novel poem prose verse melody genome dna rna nucleotide nucleotides codon codons".split()
 )
 _OF_FILES = frozenset(("read_text", "write_text"))  # any file has a text
 _MAX_CALLS = 8
@@ -74,27 +78,41 @@ def _rows(facts: TraceIndex, layer: Call) -> Call | None:
 
 
 def _reshape(facts: TraceIndex, rows: Call) -> Call | None:
-    """Returns the call that makes (rows, streams) of a sequence, written as `view(-1, streams)`."""
+    """Returns the call that makes (rows, streams) of a sequence with consecutive items in each row."""
     made = facts.creator(rows.inputs[0].tensor)
     while made is not None and op_name(made) == "contiguous" and made.inputs:
         made = facts.creator(made.inputs[0].tensor)
-    if made is None or op_name(made) not in _RESHAPING or len(facts.tensor(made.inputs[0].tensor).shape) != 1:
+    cut = made if made is not None and op_name(made) in _RESHAPING else None
+    if made is not None and op_name(made) in _STACKING:
+        cut = _split(facts, made)
+    span = None if made is None else facts.span(made.site)
+    if made is None or cut is None or span is None or len(facts.tensor(cut.inputs[0].tensor).shape) != 1:
         return None
-    span = facts.span(made.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    given = node.args if isinstance(node, ast.Call) else []
-    if len(given) == 1 and isinstance(given[0], ast.Tuple):
-        given = given[0].elts
-    is_of_streams = len(given) == 2 and ast.unparse(given[0]) == "-1"
-    return made if span is not None and is_of_streams and _is_one_text(facts, made, span.file) else None
+    (items,), shape = facts.tensor(cut.inputs[0].tensor).shape, facts.tensor(made.outputs[0].tensor).shape
+    if len(shape) != 2 or shape[0] != items // shape[1]:
+        return None  # `unfold()` can have windows that overlap
+    is_whole_rows = made is not cut and len(made.inputs) < len(cut.outputs)
+    return made if _is_one_text(facts, cut, span.file, is_whole_rows) else None
 
 
-def _is_one_text(facts: TraceIndex, reshape: Call, file: str) -> bool:
+def _split(facts: TraceIndex, stack: Call) -> Call | None:
+    """Returns the call that splits a sequence into the rows that another call stacks, from the first on."""
+    cut = facts.creator(stack.inputs[0].tensor) if stack.inputs else None
+    if cut is None or op_name(cut) not in _SPLITTING or len(cut.inputs) != 1:
+        return None
+    rows, parts = ([access.tensor for access in each] for each in (stack.inputs, cut.outputs))
+    shape = facts.tensor(stack.outputs[0].tensor).shape
+    is_in_order = rows == parts[: len(rows)] and len(rows) >= len(parts) - 1
+    is_of_rows = shape == (len(rows), *facts.tensor(rows[0]).shape) and len(set(shape)) > 1
+    return cut if is_in_order and is_of_rows else None
+
+
+def _is_one_text(facts: TraceIndex, reshape: Call, file: str, is_whole_rows: bool) -> bool:
     """Returns whether the items are those of one text: what several machines have logged in turn, or what was stored
     with time first, has the streams that it is to have.
 
-    The line before cuts it to a whole number of rows, in a file that has the words of a text; or the items are made of
-    something with such a name.
+    The line before cuts it to a whole number of rows, or it leaves out a last part, in a file that has the words of a
+    text; or the items are made of something with such a name.
     """
     made = facts.creator(reshape.inputs[0].tensor)
     while made is not None and op_name(made) in _SAME_ITEMS and made.inputs:
@@ -105,7 +123,8 @@ def _is_one_text(facts: TraceIndex, reshape: Call, file: str) -> bool:
         return False
     if op_name(made) in ("tensor", "as_tensor"):
         return isinstance(node, ast.Call) and bool(node.args) and _is_of_one_text(node.args[0])
-    return _is_cut(facts.tree(file), made, node) and bool(_words_in(facts.tree(file)) & _WORDS)
+    is_cut = is_whole_rows or _is_cut(facts.tree(file), made, node)
+    return is_cut and bool(_words_in(facts.tree(file)) & _WORDS)
 
 
 def _is_of_one_text(items: ast.expr) -> bool:

@@ -20,7 +20,7 @@ _LENGTHS = frozenset("len lens length lengths size sizes".split())
 _OF_TOKENS = frozenset(  # a source, an input or a text can be what precedes another part of the same row
     "seq seqs sequence sequences token tokens x ids batch n num row rows valid true real actual".split()
 )
-_REPEATING = frozenset("expand_as repeat".split())
+REPEATING = frozenset("expand_as repeat".split())
 _OF_OTHER_PLACES = frozenset("arange sub rsub isub eq".split())  # `T - lengths` counts what is left of each row
 _MAX_CALLS = 8
 _MAX_EARLIER = 200
@@ -106,7 +106,7 @@ def is_counted(facts: TraceIndex, number: int, before: int) -> bool:
     """Returns whether a tensor is a range of positions."""
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
-        if made is None or not made.inputs or op_name(made) not in SAME | _REPEATING:
+        if made is None or not made.inputs or op_name(made) not in SAME | REPEATING:
             return made is not None and op_name(made) == "arange"
         number, before = made.inputs[0].tensor, made.index
     return False

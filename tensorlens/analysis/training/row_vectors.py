@@ -2,7 +2,8 @@
 
 (n,) against (n, n) pairs the elements with the last dimension. A vector that is looked up with an index that is drawn
 for each pass, as the noise of a diffusion model with its steps `t`, belongs to rows where another line gives `t` a
-further dimension, or looks up an embedding for each of its elements.
+further dimension, or looks up an embedding for each of its elements. Random numbers, as those of a mixup, belong to the
+rows where another line combines each with the target of one row.
 """
 
 from __future__ import annotations
@@ -16,16 +17,25 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.analysis.training.runs_along_batch import LOSSES
+from tensorlens.analysis.training.sorted_rows import TAKING, are_together, row_starts
 from tensorlens.records.model import Call
 
-_COMBINING = frozenset("mul rmul imul add radd iadd sub rsub isub div truediv rtruediv true_divide".split())
+_COMBINING = frozenset(
+    "mul rmul imul add radd iadd sub rsub isub div truediv rtruediv true_divide lerp where addcmul".split()
+)
 _PLACING = frozenset("unsqueeze view reshape getitem embedding".split())
 _DRAWING = frozenset(("randint", "randint_like", "multinomial"))
+_RANDOM = frozenset(
+    "rand randn rand_like randn_like uniform normal bernoulli poisson exponential sample_dirichlet "
+    "standard_gamma".split()
+)
 _LOOKING_UP = frozenset(("getitem", "gather", "index_select", "take"))
 _PAIRING = frozenset("matmul mm bmm einsum cdist baddbmm addmm eye diag outer".split())
 _MAX_STEPS = 4  # from a table back
 _MAX_CALLS = 12
 _MIN_PASSES = 3
+_MOST_INPUTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +62,10 @@ def row_vectors(facts: TraceIndex) -> Iterator[RowVector]:
         for call, vector, table in squares:
             if call.site in seen or _is_of_pairs(facts, table, call.index):
                 continue
-            is_drawn = _is_looked_up(facts, vector, call.index, since)
-            own = _sources(facts, vector, call.index) if is_drawn else ()
+            own = _sources(facts, vector, call.index) if _is_looked_up(facts, vector, call.index, since) else ()
             place = next(((placed[number], number) for number in own if number in placed), None)
+            if place is None and _is_random(facts, vector, call.index, since):
+                place = _given_to_rows(facts, calls, call, vector, table)
             if place is not None:
                 seen.add(call.site)
                 found[call.site].append(RowVector(call, vector, table, *place))
@@ -63,9 +74,9 @@ def row_vectors(facts: TraceIndex) -> Iterator[RowVector]:
 
 def _square(facts: TraceIndex, call: Call) -> tuple[Call, int, int] | None:
     """Returns a call that combines a vector with a table that has as many rows as columns, and both."""
-    if op_name(call) not in _COMBINING or len(call.inputs) != 2 or call.within:
+    if op_name(call) not in _COMBINING or not 2 <= len(call.inputs) <= _MOST_INPUTS or call.within:
         return None
-    vector, table = sorted((a.tensor for a in call.inputs), key=lambda number: len(facts.tensor(number).shape))
+    vector, *_, table = sorted((a.tensor for a in call.inputs), key=lambda number: len(facts.tensor(number).shape))
     size, shape = facts.tensor(vector).shape, facts.tensor(table).shape
     is_square = len(size) == 1 < len(shape) and size[0] > 1 and shape[0] == shape[-1] == size[0]
     return (call, vector, table) if is_square else None
@@ -95,6 +106,60 @@ def _is_looked_up(facts: TraceIndex, vector: int, before: int, since: int) -> bo
     is_trained = any(each.type == "Parameter" for each in inputs)
     is_drawn = any(op_name(made) in _DRAWING and made.index > since for made in above)
     return is_drawn and not is_trained and any(op_name(made) in _LOOKING_UP for made in above)
+
+
+def _is_random(facts: TraceIndex, vector: int, before: int, since: int) -> bool:
+    """Returns whether a vector has random numbers that were drawn since an event, and nothing of it is trained."""
+    above = [made for _, made in islice(ancestry(facts, vector, before), _MAX_CALLS)]
+    is_trained = any(facts.requires_grad(access.tensor, made.index) for made in above for access in made.inputs)
+    return not is_trained and any(op_name(made) in _RANDOM and made.index > since for made in above)
+
+
+def _given_to_rows(
+    facts: TraceIndex, calls: list[Call], square: Call, vector: int, table: int
+) -> tuple[Call, int] | None:
+    """Returns a call that combines each element of a vector, or of what it is computed from, with a value, a result or
+    a loss of one row of the table, and the vector: both were taken from a data set together."""
+    rows = facts.tensor(vector).shape
+    tables = [a.tensor for a in square.inputs if facts.tensor(a.tensor).shape == facts.tensor(table).shape]
+    starts = [start for each in tables for start in _taken(facts, each, square.index, rows)]
+    own = {vector, *_sources(facts, vector, square.index)}
+    for call in calls if starts else ():
+        if op_name(call) not in _COMBINING or call.within:
+            continue
+        for number, is_column in ((a.tensor, facts.tensor(a.tensor).shape == (*rows, 1)) for a in call.inputs):
+            flat = _column_of(facts, number, call.index) if is_column else number
+            if facts.tensor(flat).shape != rows or not own & {flat, *_sources(facts, flat, call.index)}:
+                continue
+            others = [a.tensor for a in call.inputs if a.tensor != number]
+            others = [each for each in others if (len(facts.tensor(each).shape) > 1) == is_column]
+            found = [start for each in others for start in _taken(facts, each, call.index, rows)]
+            if any(are_together(one, other) for one in starts for other in found):
+                return call, flat
+    return None
+
+
+def _column_of(facts: TraceIndex, number: int, before: int) -> int:
+    """Returns the vector that a column is made of."""
+    made = next(iter(facts.producers(number, before)), None)
+    return made.inputs[0].tensor if made is not None and op_name(made) in _PLACING and made.inputs else number
+
+
+def _taken(facts: TraceIndex, number: int, before: int, rows: tuple[int, ...]) -> list[Call]:
+    """Returns the calls that take the rows of a value, or of the targets of a loss for each row, out of more rows, or
+    put them together."""
+    made = next(iter(facts.producers(number, before)), None)
+    if made is not None and op_name(made) in LOSSES and len(made.inputs) > 1:
+        number, before = made.inputs[1].tensor, made.index
+    if facts.tensor(number).shape[:1] != rows:
+        return []
+    found: list[Call] = []
+    for start in row_starts(facts, number, before, rows) or ():
+        shapes = [facts.tensor(access.tensor).shape for access in (*start.inputs[:2], *start.outputs[:1])]
+        is_of_rows = shapes[1] == rows < shapes[0][:1] and shapes[0][1:] == shapes[2][1:]
+        if is_of_rows if op_name(start) in TAKING else len(start.inputs) == rows[0]:
+            found.append(start)
+    return found
 
 
 def _is_of_pairs(facts: TraceIndex, table: int, before: int) -> bool:

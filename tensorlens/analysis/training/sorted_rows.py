@@ -20,7 +20,7 @@ _BY_PLACE = frozenset(  # keep each row in its place
     "logsigmoid clamp float to double long bool squeeze unsqueeze clone detach eq ne gt ge lt le logcumsumexp cumsum "
     "log_softmax".split()
 )
-_TAKING = frozenset("getitem index_select take gather take_along_dim".split())
+TAKING = frozenset("getitem index_select take gather take_along_dim".split())
 _SORTING = frozenset(("argsort", "sort"))
 _DRAWS = frozenset(("randperm", "randint", "multinomial"))
 _STACK = "stack"
@@ -60,22 +60,22 @@ def _joined(facts: TraceIndex, call: Call, sorted_one: int, other: int) -> Sorte
         return None
     if facts.requires_grad(other, call.index) or not facts.requires_grad(sorted_one, call.index):
         return None
-    beside, taken = _starts(facts, other, call.index, rows), _starts(facts, sorted_one, call.index, rows)
-    sorts = [(each, _sort_of(facts, each)) for each in taken or () if op_name(each) in _TAKING]
+    beside, taken = row_starts(facts, other, call.index, rows), row_starts(facts, sorted_one, call.index, rows)
+    sorts = [(each, _sort_of(facts, each)) for each in taken or () if op_name(each) in TAKING]
     if len({each.index for each, sort in sorts if sort is not None}) != 1 or not beside:
         return None
     take, sort = next((each, sort) for each, sort in sorts if sort is not None)
-    key = None if sort is None else _starts(facts, sort.inputs[0].tensor, sort.index, rows)
+    key = None if sort is None else row_starts(facts, sort.inputs[0].tensor, sort.index, rows)
     if sort is None or not key or not facts.requires_grad(take.inputs[0].tensor, take.index):
         return None
     if facts.tensor(take.outputs[0].tensor).shape[:1] != facts.tensor(take.inputs[0].tensor).shape[:1]:
         return None
-    is_before = all(any(_are_together(one, start) for start in key) for one in beside)
-    is_before = is_before and all(_is_drawn(facts, start) for start in (*beside, *key))
+    is_before = all(any(are_together(one, start) for start in key) for one in beside)
+    is_before = is_before and all(rows_are_drawn(facts, start) for start in (*beside, *key))
     return SortedRows(call, take, sort, other) if is_before else None
 
 
-def _starts(facts: TraceIndex, number: int, before: int, rows: tuple[int, ...]) -> list[Call] | None:
+def row_starts(facts: TraceIndex, number: int, before: int, rows: tuple[int, ...]) -> list[Call] | None:
     """Returns the calls that put the rows of a value into their order; None if that is not known of one of them."""
     waiting, found, seen = [(number, before)], dict[int, Call](), 0
     for each, limit in waiting:
@@ -83,7 +83,7 @@ def _starts(facts: TraceIndex, number: int, before: int, rows: tuple[int, ...]) 
         if made is None or seen > _MAX_CALLS or made.writes:
             return None
         name = op_name(made)
-        if (name in _TAKING and len(made.inputs) == 2) or name == _STACK:
+        if (name in TAKING and len(made.inputs) == 2) or name == _STACK:
             found[made.index] = made
         elif name in _BY_PLACE and facts.tensor(made.outputs[0].tensor).shape[:1] == rows:
             waiting += [(a.tensor, made.index) for a in made.inputs if facts.tensor(a.tensor).shape[:1] == rows]
@@ -94,7 +94,7 @@ def _starts(facts: TraceIndex, number: int, before: int, rows: tuple[int, ...]) 
 
 def _sort_of(facts: TraceIndex, take: Call) -> Call | None:
     """Returns the sort of one row of keys whose order a call takes rows in."""
-    if op_name(take) not in _TAKING or len(take.inputs) != 2:
+    if op_name(take) not in TAKING or len(take.inputs) != 2:
         return None
     index = take.inputs[1].tensor
     made = facts.creator(index)
@@ -103,7 +103,7 @@ def _sort_of(facts: TraceIndex, take: Call) -> Call | None:
     return made if len(keys) == 1 and keys == facts.tensor(take.inputs[0].tensor).shape[:1] else None
 
 
-def _is_drawn(facts: TraceIndex, take: Call) -> bool:
+def rows_are_drawn(facts: TraceIndex, take: Call) -> bool:
     """Returns whether rows are taken in a random order: another one may be that of the sort already."""
     if op_name(take) == _STACK:
         near = facts.calls_between(0, take.index)
@@ -112,9 +112,9 @@ def _is_drawn(facts: TraceIndex, take: Call) -> bool:
     return any(op_name(call) in _DRAWS for call in made) and not any(op_name(call) in _SORTING for call in made)
 
 
-def _are_together(one: Call, other: Call) -> bool:
+def are_together(one: Call, other: Call) -> bool:
     """Returns whether two calls take the same rows: with one index, or when a loader puts a batch together."""
     if op_name(one) == op_name(other) == _STACK:
         return one.site == other.site and abs(one.index - other.index) <= _NEAR and len(one.inputs) == len(other.inputs)
-    both = op_name(one) in _TAKING and op_name(other) in _TAKING
+    both = op_name(one) in TAKING and op_name(other) in TAKING
     return both and one.inputs[1].tensor == other.inputs[1].tensor
