@@ -90,7 +90,8 @@ WRONG = {
 RIGHT = {
     "a helper that map calls": NET + MAPPED.replace("'kernel'", "'weight'"),
     "a helper that has run elsewhere": NET + MAPPED.replace("\nopt =", "\nprint(gap(net[0][0].weight))\nopt ="),
-    "a helper that may do nothing": NET + MAPPED.replace("    gram = w", "    if w.dim() < 2:\n        return 0\n    gram = w"),
+    "a helper that may do nothing": NET + MAPPED.replace("    gram = w", (
+        "    if w.dim() < 2:\n        return 0\n    gram = w")),
     "a helper in a loop": NET + HELPED.replace("kernel", "weight").replace("len(gram)", "gram.dim() and len(gram)"),
     "words that an option gives": NET + "words = ()\n" + LOOP.replace('"kernel" in name', (
         "any(word in name for word in words)")),

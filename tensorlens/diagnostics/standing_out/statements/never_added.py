@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import block_around, is_inside
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.chosen_by_name import called_name, chooses
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.written_numbers import only_value
@@ -22,8 +23,6 @@ _RECORDED = frozenset(
 _IN_HELPERS = _RECORDED | frozenset(
     "chunk eye svd svdvals det logdet relu softmax std var vector_norm matrix_norm".split()
 )
-_BY_NAME = ("isinstance", "endswith", "startswith", "hasattr", "match", "search", "fullmatch")
-_COMPARING = ast.In | ast.NotIn | ast.Eq | ast.NotEq | ast.Is
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Scope = _Function | ast.Module
 _Comprehension = ast.GeneratorExp | ast.ListComp
@@ -87,7 +86,7 @@ def _of_loop(facts: TraceIndex, file: str, place: tuple[_Scope, ast.For], spans:
         ran = _ran(facts, file, adding, spans)
         choices = [node for node in ast.walk(loop) if isinstance(node, ast.If)]
         tests = [*chosen, *(each.test for each in choices)]
-        is_chosen = len(tests) < 2 and all(map(_is_choice, choices)) and all(map(_chooses, chosen))
+        is_chosen = len(tests) < 2 and all(map(_is_choice, choices)) and all(map(chooses, chosen))
         if not ran and is_chosen and _has_run(facts, file, place, spans):
             skips = any(isinstance(node, ast.Continue) for node in ast.walk(loop))
             is_list = total is not None and _is_empty(starts[0].value)
@@ -115,7 +114,7 @@ def _of_sum(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans:
             continue
         over, chosen = _resolved(facts, iterated)
         tests = [*chosen, *ifs]
-        if not _is_over_modules(over) or len(tests) > 1 or not all(map(_chooses, tests)):
+        if not _is_over_modules(over) or len(tests) > 1 or not all(map(chooses, tests)):
             continue
         around = facts.span_of(statement, file)
         has_run = any(is_inside(span, around) for span in spans) or _has_run(facts, file, place, spans)
@@ -125,7 +124,7 @@ def _of_sum(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans:
 
 def _mapped(terms: ast.expr) -> tuple[str, tuple[ast.expr, ast.expr] | None]:
     """Returns the name of a function that `map()` calls, and what makes each term and what the terms are made of."""
-    if not isinstance(terms, ast.Call) or _called(terms) != "map" or len(terms.args) != 2 or terms.keywords:
+    if not isinstance(terms, ast.Call) or called_name(terms) != "map" or len(terms.args) != 2 or terms.keywords:
         return "", None
     function, over = terms.args
     if isinstance(function, ast.Lambda):
@@ -143,7 +142,7 @@ def _ran(facts: TraceIndex, file: str, nodes: Sequence[ast.AST], spans: list[Spa
 
 def _helpers(facts: TraceIndex, node: ast.AST, name: str = "") -> list[tuple[str, _Function]]:
     """Returns the functions of the script with a name that a piece of source calls."""
-    names = {name} if name else {_called(each) for each in ast.walk(node) if isinstance(each, ast.Call)}
+    names = {name} if name else {called_name(each) for each in ast.walk(node) if isinstance(each, ast.Call)}
     nodes = ((file, each) for file, tree in facts.trees() for each in ast.walk(tree))
     return [(file, each) for file, each in nodes if isinstance(each, _Function) and each.name in names]
 
@@ -160,21 +159,21 @@ def _outside(statement: ast.stmt) -> Iterator[ast.AST]:
 def _sums(node: ast.AST) -> list[ast.Call]:
     """Returns the calls of `sum()` in a piece of source that begin at zero."""
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
-    found = [each for each in calls if _called(each) == "sum" and each.args]
+    found = [each for each in calls if called_name(each) == "sum" and each.args]
     return [each for each in found if all(map(_is_zero, [*each.args[1:], *(more.value for more in each.keywords)]))]
 
 
 def _is_over_modules(over: ast.expr) -> bool:
-    return any(isinstance(node, ast.Call) and _called(node) in _OVER for node in ast.walk(over))
+    return any(isinstance(node, ast.Call) and called_name(node) in _OVER for node in ast.walk(over))
 
 
 def _resolved(facts: TraceIndex, over: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
     """Returns what a loop runs over, and the condition of a list that was made of it, as `[p for p in ... if ...]`."""
     name = over.id if isinstance(over, ast.Name) else over.attr if isinstance(over, ast.Attribute) else ""
     made = only_value(facts, name) if name else over
-    if isinstance(made, ast.Call) and _called(made) in ("list", "tuple") and len(made.args) == 1:
+    if isinstance(made, ast.Call) and called_name(made) in ("list", "tuple") and len(made.args) == 1:
         made = made.args[0]
-    if isinstance(made, ast.Call) and _called(made) == "filter" and isinstance(made.args[0], ast.Lambda):
+    if isinstance(made, ast.Call) and called_name(made) == "filter" and isinstance(made.args[0], ast.Lambda):
         return made.args[1], [made.args[0].body]
     if (
         not isinstance(made, _Comprehension)
@@ -218,7 +217,7 @@ def _name(node: _Simple) -> str:
     value = node.value
     if isinstance(node, ast.Expr):
         is_appended = (
-            isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and _called(value) == "append"
+            isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and called_name(value) == "append"
         )
         holder = value.func.value if is_appended else None  # type: ignore[union-attr]
         return holder.id if isinstance(holder, ast.Name) else ""
@@ -236,16 +235,16 @@ def _sets(node: ast.AugAssign | ast.Assign, name: str) -> bool:
 def _is_zero(value: ast.expr) -> bool:
     if isinstance(value, ast.Constant):
         return value.value == 0 and not isinstance(value.value, bool)
-    is_zeros = isinstance(value, ast.Call) and _called(value) in ("zeros", "tensor", "new_zeros")
+    is_zeros = isinstance(value, ast.Call) and called_name(value) in ("zeros", "tensor", "new_zeros")
     numbers = [node.value for node in ast.walk(value) if isinstance(node, ast.Constant)]
-    return is_zeros and (_called(value) != "tensor" or numbers[:1] in ([0], [0.0]))  # type: ignore[arg-type]
+    return is_zeros and (called_name(value) != "tensor" or numbers[:1] in ([0], [0.0]))  # type: ignore[arg-type]
 
 
 def _is_recorded(facts: TraceIndex, node: _Simple | ast.expr, name: str = "") -> bool:
     """Returns whether a statement or an expression makes a call that the trace would have, itself or in a function of
     the script that it calls."""
     value = node if isinstance(node, ast.expr) else node.value or node
-    if not name and any(isinstance(part, ast.Call) and _called(part) in _RECORDED for part in ast.walk(value)):
+    if not name and any(isinstance(part, ast.Call) and called_name(part) in _RECORDED for part in ast.walk(value)):
         return True
     helpers = _helpers(facts, value, name)
     return bool(helpers) and all(_records(each) for _, each in helpers)
@@ -257,7 +256,7 @@ def _records(function: _Function) -> bool:
         if not isinstance(statement, _Simple):
             return False
         calls = [node for node in _outside(statement) if isinstance(node, ast.Call)]
-        if any(isinstance(each.func, ast.Attribute) and _called(each) in _IN_HELPERS for each in calls):
+        if any(isinstance(each.func, ast.Attribute) and called_name(each) in _IN_HELPERS for each in calls):
             return True
     return False
 
@@ -271,33 +270,7 @@ def _is_choice(choice: ast.If) -> bool:
         return False
     if skips and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test = test.operand
-    return _chooses(test)
-
-
-def _chooses(test: ast.expr) -> bool:
-    """Returns whether a condition is one of the type or the name of a module or parameter."""
-    parts = test.values if isinstance(test, ast.BoolOp) else [test]
-    return all(
-        (isinstance(part, ast.Call) and (_called(part) in _BY_NAME or _chooses_any(part)))
-        or (isinstance(part, ast.Compare) and isinstance(part.ops[0], _COMPARING) and _has_text(part))
-        for part in parts
-    )
-
-
-def _chooses_any(test: ast.Call) -> bool:
-    """Returns whether a condition is one of several words, as `any(word in name for word in ("a", "b"))`."""
-    terms = test.args[0] if _called(test) == "any" and test.args else None
-    return isinstance(terms, _Comprehension) and _are_words(terms.generators[0].iter)
-
-
-def _are_words(node: ast.expr) -> bool:
-    parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
-    return bool(parts) and all(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in parts)
-
-
-def _has_text(test: ast.Compare) -> bool:
-    nodes = (test.left, *test.comparators)
-    return any(_are_words(node) or (isinstance(node, ast.Call) and _called(node) == "type") for node in nodes)
+    return chooses(test)
 
 
 def _has_run(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans: list[Span]) -> bool:
@@ -313,13 +286,9 @@ def _has_run(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans
     for other, tree in facts.trees():
         for statement in (node for node in ast.walk(tree) if isinstance(node, _Simple)):
             parts = list(ast.walk(statement))
-            calls = [node for node in parts if isinstance(node, ast.Call) and _called(node) == scope.name]
+            calls = [node for node in parts if isinstance(node, ast.Call) and called_name(node) == scope.name]
             is_plain = not any(isinstance(node, ast.IfExp | ast.BoolOp | ast.Lambda) for node in parts)
             around = facts.span_of(statement, other)
             if calls and is_plain and any(is_inside(span, around) for span in spans):
                 return True
     return False
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
