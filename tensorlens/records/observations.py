@@ -300,6 +300,7 @@ class Observations:
     repeated_indices: tuple[
         training_values.RepeatedIndices, ...
     ] = ()  # these and the next only of a run with `--training`
+    sorted_keys: tuple[training_values.SortedKeys, ...] = ()
     zeroed_sequences: tuple[training_values.ZeroedSequences, ...] = ()
     padded_ids: tuple[training_values.PaddedIds, ...] = ()
     plateaus: tuple[training_values.PlateauMetric, ...] = ()

@@ -159,6 +159,15 @@ class RepeatedIndices:
 
 
 @dataclass(frozen=True, slots=True)
+class SortedKeys:
+    """The keys of a sort of one row. The others of the neighbours are equal, or NaN."""
+
+    index: int  # of the call
+    along: NonNegative  # neighbours that are in the order of the sort
+    against: NonNegative  # neighbours that are in the other order
+
+
+@dataclass(frozen=True, slots=True)
 class ZeroedSequences:
     """A CTC loss with `zero_infinity=True` in a backward pass."""
 

@@ -52,7 +52,25 @@ class Fit:
         return sum([p.square().sum() for p in self.pulled])  #!
 
 """ + TRAIN.replace("penalty(net)", "fit.penalty()").replace("opt =", "fit = Fit()\nopt =")
+GAP = """\
+def gap(w):
+    gram = w.t().matmul(w)
+    return (gram - torch.eye(len(gram))).square().sum()
+
+"""
+MAPPED = GAP + TRAIN.replace("    loss =", (
+    "    chosen = [p for n, p in net.named_parameters() if n.split('.')[-1] == 'kernel']\n    loss =")).replace(
+    "0.01 * penalty(net)", "sum(map(gap, chosen), torch.zeros(()))  #!")  # fmt: skip
+HELPED = GAP + LOOP.replace("p.norm()", "gap(p)")
 WRONG = {
+    "a helper that map calls": NET + MAPPED,
+    "a lambda that map calls": NET + MAPPED.replace("map(gap,", "map(lambda p: p.norm(),"),
+    "a helper in a loop": NET + HELPED,
+    "a helper in a comprehension": NET + GAP + SUM.replace("p.norm()", "gap(p)"),
+    "a filter": NET + MAPPED.replace("[p for n, p in net.named_parameters() if n.split('.')[-1] == 'kernel']", (
+        "list(filter(lambda m: isinstance(m, nn.Conv1d), net.modules()))")),
+    "one of several words": NET + LOOP.replace('"kernel" in name', 'any(word in name for word in ("kernel", "gain"))'),
+    "a pattern": NET + "import re\n" + LOOP.replace('"kernel" in name', 're.search(r"kernel$", name)'),
     "a sum of a generator": NET + SUM,
     "a sum of appended terms": NET + TERMS + TRAIN,
     "a sum over a list that chose none": NET + LIST,
@@ -70,6 +88,13 @@ WRONG = {
     .replace("layer.weight", "layer") + TRAIN,
 }  # fmt: skip
 RIGHT = {
+    "a helper that map calls": NET + MAPPED.replace("'kernel'", "'weight'"),
+    "a helper that has run elsewhere": NET + MAPPED.replace("\nopt =", "\nprint(gap(net[0][0].weight))\nopt ="),
+    "a helper that may do nothing": NET + MAPPED.replace("    gram = w", (
+        "    if w.dim() < 2:\n        return 0\n    gram = w")),
+    "a helper in a loop": NET + HELPED.replace("kernel", "weight").replace("len(gram)", "gram.dim() and len(gram)"),
+    "words that an option gives": NET + "words = ()\n" + LOOP.replace('"kernel" in name', (
+        "any(word in name for word in words)")),
     "a sum of a generator": NET + SUM.replace("kernel", "weight"),
     "a sum of appended terms": NET + TERMS.replace("children", "modules") + TRAIN,
     "a sum over a list": NET + LIST.replace("body.", "0."),

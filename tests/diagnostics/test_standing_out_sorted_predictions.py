@@ -28,7 +28,53 @@ LOADER = BODY.replace("for pick in torch.randperm(64).split(16):\n", (
     "data = torch.utils.data.TensorDataset(x, time, event)\n"
     "for a, b, c in torch.utils.data.DataLoader(data, batch_size=16, shuffle=True):\n")).replace(
     "net(x[pick]).squeeze(1), time[pick], event[pick]", "net(a).squeeze(1), b, c")  # fmt: skip
+FULL = BODY.replace("(torch.rand(64) < 0.5).float()", "None\ndrop = torch.rand(64)\n"
+    "event, time = (time <= drop).float(), torch.minimum(time, drop)").replace(
+    "for pick in torch.randperm(64).split(16):", "for _ in range(4):").replace("[pick]", "")  # fmt: skip
+SUM = "((risk - risk.logcumsumexp(0)) * event).mean()"
+PACKED = """\
+from torch.nn.utils.rnn import pack_padded_sequence
+x, lengths, kinds = torch.randn(64, 9, 16), torch.randint(3, 10, (64,)), torch.randint(0, 3, (64,))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj, self.rnn, self.head = nn.Linear(16, 16), nn.GRU(16, 8, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, x, lengths):
+        lengths, order = lengths.sort(descending=True)
+        packed = pack_padded_sequence(self.proj(x[order]).relu(), lengths, batch_first=True)
+        h = self.rnn(packed)[1][-1]
+        return self.head(h)
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for pick in torch.randperm(64).split(16):
+    loss = nn.functional.cross_entropy(net(x[pick], lengths[pick]), kinds[pick])  #!
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+COLLATED = PACKED.replace("net = Net()", """\
+def collate(batch):
+    x, lengths, kinds = zip(*batch)
+    return torch.stack(x), torch.tensor(lengths), torch.tensor(kinds)
+
+net = Net()
+rows = list(zip(x, lengths.tolist(), kinds.tolist()))""").replace("for pick in torch.randperm(64).split(16):", (
+    "for a, b, c in torch.utils.data.DataLoader(rows, batch_size=16, collate_fn=collate):")).replace(
+    "net(x[pick], lengths[pick]), kinds[pick]", "net(a, b), c")  # fmt: skip
 WRONG = {
+    "all samples at once": FULL,
+    "all samples, a mask": FULL.replace(SUM, "(risk - risk.logcumsumexp(0))[event > 0].sum()"),
+    "all samples, a dot": FULL.replace(SUM, "(risk - risk.logcumsumexp(0)) @ event"),
+    "all samples, turned": FULL.replace("torch.argsort(time, descending=True)", "time.argsort().flip(0)"),
+    "a table": FULL.replace("\nnet = ", "\ny = torch.stack([time, event], 1)\nnet = ").replace(
+        ", time, event)\n    opt", ", y[:, 0], y[:, 1])\n    opt"),
+    "a split": FULL.replace("for _ in range(4)", (
+        "for x, time, event in zip(x.split(16), time.split(16), event.split(16))")),
+    "packed sequences": PACKED,
+    "packed sequences of a collate function": COLLATED,
     "an order": BODY,
     "sort": BODY.replace(ORDER, "_, order = time.sort(descending=True)"),
     "index_select": BODY.replace(TAKE, "risk = risk.index_select(0, order)"),
@@ -38,7 +84,24 @@ WRONG = {
         "return nn.functional.binary_cross_entropy_with_logits(risk, event)")),
 }  # fmt: skip
 PLAIN = BODY.replace("  #!", "")
+FULL_RIGHT, PACKED_RIGHT = FULL.replace("  #!", ""), PACKED.replace("  #!", "")
 RIGHT = {
+    "all samples in the order of the sort": FULL_RIGHT.replace("\nnet = ", (
+        "\nby = time.argsort(descending=True)\nx, time, event = x[by], time[by], event[by]\nnet = ")),
+    "values sorted before": FULL_RIGHT.replace("\nnet = ", "\nevent = event[time.argsort(descending=True)]\nnet = "),
+    "a mix of all samples": FULL_RIGHT.replace(TAKE, "risk = 0.5 * risk + 0.5 * risk[order]"),
+    "written back": FULL_RIGHT.replace("return", (
+        "back = torch.zeros_like(risk).index_copy(0, order, risk)\n    return")).replace(SUM, "(back * event).mean()"),
+    "packed, put back": PACKED_RIGHT.replace("self.head(h)", "self.head(h[order.argsort()])"),
+    "packed, written back": PACKED_RIGHT.replace("self.head(h)", (
+        "self.head(torch.stack([h[i] for i in order.argsort()]))")),
+    "packed, sorted inside": PACKED_RIGHT.replace("x[order]", "x").replace("lengths, order =", "_, order =").replace(
+        "lengths, batch_first=True)", "lengths, batch_first=True, enforce_sorted=False)", 1),
+    "packed, labels in order": PACKED_RIGHT.replace("kinds[pick])", (
+        "kinds[pick][lengths[pick].argsort(descending=True)])")),
+    "packed, sorted batches": COLLATED.replace("  #!", "").replace("zip(*batch)", (
+        "zip(*sorted(batch, key=lambda row: -row[1]))")),
+    "a mix of inputs": PACKED_RIGHT.replace("x[order]", "0.5 * x + 0.5 * x[order]"),
     "all in order": PLAIN.replace(TAKE, TAKE + "; event = event[order]"),
     "batches in the order of the sort": PLAIN.replace("for pick in torch.randperm(64).split(16):", (
         "for pick in torch.randperm(64).split(16):\n    pick = pick[time[pick].argsort(descending=True)]")),

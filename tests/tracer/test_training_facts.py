@@ -170,3 +170,16 @@ def test_gradients_inside_a_transform_are_recorded() -> None:
         for _ in range(4):
             torch.func.grad_and_value(loss)(weights)
     assert not [each for each in lens.trace().events if isinstance(each, Gap)]
+
+
+def test_the_neighbours_among_the_keys_of_a_sort_are_counted() -> None:
+    keys = torch.tensor([1.0, 2.0, 2.0, 0.5, float("nan")])
+    with tensorlens.trace(training=True) as lens:
+        keys.argsort()
+        torch.sort(keys, 0, True)
+        torch.sort(keys.view(-1, 1), dim=0, stable=True)
+        torch.argsort(keys.view(1, 5).expand(3, 5))
+    facts = facts_of(lens)
+    assert [(each.along, each.against) for each in facts.sorted_keys] == [(1, 1), (1, 1), (1, 1)]
+    calls = [lens.trace().event(each.index) for each in facts.sorted_keys]
+    assert [getattr(call, "op", "") for call in calls] == ["Tensor.argsort", "torch.sort", "torch.sort"]

@@ -17,8 +17,9 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.analysis.training.row_starts import Start, row_starts
 from tensorlens.analysis.training.runs_along_batch import LOSSES
-from tensorlens.analysis.training.sorted_rows import TAKING, are_together, row_starts
+from tensorlens.analysis.training.sorted_rows import are_together
 from tensorlens.records.model import Call
 
 _COMBINING = frozenset(
@@ -134,7 +135,7 @@ def _given_to_rows(
             others = [a.tensor for a in call.inputs if a.tensor != number]
             others = [each for each in others if (len(facts.tensor(each).shape) > 1) == is_column]
             found = [start for each in others for start in _taken(facts, each, call.index, rows)]
-            if any(are_together(one, other) for one in starts for other in found):
+            if any(are_together(facts, one, other) for one in starts for other in found):
                 return call, flat
     return None
 
@@ -145,7 +146,7 @@ def _column_of(facts: TraceIndex, number: int, before: int) -> int:
     return made.inputs[0].tensor if made is not None and op_name(made) in _PLACING and made.inputs else number
 
 
-def _taken(facts: TraceIndex, number: int, before: int, rows: tuple[int, ...]) -> list[Call]:
+def _taken(facts: TraceIndex, number: int, before: int, rows: tuple[int, ...]) -> list[Start]:
     """Returns the calls that take the rows of a value, or of the targets of a loss for each row, out of more rows, or
     put them together."""
     made = next(iter(facts.producers(number, before)), None)
@@ -153,11 +154,14 @@ def _taken(facts: TraceIndex, number: int, before: int, rows: tuple[int, ...]) -
         number, before = made.inputs[1].tensor, made.index
     if facts.tensor(number).shape[:1] != rows:
         return []
-    found: list[Call] = []
-    for start in row_starts(facts, number, before, rows) or ():
-        shapes = [facts.tensor(access.tensor).shape for access in (*start.inputs[:2], *start.outputs[:1])]
-        is_of_rows = shapes[1] == rows < shapes[0][:1] and shapes[0][1:] == shapes[2][1:]
-        if is_of_rows if op_name(start) in TAKING else len(start.inputs) == rows[0]:
+    found: list[Start] = []
+    for start in row_starts(facts, number, before):
+        call = start.call
+        if call is not None and start.is_taken:
+            shapes = [facts.tensor(access.tensor).shape for access in (*call.inputs[:2], *call.outputs[:1])]
+            if shapes[1] == rows < shapes[0][:1] and shapes[0][1:] == shapes[2][1:]:
+                found.append(start)
+        elif call is not None and start.is_collated and len(call.inputs) == rows[0]:
             found.append(start)
     return found
 

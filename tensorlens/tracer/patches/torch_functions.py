@@ -27,6 +27,8 @@ _DROPOUTS = tuple(
     for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
 )
 
+_SORTS = torch.sort, torch.argsort, torch.Tensor.sort, torch.Tensor.argsort
+
 
 def note_mode(recorder: Recorder, frame: FrameType, cause: str, entering: bool) -> None:
     """Writes a GRAD_MODE row for a switch of the grad mode by the user's own code, not by code of PyTorch."""
@@ -173,6 +175,17 @@ def _look_up(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> 
     return recorder.call(func, args, kwargs, frame)
 
 
+def _sort(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records a sort. With `--training`, notes whether it may leave all in their place."""
+    frame = frame_at(2)
+    keys = args[0] if args else kwargs.get("input")
+    descending = args[2] if len(args) > 2 else kwargs.get("descending", False)
+    if recorder.statistics is not None and type(descending) is bool and "out" not in kwargs:
+        with ErrorGuard(recorder, "keys", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
+            recorder.statistics.sorts.look(keys, descending, frame)
+    return recorder.call(func, args, kwargs, frame)
+
+
 def _storage(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
     """Watches a storage that the user's own line asks for: it can be written past every version counter."""
     frame = frame_at(2)
@@ -290,11 +303,12 @@ HANDLERS: dict[Function, ops.Handler] = {
     torch.Tensor.index_put_: _assign_items,
     torch.nn.functional.batch_norm: _normalise,
     torch.nn.functional.embedding: _look_up,
+    **dict.fromkeys(_SORTS, _sort),
     **dict.fromkeys(_DROPOUTS, _drop),
     ops.GRAD: _gradient,
     ops.getter("grad_fn"): _user_reads,
     **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
 }
 
-TRAINING_ONLY = (torch.nn.functional.embedding, *_DROPOUTS)
+TRAINING_ONLY = (torch.nn.functional.embedding, *_DROPOUTS, *_SORTS)
 """Functions of `HANDLERS` that other runs than those with `--training` record on the fast path."""

@@ -47,6 +47,7 @@ from tensorlens.tracer.training.registered_hooks import RegisteredHooks
 from tensorlens.tracer.training.repeated_indices import WrittenIndices
 from tensorlens.tracer.training.schedules import Schedules
 from tensorlens.tracer.training.shared_states import SharedStates
+from tensorlens.tracer.training.sorted_keys import OrderedKeys
 from tensorlens.tracer.training.steady_steps import FoundParameter, SteadySteps
 from tensorlens.tracer.training.zero_steps import ZeroSteps
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
@@ -70,14 +71,13 @@ class TrainingStatistics:
         self._stepped: set[int] = set()  # parameters
         self._zeroed = ZeroedGradients(recorder)
         self._losses = ReducedLosses(recorder), InfiniteLosses(recorder)
-        self._memory = LiveMemory(recorder)
-        self._zero_steps = ZeroSteps(recorder)
+        self._memory, self._zero_steps = LiveMemory(recorder), ZeroSteps(recorder)
         self._hooks, self._equal = RegisteredHooks(recorder), EqualValues(recorder)
         self.schedules = Schedules(recorder, self._count_of)
         self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
         self.arrays, self.ids = GivenArrays(recorder), LookedUpIds(recorder)
         self.functional = FunctionalModes(recorder)
-        self.indices = WrittenIndices(recorder)
+        self.indices, self.sorts = WrittenIndices(recorder), OrderedKeys(recorder)
         self.shared_states = SharedStates(recorder, self._count_of)
         self._terms: TermGradients | None = None
         self.nonfinite = NonfiniteValues(recorder)

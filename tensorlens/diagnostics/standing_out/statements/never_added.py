@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import block_around, is_inside
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.chosen_by_name import chooses
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.run_counts import called
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.written_numbers import only_value
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -19,7 +21,9 @@ _OVER = frozenset("children named_children modules named_modules parameters name
 _RECORDED = frozenset(
     "sum norm pow square abs mean matmul mm t exp log log_prob flatten view reshape dot max min float sigmoid".split()
 )
-_COMPARING = ast.In | ast.NotIn | ast.Eq | ast.NotEq | ast.Is
+_IN_HELPERS = _RECORDED | frozenset(
+    "chunk eye svd svdvals det logdet relu softmax std var vector_norm matrix_norm".split()
+)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Scope = _Function | ast.Module
 _Comprehension = ast.GeneratorExp | ast.ListComp
@@ -35,6 +39,7 @@ class _Empty:
     test: ast.expr | None  # a condition that chooses what is added
     skips: bool  # where the condition holds
     over: ast.expr
+    function: str = ""  # that would have made what is added, by `map()`
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -57,8 +62,9 @@ def _sentence(facts: TraceIndex, file: str, found: _Empty) -> StandingOut:
     line, over = facts.span_of(found.added, file), facts.code_of(found.over, file)
     holds = "each" if found.skips else "none"
     what = "there is nothing in" if found.test is None else f"`{facts.code_of(found.test, file)}` holds for {holds} of"
+    adding = f"`{found.function}()`" if found.function else "the line that adds to it"
     return stands_out(
-        f"`{found.name}` stays zero: the line that adds to it never runs, because {what} `{over}`",
+        f"`{found.name}` stays zero: {adding} never runs, because {what} `{over}`",
         Label("observed_here", line, "never runs"),
         Label("observed_here", facts.span_of(found.test or found.over, file), "keeps it from running"),
     )
@@ -76,12 +82,12 @@ def _of_loop(facts: TraceIndex, file: str, place: tuple[_Scope, ast.For], spans:
         starts = [node for node in others if node not in adding]
         total = next((each for each in _sums(scope) if _is_named(each.args[0], name)), None)
         is_zero = [_is_zero(node.value) or (total is not None and _is_empty(node.value)) for node in starts]
-        if not starts or not all(is_zero) or not all(map(_is_recorded, adding)):
+        if not starts or not all(is_zero) or not all(_is_recorded(facts, each) for each in adding):
             continue
         ran = _ran(facts, file, adding, spans)
         choices = [node for node in ast.walk(loop) if isinstance(node, ast.If)]
         tests = [*chosen, *(each.test for each in choices)]
-        is_chosen = len(tests) < 2 and all(map(_is_choice, choices)) and all(map(_chooses, chosen))
+        is_chosen = len(tests) < 2 and all(map(_is_choice, choices)) and all(map(chooses, chosen))
         if not ran and is_chosen and _has_run(facts, file, place, spans):
             skips = any(isinstance(node, ast.Continue) for node in ast.walk(loop))
             is_list = total is not None and _is_empty(starts[0].value)
@@ -92,25 +98,54 @@ def _of_loop(facts: TraceIndex, file: str, place: tuple[_Scope, ast.For], spans:
 def _of_sum(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans: list[Span]) -> Iterator[_Empty]:
     """Yields the `sum()` of a statement whose terms a comprehension makes, if it never makes one."""
     scope, statement = place
-    is_plain = not any(isinstance(node, ast.IfExp | ast.BoolOp | ast.Lambda) for node in _outside(statement))
+    is_plain = not any(
+        isinstance(node, ast.IfExp | ast.BoolOp) or (isinstance(node, ast.Lambda) and _sums(node))
+        for node in _outside(statement)
+    )
     for total in _sums(statement) if is_plain else ():
         terms = total.args[0]
         if isinstance(terms, ast.Name):
             terms = _only_assigned(scope, terms.id) or terms
-        if not isinstance(terms, _Comprehension) or len(terms.generators) > 1 or not _is_recorded(terms):
+        name, mapped = _mapped(terms)
+        if isinstance(terms, _Comprehension) and len(terms.generators) == 1:
+            added, iterated, ifs = terms.elt, terms.generators[0].iter, terms.generators[0].ifs
+        elif mapped is not None:
+            (added, iterated), ifs = mapped, []
+        else:
             continue
-        over, chosen = _resolved(facts, terms.generators[0].iter)
-        tests = [*chosen, *terms.generators[0].ifs]
-        if not _is_over_modules(over) or len(tests) > 1 or not all(map(_chooses, tests)):
+        over, chosen = _resolved(facts, iterated)
+        tests = [*chosen, *ifs]
+        if not _is_over_modules(over) or len(tests) > 1 or not all(map(chooses, tests)):
             continue
         around = facts.span_of(statement, file)
         has_run = any(is_inside(span, around) for span in spans) or _has_run(facts, file, place, spans)
-        if has_run and not _ran(facts, file, [terms.elt], spans):
-            yield _Empty(facts.code_of(total, file), terms.elt, tests[0] if tests else None, False, over)
+        if has_run and _is_recorded(facts, added, name) and not _ran(facts, file, [added], spans, name):
+            yield _Empty(facts.code_of(total, file), added, tests[0] if tests else None, False, over, name)
 
 
-def _ran(facts: TraceIndex, file: str, nodes: Sequence[ast.AST], spans: list[Span]) -> bool:
-    return any(is_inside(span, facts.span_of(node, file)) for span in spans for node in nodes)
+def _mapped(terms: ast.expr) -> tuple[str, tuple[ast.expr, ast.expr] | None]:
+    """Returns the name of a function that `map()` calls, and what makes each term and what the terms are made of."""
+    if not isinstance(terms, ast.Call) or called(terms) != "map" or len(terms.args) != 2 or terms.keywords:
+        return "", None
+    function, over = terms.args
+    if isinstance(function, ast.Lambda):
+        return "", (function.body, over)
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name, (terms, over) if name else None
+
+
+def _ran(facts: TraceIndex, file: str, nodes: Sequence[ast.AST], spans: list[Span], name: str = "") -> bool:
+    """Returns whether one of these nodes has run, or a function of the script that they call."""
+    places = [facts.span_of(node, file) for node in nodes]
+    places += [facts.span_of(each, other) for node in nodes for other, each in _helpers(facts, node, name)]
+    return any(is_inside(span, place) for span in spans for place in places)
+
+
+def _helpers(facts: TraceIndex, node: ast.AST, name: str = "") -> list[tuple[str, _Function]]:
+    """Returns the functions of the script with a name that a piece of source calls."""
+    names = {name} if name else {called(each) for each in ast.walk(node) if isinstance(each, ast.Call)}
+    nodes = ((file, each) for file, tree in facts.trees() for each in ast.walk(tree))
+    return [(file, each) for file, each in nodes if isinstance(each, _Function) and each.name in names]
 
 
 def _outside(statement: ast.stmt) -> Iterator[ast.AST]:
@@ -125,19 +160,27 @@ def _outside(statement: ast.stmt) -> Iterator[ast.AST]:
 def _sums(node: ast.AST) -> list[ast.Call]:
     """Returns the calls of `sum()` in a piece of source that begin at zero."""
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
-    found = [each for each in calls if _called(each) == "sum" and each.args]
+    found = [each for each in calls if called(each) == "sum" and each.args]
     return [each for each in found if all(map(_is_zero, [*each.args[1:], *(more.value for more in each.keywords)]))]
 
 
 def _is_over_modules(over: ast.expr) -> bool:
-    return any(isinstance(node, ast.Call) and _called(node) in _OVER for node in ast.walk(over))
+    return any(isinstance(node, ast.Call) and called(node) in _OVER for node in ast.walk(over))
 
 
 def _resolved(facts: TraceIndex, over: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
     """Returns what a loop runs over, and the condition of a list that was made of it, as `[p for p in ... if ...]`."""
     name = over.id if isinstance(over, ast.Name) else over.attr if isinstance(over, ast.Attribute) else ""
-    made = only_value(facts, name) if name else None
-    if not isinstance(made, ast.ListComp) or len(made.generators) > 1 or not isinstance(made.elt, ast.Name | ast.Tuple):
+    made = only_value(facts, name) if name else over
+    if isinstance(made, ast.Call) and called(made) in ("list", "tuple") and len(made.args) == 1:
+        made = made.args[0]
+    if isinstance(made, ast.Call) and called(made) == "filter" and isinstance(made.args[0], ast.Lambda):
+        return made.args[1], [made.args[0].body]
+    if (
+        not isinstance(made, _Comprehension)
+        or len(made.generators) > 1
+        or not isinstance(made.elt, ast.Name | ast.Tuple)
+    ):
         return over, []
     return made.generators[0].iter, made.generators[0].ifs
 
@@ -175,7 +218,7 @@ def _name(node: _Simple) -> str:
     value = node.value
     if isinstance(node, ast.Expr):
         is_appended = (
-            isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and _called(value) == "append"
+            isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and called(value) == "append"
         )
         holder = value.func.value if is_appended else None  # type: ignore[union-attr]
         return holder.id if isinstance(holder, ast.Name) else ""
@@ -193,15 +236,30 @@ def _sets(node: ast.AugAssign | ast.Assign, name: str) -> bool:
 def _is_zero(value: ast.expr) -> bool:
     if isinstance(value, ast.Constant):
         return value.value == 0 and not isinstance(value.value, bool)
-    is_zeros = isinstance(value, ast.Call) and _called(value) in ("zeros", "tensor", "new_zeros")
+    is_zeros = isinstance(value, ast.Call) and called(value) in ("zeros", "tensor", "new_zeros")
     numbers = [node.value for node in ast.walk(value) if isinstance(node, ast.Constant)]
-    return is_zeros and (_called(value) != "tensor" or numbers[:1] in ([0], [0.0]))  # type: ignore[arg-type]
+    return is_zeros and (called(value) != "tensor" or numbers[:1] in ([0], [0.0]))  # type: ignore[arg-type]
 
 
-def _is_recorded(node: _Simple | _Comprehension) -> bool:
-    """Returns whether a statement or a comprehension makes a call that the trace would have."""
-    value = node.elt if isinstance(node, _Comprehension) else node.value or node
-    return any(isinstance(part, ast.Call) and _called(part) in _RECORDED for part in ast.walk(value))
+def _is_recorded(facts: TraceIndex, node: _Simple | ast.expr, name: str = "") -> bool:
+    """Returns whether a statement or an expression makes a call that the trace would have, itself or in a function of
+    the script that it calls."""
+    value = node if isinstance(node, ast.expr) else node.value or node
+    if not name and any(isinstance(part, ast.Call) and called(part) in _RECORDED for part in ast.walk(value)):
+        return True
+    helpers = _helpers(facts, value, name)
+    return bool(helpers) and all(_records(each) for _, each in helpers)
+
+
+def _records(function: _Function) -> bool:
+    """Returns whether each run of a function makes a call that the trace would have."""
+    for statement in function.body:
+        if not isinstance(statement, _Simple):
+            return False
+        calls = [node for node in _outside(statement) if isinstance(node, ast.Call)]
+        if any(isinstance(each.func, ast.Attribute) and called(each) in _IN_HELPERS for each in calls):
+            return True
+    return False
 
 
 def _is_choice(choice: ast.If) -> bool:
@@ -213,26 +271,7 @@ def _is_choice(choice: ast.If) -> bool:
         return False
     if skips and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test = test.operand
-    return _chooses(test)
-
-
-def _chooses(test: ast.expr) -> bool:
-    """Returns whether a condition is one of the type or the name of a module or parameter."""
-    parts = test.values if isinstance(test, ast.BoolOp) else [test]
-    return all(
-        (isinstance(part, ast.Call) and _called(part) in ("isinstance", "endswith", "startswith"))
-        or (isinstance(part, ast.Compare) and isinstance(part.ops[0], _COMPARING) and _has_text(part))
-        for part in parts
-    )
-
-
-def _has_text(test: ast.Compare) -> bool:
-    nodes = (test.left, *test.comparators)
-    return any(
-        (isinstance(node, ast.Constant) and isinstance(node.value, str))
-        or (isinstance(node, ast.Call) and _called(node) == "type")
-        for node in nodes
-    )
+    return chooses(test)
 
 
 def _has_run(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans: list[Span]) -> bool:
@@ -248,13 +287,9 @@ def _has_run(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans
     for other, tree in facts.trees():
         for statement in (node for node in ast.walk(tree) if isinstance(node, _Simple)):
             parts = list(ast.walk(statement))
-            calls = [node for node in parts if isinstance(node, ast.Call) and _called(node) == scope.name]
+            calls = [node for node in parts if isinstance(node, ast.Call) and called(node) == scope.name]
             is_plain = not any(isinstance(node, ast.IfExp | ast.BoolOp | ast.Lambda) for node in parts)
             around = facts.span_of(statement, other)
             if calls and is_plain and any(is_inside(span, around) for span in spans):
                 return True
     return False
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -1,0 +1,165 @@
+"""Finds the calls that put the rows of a value into their order: those that take rows, or put a batch together."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.records.model import Call
+
+BY_PLACE = frozenset(  # keep each element in its place
+    "add radd sub rsub mul rmul div truediv rtruediv pow square exp log log1p abs neg sqrt sigmoid tanh relu softplus "
+    "logsigmoid clamp float to double long bool int clone detach eq ne gt ge lt le logcumsumexp cumsum log_softmax "
+    "softmax gelu silu elu leaky_relu minimum maximum where masked_fill and or logical_and logical_or logical_not "
+    "invert reciprocal rsqrt contiguous cpu cuda type nan_to_num round floor dropout layer_norm batch_norm".split()
+)
+TAKING = frozenset("getitem index_select take gather take_along_dim".split())
+COLLATED = frozenset("stack tensor as_tensor pad_sequence".split())
+_CONSTANT = frozenset("zeros ones full zeros_like ones_like full_like eye empty".split())
+_FIRST = frozenset(  # keep the first dimension of the first input in its place
+    "linear embedding conv1d conv2d max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d "
+    "adaptive_avg_pool2d adaptive_max_pool1d flatten view reshape sum mean max amax min amin any all norm logsumexp "
+    "count_nonzero matmul mm bmm group_norm".split()
+)
+_REDUCING = frozenset("sum mean max amax min amin any all norm logsumexp count_nonzero".split())
+_MOVING = frozenset("transpose permute t T mT getitem select unbind iter".split())
+_RECURRENT = frozenset("gru lstm rnn_tanh rnn_relu".split())
+_MAX_CALLS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A tensor whose rows are in an order of their own, and the call that made it."""
+
+    call: Call | None
+    tensor: int
+
+    @property
+    def is_taken(self) -> bool:
+        return self.call is not None and op_name(self.call) in TAKING and len(self.call.inputs) == 2
+
+    @property
+    def is_collated(self) -> bool:
+        return self.call is not None and op_name(self.call) in COLLATED
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A tensor before an event, with its dimension of rows."""
+
+    tensor: int
+    before: int
+    axis: int
+
+
+def row_starts(facts: TraceIndex, number: int, before: int, axis: int = 0) -> list[Start]:
+    """Returns these tensors for a value whose rows are along a dimension; none if that is not known of one of them.
+
+    On the way the rows keep their order. Constants have no order.
+    """
+    shape = facts.tensor(number).shape
+    rows = shape[axis] if len(shape) > axis else 0
+    waiting, found, seen = [_Place(number, before, axis)], dict[int, Start](), set[tuple[int, int]]()
+    for place in waiting:
+        made = next(iter(facts.producers(place.tensor, place.before)), None)
+        if len(seen) > _MAX_CALLS or (made is not None and made.writes):
+            return []
+        key = place.tensor, place.axis
+        if key in seen or (made is not None and op_name(made) in _CONSTANT):
+            continue
+        seen.add(key)
+        above = None if made is None else _above(facts, made, place, rows)
+        if made is None or above is None:
+            found[place.tensor] = Start(made, place.tensor)
+        elif any(each.axis < 0 for each in above):
+            return []
+        else:
+            waiting += above
+    return list(found.values())
+
+
+def _above(facts: TraceIndex, made: Call, place: _Place, rows: int) -> list[_Place] | None:
+    """Returns the inputs with the same rows; None if the call starts an order, and the axis -1 if it is not known."""
+    name = op_name(made)
+    out, first = facts.tensor(place.tensor).shape, made.inputs[0].tensor if made.inputs else None
+    if first is None or (name in TAKING and len(made.inputs) == 2) or name in COLLATED:
+        return None
+    shape = facts.tensor(first).shape
+    if name in BY_PLACE or name == "cat":
+        found = list(_beside(facts, made, place, rows))
+        return found or None
+    axis = -1
+    if name in ("squeeze", "unsqueeze"):
+        axis = _of_nth(shape, sum(size > 1 for size in out[: place.axis]))
+    elif name in _FIRST and place.axis == 0 and shape[:1] == (rows,) and _keeps_first(name, shape, out):
+        axis = 0
+    elif name in _RECURRENT or name == "pad_packed_sequence":
+        return [_recurrent(facts, made, place, rows)]
+    elif name in _MOVING and shape.count(rows) == 1 and (name != "getitem" or _is_plain(facts, made)):
+        axis = shape.index(rows)
+    elif name not in _FIRST and name not in _MOVING:
+        return None
+    if shape.count(rows) == 0:
+        return None
+    return [_Place(first, made.index, axis)]
+
+
+def _beside(facts: TraceIndex, made: Call, place: _Place, rows: int) -> Iterator[_Place]:
+    """Yields the inputs of a call by place that have the rows: parameters and constants have none."""
+    dimensions = len(facts.tensor(place.tensor).shape)
+    for access in made.inputs:
+        shape = facts.tensor(access.tensor).shape
+        axis = place.axis - (dimensions - len(shape))
+        if axis >= 0 and shape[axis] == rows and not facts.is_leaf_requiring_grad(access.tensor, made.index):
+            yield _Place(access.tensor, made.index, axis)
+
+
+def _of_nth(shape: tuple[int, ...], place: int) -> int:
+    """Returns the dimension of a number of those that are larger than 1."""
+    large = [axis for axis, size in enumerate(shape) if size > 1]
+    return large[place] if place < len(large) else -1
+
+
+def _keeps_first(name: str, shape: tuple[int, ...], out: tuple[int, ...]) -> bool:
+    if name in ("matmul", "mm", "bmm"):
+        return len(shape) == len(out) and shape.count(shape[0]) == 1
+    return name not in _REDUCING or out != shape[1:]
+
+
+def _recurrent(facts: TraceIndex, made: Call, place: _Place, rows: int) -> _Place:
+    """Returns the padded sequences that a recurrent layer, or the call that pads its result, has run over."""
+    is_padded, at = op_name(made) == "pad_packed_sequence", made
+    unknown = _Place(place.tensor, made.index, -1)
+    if is_padded:
+        run = facts.creator(made.inputs[0].tensor)
+        if run is None or op_name(run) not in _RECURRENT:
+            return unknown
+        at = run
+    data = at.inputs[0].tensor
+    is_state = not is_padded and at.outputs[0].tensor != place.tensor
+    if place.axis > 1 or (is_state and place.axis != 1):
+        return unknown
+    packed = facts.creator(data)
+    if packed is not None and op_name(packed) == "pack_padded_sequence":
+        data, at = packed.inputs[0].tensor, packed
+    elif not is_state:
+        return _Place(data, at.index, place.axis)
+    shape = facts.tensor(data).shape
+    return _Place(data, at.index, shape.index(rows)) if shape[:2].count(rows) == 1 else unknown
+
+
+def _is_plain(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether an index, as written, has numbers and slices only: no list that may put rows in another order."""
+    span = facts.span(made.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if not isinstance(node, ast.Subscript):
+        return False
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return all(_is_number(each) or isinstance(each, ast.Slice) for each in parts)
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)

@@ -1,0 +1,44 @@
+"""Counts the neighbours among the keys of a sort that are in its order already: it may leave all in their place."""
+
+from __future__ import annotations
+
+from types import FrameType
+
+import torch
+
+from tensorlens.records.training_values import SortedKeys
+from tensorlens.tracer.isolation.readable import is_measurable
+from tensorlens.tracer.isolation.torch_originals import count_nonzero, numel, reshape
+from tensorlens.tracer.recording.recorder import Recorder
+
+_MOST_LINES = 1_000
+_ALWAYS_LOOKED = 4  # times a line runs
+_MOST_KEYS = 1 << 16
+_COMPLEX = (torch.complex64, torch.complex128, torch.complex32)
+
+
+class OrderedKeys:
+    """Looks at the keys of one row: the first times that a line sorts, the 8th time, the 16th and so on."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._runs: dict[tuple[object, int], int] = {}
+
+    def look(self, keys: object, descending: bool, frame: FrameType | None) -> None:
+        """Writes a fact about the sort that begins."""
+        if frame is None or not isinstance(keys, torch.Tensor):
+            return
+        line = frame.f_code, frame.f_lasti
+        if len(self._runs) >= _MOST_LINES and line not in self._runs:
+            return
+        runs = self._runs[line] = self._runs.get(line, 0) + 1
+        if runs > _ALWAYS_LOOKED and runs & (runs - 1):
+            return
+        if not is_measurable(keys) or keys.dtype in _COMPLEX or max(keys.shape, default=0) != numel(keys):
+            return
+        if not 2 <= numel(keys) <= _MOST_KEYS:
+            return
+        with self._recorder.quiet():
+            row = reshape(keys.detach(), (-1,))
+            risen, fallen = (int(count_nonzero(each)) for each in (row[1:] > row[:-1], row[1:] < row[:-1]))
+        self._recorder.rows.write_fact(SortedKeys, *((fallen, risen) if descending else (risen, fallen)))
