@@ -16,7 +16,6 @@ from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.padding_signs import REPEATING
-from tensorlens.analysis.training.sorted_rows import rows_are_drawn
 from tensorlens.analysis.training.turned_masks import SAME
 from tensorlens.records.model import Call
 
@@ -29,6 +28,8 @@ _COMPUTED = frozenset(  # what sines of a range are computed by
     "rpow log sin cos cat stack flatten outer einsum setitem transpose squeeze repeat_interleave floordiv".split()
 )
 _POSITIONS = frozenset("pe pos position positions positional".split())
+_DRAWS = frozenset(("randperm", "randint", "multinomial"))
+_SORTING = frozenset(("argsort", "sort"))
 _MAX_CALLS, _MAX_COMPUTED = 40, 60
 
 
@@ -116,15 +117,24 @@ def is_of_drawn_rows(facts: TraceIndex, number: int, before: int) -> bool:
         if made is None or not made.inputs or facts.tensor(number).shape[:1] != rows:
             return False
         if op_name(made) == "stack":
-            return len(made.inputs) == rows[0] and rows_are_drawn(facts, made)
+            return len(made.inputs) == rows[0] and _are_drawn(facts, made)
         if op_name(made) in _TAKING:
             shapes = [facts.tensor(access.tensor).shape for access in made.inputs]
             is_of_rows = shapes[1:] == [rows] and shapes[0][1:] == facts.tensor(number).shape[1:]
-            return is_of_rows and rows_are_drawn(facts, made)
+            return is_of_rows and _are_drawn(facts, made)
         if op_name(made) not in _SAME_ROWS:
             return False
         number, before = made.inputs[0].tensor, made.index
     return False
+
+
+def _are_drawn(facts: TraceIndex, take: Call) -> bool:
+    """Returns whether rows are taken in a random order: another one may be that of a sort already."""
+    if op_name(take) == "stack":
+        near = facts.calls_between(0, take.index)
+        return any(call.site == take.site and op_name(call) in _DRAWS for call in near)
+    made = [call for _, call in ancestry(facts, take.inputs[1].tensor, take.index, _MAX_CALLS)]
+    return any(op_name(call) in _DRAWS for call in made) and not any(op_name(call) in _SORTING for call in made)
 
 
 def _is_of_first(facts: TraceIndex, call: Call) -> bool:
