@@ -9,9 +9,9 @@ import ast
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
-from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -22,42 +22,137 @@ from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
-_SQUARES = frozenset("pow square mul addcmul".split())
-_ADDING = frozenset("add_ addcmul_".split())
-_REDUCING = frozenset("sum mean norm item max amax".split())
+_SAME = frozenset("detach clone data to float double cpu contiguous flatten reshape view ravel div mul".split())
+_ALIASES = frozenset("detach data view flatten reshape ravel contiguous".split())
+_JOINING = frozenset(("cat", "stack"))
+_REDUCING = frozenset(("sum", "mean"))
 _LEAVING = frozenset(("numpy", "from_numpy"))
+_NEW = frozenset(("zero", "fill", "copy"))  # a sum begins anew
+_DATA_READ = "Tensor.data.__get__"
 _MIN_RUNS = 4
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A tensor that is a gradient, or a plain multiple or copy of one."""
+
+    leaf: int
+    gradient: int
+    at: int | None  # the read of the gradient from which a copy was made; None: it shares the gradient's memory
+
+
+@dataclass(frozen=True, slots=True)
+class _Square:
+    call: Call
+    held: _Held
+
+    @property
+    def at(self) -> int:
+        return self.call.index if self.held.at is None else self.held.at
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Maps tensors to what they hold."""
+
+    held: dict[int, _Held]
+    squares: dict[int, _Square]
+    joined: dict[int, list[_Square]]
+    sums: dict[int | None, dict[int, _Square]]  # by memory and leaf: the square that was added last
+
+
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    facts, leaf_of = training.facts, dict[int, int]()
-    squares: dict[tuple[int, int], list[Call]] = defaultdict(list)  # by line and leaf
-    for call in facts.calls:
-        if call.op == GRAD_READ and call.outputs:
-            leaf_of[call.outputs[0].tensor] = call.inputs[0].tensor
-        elif op_name(call) in _SQUARES and not call.within:
-            leaves = [leaf_of[access.tensor] for access in call.inputs if access.tensor in leaf_of]
-            if leaves and (
-                op_name(call) == "square"
-                or (op_name(call) == "pow" and _is_square(facts, call))
-                or (len(leaves) == 2 and len(set(leaves)) == 1)
-            ):
-                squares[call.site, leaves[0]].append(call)
-    if any(op_name(call) in _LEAVING and call.inputs[0].tensor in leaf_of for call in facts.calls if call.inputs):
-        return  # an array may clear the gradients
-    reported = set[int]()
-    for (site, leaf), calls in squares.items():
-        moments = training.training.moments.get(leaf, [])
-        runs = sum(_adds_up(facts, moments, one, other) for one, other in pairwise(calls))
-        if site not in reported and runs + 1 >= _MIN_RUNS and _is_summed(facts, calls[0]):
+    facts, reported = training.facts, set[int]()
+    runs: dict[tuple[int, int], list[_Square]] = defaultdict(list)  # by line and leaf
+    for one, other in _added(facts):
+        moments = training.training.moments.get(other.held.leaf, [])
+        if one.held.leaf == other.held.leaf and _adds_up(facts, moments, one, other):
+            runs[other.call.site, other.held.leaf].append(other)
+    for (site, leaf), squares in runs.items():
+        if site not in reported and len(squares) + 1 >= _MIN_RUNS:
             reported.add(site)
-            fills = [moment for moment in moments if moment.kind == "fill" and moment.index < calls[-1].index]
+            last, moments = squares[-1].call, training.training.moments.get(leaf, [])
+            fills = [moment for moment in moments if moment.kind == "fill" and moment.index < last.index]
             yield stands_out(
-                f"{as_written(facts, calls[-1])} squares the sum of the gradients of several passes, {runs:,} times: "
-                "nothing clears them between one pass and the next, and the squares are added up",
+                f"{as_written(facts, last)} squares the sum of the gradients of several passes, {len(squares):,} "
+                "times: nothing clears them between one pass and the next, and the squares are added up",
                 facts.label("accumulated_here", fills[-1].event.site, "adds to the gradient", fills[-1].index),
-                facts.label("observed_here", site, "squares the sum", calls[-1].index),
+                facts.label("observed_here", site, "squares the sum", last.index),
             )
+
+
+def _added(facts: TraceIndex) -> list[tuple[_Square, _Square]]:
+    """Returns the pairs of squares of gradients, as they are or times a number, that are added one after the other to
+    the same sum; none if an array may clear the gradients."""
+    found, pairs = _Found({}, {}, {}, {}), list[tuple[_Square, _Square]]()
+    for call in facts.calls:
+        given, name = [access.tensor for access in call.inputs], _name(call)
+        if name in _LEAVING and given and given[0] in found.held:
+            return []
+        for write in call.writes if name in _NEW else ():
+            found.sums.pop(facts.storage_of(write.tensor, call.index), None)
+        if not given or not call.outputs or call.within:
+            continue
+        result = call.outputs[0].tensor
+        if call.op == GRAD_READ:
+            found.held[result] = _Held(given[0], result, None)
+        elif not any(number in each for number in given for each in (found.held, found.squares, found.joined)):
+            continue
+        elif name in _REDUCING and given[0] in found.joined:
+            pairs += pairwise(found.joined[given[0]])
+        elif name in _JOINING and all(number in found.squares for number in given):
+            found.joined[result] = [found.squares[number] for number in given]
+        elif name in ("add", "radd", "addcmul"):
+            pairs += _summed(facts, call, found)
+        elif (square := _square_of(facts, call, found)) is not None:
+            found.squares[result] = square
+        elif (copied := _held_by(call, found.held)) is not None:
+            found.held[result] = copied
+    return pairs
+
+
+def _name(call: Call) -> str:
+    return {_DATA_READ: "data", "Tensor.__truediv__": "div"}.get(call.op, op_name(call))
+
+
+def _held_by(call: Call, held: dict[int, _Held]) -> _Held | None:
+    """Returns what the result of a call holds of a gradient, if it holds one; of several in a row, the first one."""
+    given, name = [held.get(access.tensor) for access in call.inputs], _name(call)
+    first = given[0]
+    if first is None or not ((name == "cat" and all(given)) or (name in _SAME and len(given) == 1)):
+        return None
+    return first if name in _ALIASES or first.at is not None else _Held(first.leaf, first.gradient, call.index)
+
+
+def _square_of(facts: TraceIndex, call: Call, found: _Found) -> _Square | None:
+    """Returns the square that a call makes, or takes as it is or times a number or a tensor of one element."""
+    given, name, held = [access.tensor for access in call.inputs], _name(call), found.held
+    old = [number for number in given if number in found.squares]
+    if old:
+        factors = [facts.tensor(number).shape for number in given if number not in found.squares]
+        is_same = name in _SAME and len(old) == 1 and all(size == 1 for shape in factors for size in shape)
+        return found.squares[old[0]] if is_same else None
+    one = held.get(given[0])
+    is_square = name == "square" or (name == "pow" and len(given) == 1 and _is_square(facts, call))
+    is_product = name == "mul" and len(given) == 2 and held.get(given[1]) == one
+    return _Square(call, one) if one is not None and (is_square or is_product) else None
+
+
+def _summed(facts: TraceIndex, call: Call, found: _Found) -> Iterator[tuple[_Square, _Square]]:
+    """Notes the square that a call adds to a sum. Yields it with the square that was added before."""
+    given, held = [access.tensor for access in call.inputs], found.held
+    if _name(call) == "addcmul":
+        one = held.get(given[1]) if len(given) == 3 and held.get(given[1]) == held.get(given[2]) else None
+        added, others = None if one is None else _Square(call, one), given[:1]
+    else:
+        added = next((found.squares[number] for number in given if number in found.squares), None)
+        others = [number for number in given if number not in found.squares]
+    if added is not None:
+        sums, leaf = found.sums, added.held.leaf
+        memories = {facts.storage_of(number, call.index) for number in others}
+        before = [sums[memory][leaf] for memory in memories if leaf in sums.get(memory, ())]
+        sums.setdefault(facts.storage_of(call.outputs[0].tensor, call.index), {})[leaf] = added
+        yield from ((each, added) for each in before)
 
 
 def _is_square(facts: TraceIndex, call: Call) -> bool:
@@ -67,26 +162,12 @@ def _is_square(facts: TraceIndex, call: Call) -> bool:
     return bool(given) and written_number(facts, given[0]) == 2
 
 
-def _adds_up(facts: TraceIndex, moments: list[Moment], one: Call, other: Call) -> bool:
-    """Returns whether a pass adds to a gradient between two runs of a line, and nothing else changes it."""
-    first, last = (bisect_left(moments, call.index, key=lambda moment: moment.index) for call in (one, other))
+def _adds_up(facts: TraceIndex, moments: list[Moment], one: _Square, other: _Square) -> bool:
+    """Returns whether a pass adds to a gradient between two squares of it, and nothing else changes it."""
+    first, last = (bisect_left(moments, each.at, key=lambda moment: moment.index) for each in (one, other))
     between = moments[first:last]
     if not between or any(moment.kind != "fill" for moment in between):
         return False
-    memory = facts.storage_of(other.inputs[0].tensor, other.index)
-    calls = facts.calls_between(one.index + 1, other.index - 1)
+    memory = facts.storage_of(other.held.gradient, other.at)
+    calls = facts.calls_between(one.at + 1, other.at - 1)
     return not any(facts.storage_of(write.tensor, call.index) == memory for call in calls for write in call.writes)
-
-
-def _is_summed(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether the statement of a call adds the squares, as they are, to what it had before."""
-    span = facts.span(call.site)
-    statement = None if span is None else statement_around(facts, span)
-    if statement is not None and any(
-        isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _REDUCING for node in ast.walk(statement)
-    ):
-        return False
-    if isinstance(statement, ast.AugAssign):
-        return isinstance(statement.op, ast.Add)
-    nodes = [] if statement is None else list(ast.walk(statement))
-    return any(isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _ADDING for node in nodes)
