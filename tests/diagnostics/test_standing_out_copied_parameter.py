@@ -37,6 +37,11 @@ TWIN = BODY.replace(
     "nn.Embedding(6, 4), nn.Linear(4, 6, bias=False)", "nn.Embedding(6, 4), nn.Embedding(6, 4)"
 ).replace("self.out(self.embed(tokens))", "self.embed(tokens) @ self.out(torch.arange(6)).T")
 RIGHT = {
+    "experts that begin alike": BODY.replace(MADE, (
+        "self.experts = nn.ModuleList(nn.Linear(4, 6, bias=False) for _ in range(2))\n"
+        "        for each in self.experts:\n            w = self.out.weight.detach().clone()\n"
+        "            each.weight = nn.Parameter(w)")).replace("self.out(self.embed(tokens))", (
+        "sum(each(self.embed(tokens)) for each in (self.out, *self.experts))")),
     "two tables that begin alike": TWIN.replace(MADE, "self.out.load_state_dict({'weight': self.embed.weight})"),
     "a loaded state": BODY.replace(MADE, "self.out.load_state_dict(self.embed.state_dict())"),
     "one parameter": BODY.replace(COPY, "self.embed.weight"),

@@ -134,6 +134,15 @@ RIGHT = {
     + "model[0] = Adapted(model[0])\n"
     "model[0].load_state_dict({'a': torch.randn(2, 4), 'b': torch.randn(8, 2)}, strict=False)\n"
     "model[0].requires_grad_(False)\n" + PLAIN + STEP,
+    "one factor of an update alone": DATA + MAKE + LORA + "model = make()\n" + PLAIN + STEP
+    + "model[0] = Adapted(model[0])\nfor name, p in model.named_parameters():\n    p.requires_grad = name == '0.b'\n"
+    + PLAIN + STEP,
+    "a random projection after a training": DATA + MAKE + "model = make()\n" + PLAIN + STEP
+    + "model[0] = nn.Linear(4, 8)\nnn.init.normal_(model[0].weight, std=0.3)\nnn.init.normal_(model[0].bias)\n"
+    "model.requires_grad_(False)\nmodel[2] = nn.Linear(8, 1)\n" + PLAIN + STEP,
+    "a scale that is computed": DATA + MAKE + "model = make()\n" + PLAIN + STEP
+    + "model[1] = nn.PReLU(8)\nmodel[1].weight.data.fill_(1 / float(model[0](x).std()))\n"
+    "model.requires_grad_(False)\nmodel[2].requires_grad_(True)\n" + PLAIN + STEP,
     "zeros in the last layer": DATA + MAKE + "model = make()\nnn.init.zeros_(model[2].weight)\n" + PLAIN + STEP,
     "large updates of bfloat16": DATA + MAKE + HALF + "opt = torch.optim.SGD(model.parameters(), lr=0.5)\n"
     "for _ in range(20):\n    loss = (model(x) - y).square().mean()\n    " + STEP,

@@ -60,6 +60,9 @@ RIGHT = {
     "all": ALL.replace("  #!", ""),
     "from two files": PLAIN.replace("opt.load_state_dict", (
         "net.head.load_state_dict({'weight': torch.ones(2, 4), 'bias': torch.zeros(2)})\nopt.load_state_dict")),
+    "as numbers": PLAIN.replace("opt.load_state_dict", (
+        "net.head.bias.data.fill_(float(state['net']['scale'].mean()))\n"
+        "nn.init.constant_(net.head.weight, state['net']['scale'].mean().item())\nopt.load_state_dict")),
     "as data": PLAIN.replace("opt.load_state_dict", (
         "for p in net.head.parameters(): p.data = torch.ones(p.shape)\nopt.load_state_dict")),
     "an optimizer without averages": PLAIN.replace("torch.optim.Adam", "torch.optim.SGD"),

@@ -207,6 +207,8 @@ INNER_RIGHT = {
         "        for a, b in zip(self.inner.param_groups, self.param_groups): a['lr'] = b['lr']\n"
         "        self.inner.step()")),
     "a schedule of the inner one": INNER.replace("StepLR(opt, ", "StepLR(opt.inner, "),
+    "a rate that a line outside reads": INNER.replace("    plan.step()\n", (
+        "    with torch.no_grad(): net.weight.mul_(1 - 0.1 * opt.param_groups[0]['lr'])\n    plan.step()\n")),
     "no schedule": INNER.replace("    plan.step()\n", ""),
     "two optimizers": OWN.replace("  #!", "").replace("p.data -= self.rate", (
         "p.data -= self.param_groups[0]['lr']"))

@@ -12,6 +12,7 @@ from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.one_memory import origin
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.training.timeline import DATA_SET
+from tensorlens.analysis.training.written_values import fills_computed
 from tensorlens.records.model import Call
 from tensorlens.records.training_values import LoadedAverages
 
@@ -71,10 +72,11 @@ def _is_as_made(facts: TraceIndex, number: int, writes: list[Call]) -> bool:
     for call in writes:
         through = facts.trace.sites[call.site].through
         is_init = call.op.startswith("nn.init.") or op_name(call) in _FILLS
-        if not is_init and not (call.op == DATA_SET and through.startswith(_WHOLE)):
+        is_moved = call.op == DATA_SET and through.startswith(_WHOLE)
+        if not (is_init or is_moved) or fills_computed(facts, call):
             return False
     start = origin(facts, number)
     made = facts.creator(start)
-    drawn = made is not None and op_name(made) in _DRAWS
+    drawn = made is not None and op_name(made) in _DRAWS and not fills_computed(facts, made)
     is_filled = any(call.op.startswith("nn.init.") or op_name(call) in _FILLS for call in writes)
     return drawn or (is_filled and (made is None or op_name(made) in _EMPTY))

@@ -13,6 +13,7 @@ from tensorlens.records.model import Span
 _GROUPS, _DEFAULTS, _RATE = "param_groups", "defaults", "lr"
 _PASSING = frozenset(("enumerate", "zip", "len", "reversed", "iter", "list"))
 _MAKING = frozenset(("__init__", "__setstate__", "__repr__", "__str__"))
+_SHOWING = frozenset("print info debug log write append add_scalar set_postfix set_description".split())
 _SIMPLE = (ast.FunctionDef, ast.Expr, ast.Assign, ast.AnnAssign)
 
 
@@ -41,9 +42,27 @@ def steps_inner(facts: TraceIndex, name: str) -> bool:
     """Returns whether the class of an optimizer calls `step()` of one of its attributes, and no method of it reads the
     learning rate of a group."""
     found = _class_without_rate(facts, name)
-    calls = [node for method in found[2] for node in ast.walk(method) if isinstance(node, ast.Call)] if found else []
+    if found is None or _reads_outside(facts, found[1]):
+        return False
+    calls = [node for method in found[2] for node in ast.walk(method) if isinstance(node, ast.Call)]
     inner = (call.func.value for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "step")
     return any(isinstance(each, ast.Attribute) and _last(each.value) == "self" for each in inner)
+
+
+def _reads_outside(facts: TraceIndex, holder: ast.ClassDef) -> bool:
+    """Returns whether a line outside the class reads the rate of a group for more than to show or to change it."""
+    own = {*ast.walk(holder)}
+    groups = {name for _, tree in facts.trees() for name in _group_names(tree)}
+    for statement in (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.stmt)):
+        if statement in own or hasattr(statement, "body"):
+            continue
+        parts = list(ast.walk(statement))
+        rates = [node for node in parts if isinstance(node, ast.Subscript) and _is_rate(node)]
+        rates = [node for node in rates if _mentions(node, _GROUPS) or _last(node.value) in groups]
+        is_shown = any(isinstance(node, ast.Call) and _last(node.func) in _SHOWING for node in parts)
+        if rates and not is_shown and all(isinstance(node.ctx, ast.Load) for node in rates):
+            return True
+    return False
 
 
 def _class_without_rate(facts: TraceIndex, name: str) -> tuple[str, ast.ClassDef, list[ast.FunctionDef]] | None:
@@ -115,7 +134,7 @@ def _may_read_groups(method: ast.FunctionDef, given: dict[str, set[str]], kept: 
     return False
 
 
-def _group_names(method: ast.FunctionDef) -> Iterator[str]:
+def _group_names(method: ast.AST) -> Iterator[str]:
     """Yields the variables of a method that may be a group: those of loops over the groups, and those set to one."""
     for node in ast.walk(method):
         if isinstance(node, ast.For | ast.comprehension):

@@ -6,6 +6,7 @@ or loads it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -33,29 +34,39 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     trained = {
         row.tensor: row for row in training.rows if row.is_stepped and row.passes and row.name.endswith("weight")
     }
-    for row in trained.values():
-        for made, number in _copies(facts, row.tensor):
-            source = trained.get(number)
-            if source is not None and _in_one_model(source, row):
-                yield stands_out(
-                    f"`{row.name}` begins as a copy of `{source.name}`, by {as_written(facts, made)}, and the steps "
-                    "train both: they are two parameters",
-                    facts.label("leaf_made_here", made.site, "a parameter of its own", made.index),
-                )
+    found = [(row, *copy) for row in trained.values() for copy in _copies(facts, row.tensor)]
+    copies = Counter(number for _, _, number in found)
+    for row, made, number in found:
+        source = trained.get(number)
+        # one that is copied to several begins them alike, and one that steps have trained gives what it has learned
+        is_one = copies[number] == 1 and not _is_trained_before(training, number, made.index)
+        if source is not None and is_one and _in_one_model(source, row):
+            yield stands_out(
+                f"`{row.name}` begins as a copy of `{source.name}`, by {as_written(facts, made)}, and the steps "
+                "train both: they are two parameters",
+                facts.label("leaf_made_here", made.site, "a parameter of its own", made.index),
+            )
+
+
+def _is_trained_before(training: MeasuredTraining, number: int, index: int) -> bool:
+    earlier = (step for step in training.training.steps if step.index < index)
+    return any(number in step.parameters for step in earlier)
 
 
 def _copies(facts: TraceIndex, number: int) -> Iterator[tuple[Call, int]]:
     """Yields the call that makes a parameter, or loads it, from another one, with that one.
 
-    A load of `{"weight": embedding.weight}`, or a copy of the parameter by `deepcopy()`, may be that of one layer into
-    another of its kind, to begin alike: then it does not count.
+    A load of `{"weight": embedding.weight}`, a copy of the parameter by `deepcopy()` or one from the line above may be
+    that of one layer into another of its kind, to begin alike: then it does not count.
     """
     made = facts.creator(number)
     if made is None or made.op != "nn.Parameter":
         return
     through = facts.trace.sites[made.site].through
     source = _copied(facts, made) if through in ("", "deepcopy") else None
-    if source is not None and (not through or _is_tied(facts, source, number)):
+    copied = facts.producers(made.inputs[0].tensor, made.index) if made.inputs else ()
+    is_one_line = not through and all(facts.same_line(call.site, made.site) for call in copied)
+    if source is not None and (is_one_line or _is_tied(facts, source, number)):
         yield made, source
     loads = [event for event, _ in facts.writes(facts.tensor(number).counter) if isinstance(event, Call)][:_MAX_WRITES]
     for call in loads:
