@@ -92,7 +92,7 @@ def _first(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _computes(node: ast.AST, arguments: set[str]) -> bool:
-    """Returns whether a part of a hook computes with a tensor: `output.abs()`, `inputs[0].norm()`, `torch.exp(output)`."""
+    """Returns whether a part of a hook computes with a tensor: `output.abs()`, `inputs[0].norm()`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _PURE:
         return False
     is_torchs = ast.unparse(node.func.value) == "torch" and bool(node.args)
