@@ -72,6 +72,11 @@ net = Net()"""),
     "the mode by name": net("nn.functional.dropout(self.fc(x), p=0.3, training=self.training)") + EVAL,
     "a mode that is always on": net("nn.functional.dropout(self.fc(x), 0.3, training=True)") + EVAL,
     "only in training": net("nn.functional.dropout(self.fc(x), 0.3) if self.training else self.fc(x)") + EVAL,
+    "below a condition, also without gradients": net("out").replace(
+        "return out", "x = self.fc(x)\n        if self.training:\n            x = nn.functional.dropout(x, 0.3)\n"
+        "        return x").replace("zero_grad();", "zero_grad(); torch.no_grad()(net)(torch.randn(8, 4));") + EVAL,
+    "a mean of random results": net("nn.functional.dropout(self.fc(x), 0.3)") + EVAL.replace(
+        "net(torch.randn(8, 4))", "sum(net(x) for x in [torch.randn(8, 4)] * 8)"),
     "a module": SMALL.replace("DROPOUT", "self.drop(self.fc(x))").replace(
         "nn.Linear(4, 4)", "nn.Linear(4, 4); self.drop = nn.Dropout(0.3)") + TRAIN + EVAL,
     "Monte-Carlo dropout": net("nn.functional.dropout(self.fc(x), 0.3)") + "net.eval()\nx = torch.randn(8, 4)\n"

@@ -81,6 +81,14 @@ NO_COPIES = {
     "returned": SET.replace(LOOP, (
         "    groups = opt.state_dict()['param_groups']\n    groups[0]['lr'] = 0.5\n    return groups\n")),
     "kept": SET.replace(LOOP, LOOP + "        kept.append(group)\n").replace("def set", "kept = []\ndef set"),
+    "its groups loaded again": SET.replace(LOOP, (
+        "    state = opt.state_dict()\n    for group in state['param_groups']:\n        group['weight_decay'] = 0.1\n"
+        "    opt.load_state_dict({'state': state['state'], 'param_groups': state['param_groups']})\n")),
+    "given to another optimizer": SET.replace(LOOP, (
+        "    import copy\n    groups = copy.deepcopy(opt.param_groups)\n    groups[0]['weight_decay'] = 0.1\n"
+        "    torch.optim.Adam([{**group, 'params': list(net.parameters())} for group in groups])\n")),
+    "printed": SET.replace(LOOP, (
+        "    shown = opt.state_dict()['param_groups'][0]\n    shown['lr'] = 0.1\n    print(shown, end='')\n")),
     "read again": SET.replace(LOOP, LOOP + "        print(group['lr'], end='')\n"),
     "a rate that is also set where steps read it": SET.replace(
         "    set_rate", "    opt.param_groups[0]['lr'] = 0.01 / (1 + step)\n    set_rate"

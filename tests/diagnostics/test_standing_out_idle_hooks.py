@@ -62,7 +62,7 @@ SOMETHING = {
 CALLED = TRAIN.replace("net(torch.randn(8, 4))", "net.forward(torch.randn(8, 4))")
 NEVER = {
     "forward() of a module": NET.replace("self.first(x)", "self.first.forward(x)")
-    + "net.first.register_forward_hook(lambda module, args, out: out * 0.5)  #!\n" + TRAIN,
+    + "net.first.register_forward_hook(lambda module, args, out: out.mul(0.5))  #!\n" + TRAIN,
     "forward() of the net": NET + FORWARD.replace("out = out + ", "return out + ").replace("  #!", "")
     + "net.register_forward_hook(noisy)  #!\n" + CALLED,
     "a function with the weight": NET.replace("self.first(x)", "nn.functional.linear(x, self.first.weight)")
@@ -86,6 +86,13 @@ NEVER |= {
 RUNS = {
     "one that collects from a module that is called": COLLECTED.replace("self.first.forward(x)", "self.first(x)"),
     "one that rarely collects": COLLECTED.replace("out.abs().mean())", "out.abs().mean()) if len(out) > 99 else None"),
+    "one that mostly leaves early": COLLECTED.replace("self.first.forward(x)", "self.first(x)").replace(
+        "net.first.register_forward_hook(lambda module, args, out: kept.append(out.abs().mean()))  #!",
+        "def watch(module, args, out):\n    for each in args:\n        if not kept:\n            return\n"
+        "    kept.append(out.abs().mean())\n\nnet.first.register_forward_hook(watch)"),
+    "a set": NET + "class Tags(nn.Module):\n    def forward(self, names):\n        return set(names)\n\ntags = Tags()\n"
+    "tags.register_forward_hook(lambda module, args, out: out.add('bias'))\n"
+    + TRAIN.replace("opt.step()", "opt.step()\n    tags(['weight'])"),
     "a module": NET + FORWARD.replace("out = out + ", "return out + ").replace("  #!", "") + ON_MODULE + TRAIN,
     "one that is removed": NET + "handle = net.register_forward_hook(lambda module, args, out: out * 0.5)\n"
     "handle.remove()\n" + TRAIN,

@@ -398,6 +398,11 @@ def test_a_module_that_is_trained_in_its_mode_is_left_alone(end: str, tmp_path: 
     assert said(tmp_path, START + READER + end, READS)[0] == []
 
 
+def test_a_module_that_reads_an_attribute_training_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    other = READER.replace("self.training", "Options.training") + "preview(net)\nepoch(net, opt)\n"
+    assert said(tmp_path, START + "class Options:\n    training = True\n\n" + other, READS)[0] == []
+
+
 NOISE = """
 class Noise(nn.Module):
     def forward(self, x):

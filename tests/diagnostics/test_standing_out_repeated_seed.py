@@ -47,6 +47,16 @@ RIGHT = {
     + STEP.replace("    ", "        "),
     "the same noise twice in a step": NET + LOOP + "    state = torch.get_rng_state()\n    net(x)\n"
     "    torch.set_rng_state(state)\n" + STEP,
+    "the same masks for the parts of a batch": NET + LOOP + "    state = torch.get_rng_state()\n    opt.zero_grad()\n"
+    "    for part in x.split(4):\n        torch.set_rng_state(state)\n        net(part).square().mean().backward()\n"
+    "    opt.step()\n",
+    "the same noise for all members": NET + "nets = [nn.Linear(4, 4) for _ in range(4)]\n"
+    "opts = [torch.optim.SGD(each.parameters(), lr=0.1) for each in nets]\n" + LOOP
+    + "    for net, opt in zip(nets, opts):\n        torch.manual_seed(step)\n"
+    + STEP.replace("net(x)", "net(x + torch.randn(16, 4))").replace("    ", "        "),
+    "a line search": NET + "opt = torch.optim.LBFGS(net.parameters(), max_iter=4)\nstate = torch.get_rng_state()\n"
+    "def closure():\n    torch.set_rng_state(state)\n" + STEP.replace("opt.step()", "return loss") + LOOP
+    + "    opt.step(closure)\n",
     "once": NET + "torch.manual_seed(7)\n" + LOOP + STEP,
     "another one each time": NET + LOOP + "    torch.manual_seed(step)\n" + STEP,
     "nothing random": NET + "net.eval()\n" + LOOP + "    torch.manual_seed(7)\n" + STEP,

@@ -12,7 +12,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Span
 
 _GROUPS = "param_groups"
-_LOOKS = frozenset(("enumerate", "zip", "reversed", "iter", "next", "len", "print", "list"))
+_LOOKS = frozenset(("enumerate", "zip", "reversed", "iter", "next", "len", "list"))
 """Functions whose results hold what they are given at most until a loop has ended."""
 _MOST = 5  # names that are followed for one group
 
@@ -41,7 +41,7 @@ def copied_options(facts: TraceIndex) -> Iterator[CopiedOption]:
             else:
                 continue
             copied = _copy_of(facts, file, group, 0) if option not in ("", "params") else None
-            if copied is not None and not _is_read(facts, file, node, option):
+            if copied is not None and not _is_text(facts, file, node) and not _is_read(facts, file, node, option):
                 code = facts.code_of(node, file)
                 yield CopiedOption(facts.span_of(node, file), code, facts.code_of(copied, file), option)
 
@@ -88,11 +88,7 @@ def _only_binding(facts: TraceIndex, file: str, node: ast.expr) -> tuple[ast.exp
     scope = scope_around(facts, file, node.lineno)
     names = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == node.id]
     stored = [each for each in names if isinstance(each.ctx, ast.Store)]
-    arguments = [each.arg for each in ast.walk(scope) if isinstance(each, ast.arg)]
-    is_local = not isinstance(scope, ast.Module) or not _is_shared(facts, node.id)
-    if len(stored) != 1 or node.id in arguments or not is_local:
-        return None
-    if not all(_only_looks(facts, file, each) for each in names if isinstance(each.ctx, ast.Load)):
+    if len(stored) != 1 or not _name_only_looks(facts, file, stored[0], 0):
         return None
     statement = statement_around(facts, facts.span_of(stored[0], file))
     if isinstance(statement, ast.For) and any(each is stored[0] for each in ast.walk(statement.target)):
@@ -107,18 +103,44 @@ def _is_shared(facts: TraceIndex, name: str) -> bool:
     return any(isinstance(node, ast.Name) and node.id == name for each in functions for node in ast.walk(each))
 
 
-def _only_looks(facts: TraceIndex, file: str, node: ast.expr) -> bool:
-    """Returns whether an expression is indexed, gone through or printed, so that nothing keeps it."""
+def _name_only_looks(facts: TraceIndex, file: str, stored: ast.expr, seen: int) -> bool:
+    """Returns whether all lines that read a variable only look at it; False for an argument or a shared one."""
+    if not isinstance(stored, ast.Name) or seen >= _MOST:
+        return False
+    scope = scope_around(facts, file, stored.lineno)
+    arguments = [each.arg for each in ast.walk(scope) if isinstance(each, ast.arg)]
+    if stored.id in arguments or (isinstance(scope, ast.Module) and _is_shared(facts, stored.id)):
+        return False
+    names = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == stored.id]
+    return all(_only_looks(facts, file, each, seen) for each in names if isinstance(each.ctx, ast.Load))
+
+
+def _only_looks(facts: TraceIndex, file: str, node: ast.expr, seen: int) -> bool:
+    """Returns whether an expression is only indexed or gone through, and nothing keeps it or what it holds."""
     parent = parent_of(facts, file, node)
     if isinstance(parent, ast.Subscript):
-        return parent.value is node
-    if isinstance(parent, ast.For | ast.comprehension):
-        return parent.iter is node
+        is_option = _text(parent.slice) not in ("", _GROUPS)
+        return parent.value is node and (is_option or _only_looks(facts, file, parent, seen))
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+        return parent.value is node and _name_only_looks(facts, file, parent.targets[0], seen + 1)
+    if isinstance(parent, ast.For) and parent.iter is node:
+        target = parent.target
+        if isinstance(node, ast.Call) and last_name(node.func) == "enumerate" and isinstance(target, ast.Tuple):
+            target = target.elts[-1]
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        return all(_name_only_looks(facts, file, each, seen + 1) for each in targets)
     if isinstance(parent, ast.Attribute):
-        return parent.attr in ("update", "get")
+        return parent.attr == "update"
     if not isinstance(parent, ast.Call) or last_name(parent.func) not in _LOOKS:
         return False
-    return last_name(parent.func) in ("len", "print") or _only_looks(facts, file, parent)
+    return last_name(parent.func) == "len" or _only_looks(facts, file, parent, seen)
+
+
+def _is_text(facts: TraceIndex, file: str, write: ast.expr) -> bool:
+    """Returns whether a line sets an option to a text, as to show it."""
+    statement = statement_around(facts, facts.span_of(write, file))
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    return isinstance(value, ast.JoinedStr) or (value is not None and _text(value) != "")
 
 
 def _is_read(facts: TraceIndex, file: str, write: ast.expr, option: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import function_around, loop_around_line
@@ -14,6 +14,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import recorded_above
 from tensorlens.records.model import Backward, Call, Span
+from tensorlens.records.observations import Step
 from tensorlens.records.training_values import SeedSet
 
 _LAYERS = frozenset(  # these take no generator of their own
@@ -44,22 +45,38 @@ def repeated_seeds(facts: TraceIndex) -> Iterator[RepeatedSeed]:
     A seed before the first step of a model, as in a search that trains several from one seed, does not count.
     """
     seeds = facts.trace.inspection.seeds
-    steps = [step.index for step in facts.trace.inspection.steps]
+    steps = facts.trace.inspection.steps
     first: dict[int, int] = {}  # tensor -> its first pass
     for backward in facts.backwards:
         for change in backward.gradients:
             first.setdefault(change.tensor, backward.index)
-    found: dict[tuple[int | None, int | None, int | None], list[tuple[SeedSet, Call]]] = defaultdict(list)
+    found: dict[tuple[int | None, int | None, int | None], list[tuple[SeedSet, _Drawn]]] = defaultdict(list)
     for place, seed in enumerate(seeds):
         end = seeds[place + 1].index if place + 1 < len(seeds) else facts.events[-1].index + 1 if facts.events else 0
         if seed.seed is not None or seed.state is not None:
-            draw = _draw(facts, seed.index, end, steps, first)
-            if draw is not None:
-                found[seed.site, seed.seed, seed.state].append((seed, draw))
+            drawn = _draw(facts, seed.index, end, steps, first)
+            earlier = found[seed.site, seed.seed, seed.state]
+            if drawn is not None and (not earlier or _follows(earlier[-1][1], drawn)):
+                earlier.append((seed, drawn))
     others = {each.site for each in seeds if each.seed is None and each.state is None}
     for (site, *_), each in found.items():
         if site not in others and len(each) >= _MIN_TIMES:
-            yield RepeatedSeed(each[-1][0], len(each), each[-1][1])
+            others.add(site)
+            yield RepeatedSeed(each[-1][0], len(each), each[-1][1].call)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A random call after a seed, the pass that uses it, and the next step of a parameter that has a gradient of it."""
+
+    call: Call
+    passed: int
+    step: Step
+
+
+def _follows(earlier: _Drawn, later: _Drawn) -> bool:
+    """Returns whether a pass follows the step of an earlier one, and the same parameters are stepped after both."""
+    return earlier.step.index < later.passed and not set(earlier.step.parameters).isdisjoint(later.step.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +136,29 @@ def _is_new_generator(value: ast.expr) -> bool:
     return is_made and value.func.attr == "manual_seed" and isinstance(value.args[0], ast.Constant)
 
 
-def _draw(facts: TraceIndex, begin: int, end: int, steps: list[int], first: dict[int, int]) -> Call | None:
-    """Returns a random call after a seed whose result goes into the next loss that a step uses, before another seed."""
+def _draw(facts: TraceIndex, begin: int, end: int, steps: Sequence[Step], first: dict[int, int]) -> _Drawn | None:
+    """Returns a random call after a seed whose result goes into the next loss that a step uses, before another seed.
+
+    A pass inside a closure does not count: a line search needs the same function each time.
+    """
     passes = [each for each in facts.backwards if begin <= each.index < end and not each.failed]
-    if not passes or not any(first[change.tensor] < begin for change in passes[0].gradients):
+    changed = {change.tensor for change in passes[0].gradients} if passes else set[int]()
+    if not any(first[tensor] < begin for tensor in changed) or _in_closure(facts, passes[0]):
         return None
-    step = bisect_left(steps, passes[0].index)
-    if step == len(steps):
+    at = bisect_left(steps, passes[0].index, key=lambda step: step.index)
+    step = next((each for each in steps[at:] if not changed.isdisjoint(each.parameters)), None)
+    if step is None:
         return None
     calls = facts.events[facts.trace.position(begin) : facts.trace.position(passes[0].index)]
     draws = {event.index: event for event in calls if isinstance(event, Call) and _draws(facts, event)}
-    return _used(facts, passes[0], draws) if draws else None
+    call = _used(facts, passes[0], draws) if draws else None
+    return None if call is None else _Drawn(call, passes[0].index, step)
+
+
+def _in_closure(facts: TraceIndex, backward: Backward) -> bool:
+    """Returns whether a step of an optimizer runs a pass."""
+    before = facts.events[facts.trace.position(backward.index) - 1]
+    return isinstance(before, Call) and bool(before.within)
 
 
 def _draws(facts: TraceIndex, call: Call) -> bool:

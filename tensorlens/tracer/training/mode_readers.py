@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from dis import get_instructions
+from itertools import pairwise
 from types import CodeType
 
 import torch
@@ -28,7 +30,8 @@ def _names_training(kind: type[torch.nn.Module]) -> bool:
             (vars(base)[method] for base in kind.__mro__ if method in vars(base) and not _is_of_torch(base)), None
         )
         code = getattr(getattr(own, "fget", own), "__code__", None)
-        names = set(_names(code)) if isinstance(code, CodeType) else set[str]()
+        own_name = code.co_varnames[0] if isinstance(code, CodeType) and code.co_argcount else ""
+        names = set(_names(code, own_name)) if own_name else set[str]()
         if "training" in names:
             return True
         waiting += sorted(names - seen)
@@ -40,12 +43,15 @@ def _is_of_torch(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in ("torch", "torchvision", "torchaudio")
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    """Yields the names that a function reads, also in functions and comprehensions inside it."""
-    yield from code.co_names
+def _names(code: CodeType, own: str) -> Iterator[str]:
+    """Yields the attributes of its first argument that a function reads, also in functions inside it."""
+    for held, read in pairwise(get_instructions(code)):
+        is_own = held.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) and held.argval == own
+        if is_own and read.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            yield read.argval
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            yield from _names(each)
+            yield from _names(each, own)
 
 
 def holder_of(part: torch.nn.Module, module: torch.nn.Module) -> weakref.ref[torch.nn.Module] | None:

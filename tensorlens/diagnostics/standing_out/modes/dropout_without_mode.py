@@ -4,7 +4,8 @@ constant rate."""
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import parent_of
@@ -24,6 +25,7 @@ _DROPOUTS = frozenset(
 _ATTENTION = "nn.functional.scaled_dot_product_attention"
 _RATE_PLACE = 4  # of `dropout_p` among its arguments
 _SPREADS = frozenset(("stack", "std", "var", "std_mean", "var_mean"))
+_MANY = 3
 _TRAINING_PLACE = 2  # among the positional arguments
 
 
@@ -33,7 +35,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     A program that computes a spread of results while gradients are off, as for Monte-Carlo dropout, is left alone.
     """
     facts = training.facts
-    if facts.trace.inspection.switches or not _calls_eval(facts):
+    if facts.trace.inspection.switches or not _calls_eval(facts) or _asks_mode(facts):
         return
     sites: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
@@ -44,7 +46,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for calls in sites.values():
         trained = [call for call in calls if call.mode == "grad"]
         evaluated = [call for call in calls if trained and call.mode != "grad" and call.index > trained[0].index]
-        reason = _reason(facts, calls[0]) if evaluated else None
+        reason = _reason(facts, calls[0]) if evaluated and not _repeats(facts, evaluated) else None
         if reason is not None:
             times = "once" if len(evaluated) == 1 else f"{len(evaluated):,} times"
             text = f"{as_written(facts, calls[0])} {reason} also where gradients "
@@ -63,6 +65,40 @@ def _calls_eval(facts: TraceIndex) -> bool:
         for _, tree in facts.trees()
         for node in ast.walk(tree)
     )
+
+
+def _asks_mode(facts: TraceIndex) -> bool:
+    """Returns whether a line reads `.training` for anything but an argument of a library's function, as `F.dropout`."""
+    for file, tree in facts.trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr == "training" and isinstance(node.ctx, ast.Load):
+                above: ast.AST | None = node
+                while isinstance(above, ast.Attribute | ast.IfExp | ast.BinOp | ast.keyword):
+                    above = parent_of(facts, file, above)
+                function = above.func if isinstance(above, ast.Call) else None
+                if not isinstance(function, ast.Attribute | ast.Name):
+                    return True
+                if not facts.names.syntax.is_imported(function, file):
+                    return True
+    return False
+
+
+def _repeats(facts: TraceIndex, calls: list[Call]) -> bool:
+    """Returns whether a program runs one input several times between two steps, as for a mean of random results."""
+    steps = [step.index for step in facts.trace.inspection.steps]
+    own = {call.index for call in calls}
+    times: Counter[tuple[int, int]] = Counter()
+    for call in calls:
+        made: Call | None = call
+        number = -1
+        while made is not None and made.inputs:
+            number = made.inputs[0].tensor
+            made = next((each for each in facts.producers(number, made.index) if isinstance(each, Call)), None)
+            if made is not None and made.index in own:
+                break
+        else:
+            times[bisect_left(steps, call.index), number] += 1
+    return max(times.values(), default=0) >= _MANY
 
 
 def _reason(facts: TraceIndex, call: Call) -> str | None:

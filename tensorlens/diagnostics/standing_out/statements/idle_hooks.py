@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.code_around import first_line, is_inside, statement_around
 from tensorlens.analysis.naming.syntax import plain_name
@@ -27,8 +27,10 @@ _REPLACE = {
 }  # a hook of such a kind replaces it by what the hook returns, unless that is None
 _PURE = frozenset(
     "abs add clamp clamp_max clamp_min clip clone detach div double exp float half lerp masked_fill mean mul neg norm "
-    "relu round sigmoid sign sqrt square sub sum tanh to where zeros_like".split()
+    "rand_like randn_like relu round sigmoid sign sqrt square sub sum tanh to where zeros_like".split()
 )
+_OTHERS = frozenset("add clip double float half mean round sum to where".split())
+"""Names of those that a set, a number or an array has as well, or that may return the tensor itself."""
 _LIBRARIES = ("torch", "F", "math", "np")
 _ACTING = ("save", "manual_seed", "seed", "set_rng_state")
 _MIN_STEPS = 2
@@ -71,20 +73,31 @@ def _has_not_run(facts: TraceIndex, definition: _Definition | None) -> bool:
     file, function = definition
     arguments = {each.arg for each in function.args.args}
     body = function.body if isinstance(function.body, list) else [ast.Expr(function.body)]
-    simple = [each for each in body if isinstance(each, ast.Assign | ast.Return | ast.Expr) and each.value is not None]
-    computes = any(_computes(node, arguments) for each in simple for node in _unconditional(each))
+    computes = any(_computes(node, arguments) for each in _first(body) for node in _unconditional(each))
     around = facts.span_of(function, file)
     spans = (facts.span(site) for site in {call.site for call in facts.calls})
     return computes and not any(span is not None and is_inside(span, around) for span in spans)
 
 
+def _first(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yields the statements at the start of a hook that run in each of its runs, and that no call before may end."""
+    for statement in body:
+        if isinstance(statement, ast.Assign | ast.Return | ast.Expr) and statement.value is not None:
+            yield statement
+        nodes = list(ast.walk(statement))
+        if any(isinstance(node, ast.stmt) and not isinstance(node, ast.Assign | ast.Expr) for node in nodes):
+            return
+        if any(isinstance(node, ast.Call | ast.Await) for node in nodes):
+            return
+
+
 def _computes(node: ast.AST, arguments: set[str]) -> bool:
-    """Returns whether a part of a hook computes with an argument: `output * 2`, `output.abs()`, `inputs[0].norm()`."""
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.left, ast.Name) and node.left.id in arguments
+    """Returns whether a part of a hook computes with a tensor: `output.abs()`, `inputs[0].norm()`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _PURE:
         return False
     is_torchs = ast.unparse(node.func.value) == "torch" and bool(node.args)
+    if not is_torchs and node.func.attr in _OTHERS:
+        return False
     root = node.args[0] if is_torchs else node.func.value
     while isinstance(root, ast.Subscript):
         root = root.value
