@@ -170,6 +170,26 @@ for epoch in range(3):
 """,
 }
 RIGHT = {
+    "by hand, a hook keeps the gradients of another pass": """
+kept = []
+net[0].weight.register_hook(kept.append)
+for x, y in batches:
+    for part in (x, x + 0.01):
+        net.zero_grad()
+        criterion(net(part), y).backward()
+    with torch.no_grad():
+        for p in net.parameters():
+            p -= 0.1 * p.grad
+""",
+    "by hand, a warm-up of the machine": """
+for i, (x, y) in enumerate(batches):
+    net.zero_grad()
+    criterion(net(x), y).backward()
+    if i > 1:
+        with torch.no_grad():
+            for p in net.parameters():
+                p -= 0.1 * p.grad
+""",
     "by hand, cleared after each update": """
 for part, labels in zip(data.chunk(3), classes.chunk(3)):
     criterion(net(part), labels).backward()

@@ -68,6 +68,9 @@ RIGHT = {
         "nn.BatchNorm1d(8,", "KerasBatchNorm(8,"),
     "another layer is evaluated": NET.replace("net.eval()", (
         "net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).eval()")),
+    "a copy that adapts after training": NET.replace(", momentum=0.99", "").replace("net.eval()", (
+        "import copy\nnet = copy.deepcopy(net)\nnet[1].momentum = 0.99\n"
+        "for _ in range(4): net.train()(torch.randn(8, 3)); net.eval()")),
     "an optimizer": NET.replace(", momentum=0.99", "").replace("lr=0.1", "lr=0.1, momentum=0.99"),
 }  # fmt: skip
 WORDS = "running statistics"
@@ -83,3 +86,9 @@ def test_a_momentum_of_the_new_batch_is_named(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_momenta_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+def test_an_attribute_of_another_object_has_no_label(tmp_path: Path) -> None:
+    body = "class Plan:\n    pass\nplan = Plan()\nplan.momentum = 0.99\n" + NET
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
+    assert [each.text for each in found.labels] == ["the layer is made here"]

@@ -54,6 +54,10 @@ RIGHT = {
     "all groups by update": NET + MADE + TRAIN.replace(
         LINE, "    for group in opt.param_groups: group.update(lr=0.1 * (1 - step / 6))\n"
     ),
+    "a part of the groups": NET + MADE + TRAIN.replace(LINE, ALL.replace("opt.param_groups", "opt.param_groups[:1]")),
+    "the other group has a name": NET + MADE
+    + "def warm(group, step):\n    group.update(lr=0.1 / (1 + step))\ngroup, _bias_group = opt.param_groups\n"
+    + TRAIN.replace(LINE, "    warm(group, step)\n"),
     "one group": NET + "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n" + TRAIN,
     "groups with rates of their own": NET + MADE.replace('"weight_decay": 0.1', '"lr": 0.01') + TRAIN,
     "a rate that stays": NET + MADE + TRAIN.replace("0.1 * (1 - step / 6)", "0.1"),

@@ -292,6 +292,17 @@ def test_an_optimizer_that_a_finding_names_is_not_named_again(tmp_path: Path) ->
     assert report.standing_out == ()
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_line_that_sets_the_rate_of_another_optimizer_has_no_label(tmp_path: Path, count: int) -> None:
+    body = TWO + "KEY = 'lr'\nopt = torch.optim.SGD(body.parameters(), lr=0.1)\n"
+    body += "other = torch.optim.SGD(head.parameters(), lr=0.1)\n" if count == 2 else "other = opt\n"
+    body += LOOP.replace("range(3)", "range(40)") + "    other.step()\n    other.param_groups[0]['lr'] = 0.1 * 0.5**step\n"
+    body += "    opt.param_groups[0][KEY] = 0.1 * 0.5**step\n"
+    found = [each for each in sentences(tmp_path, body) if "falls from" in each.text]
+    assert len(found) == count
+    assert all(("a rate is set here" in [label.text for label in each.labels]) == (count == 1) for each in found)
+
+
 TURNS = """\
 maker, judge, bce = nn.Linear(3, 2), nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1)), nn.BCEWithLogitsLoss()
 ones, zeros = torch.ones(8, 1), torch.zeros(8, 1)
@@ -320,6 +331,10 @@ OPPOSED = {
         "bce(judge(maker(torch.randn(8, 3))), ones)", "(-judge(maker(torch.randn(8, 3))).sigmoid().log().mean())"),
 }  # fmt: skip
 NOT_OPPOSED = {
+    "a rate of 0 for the other part": TURNS.replace("Adam([*maker.parameters(), *judge.parameters()])", (
+        "Adam([{'params': maker.parameters()}, {'params': judge.parameters(), 'lr': 0.0}])")),
+    "a rate of its own": TURNS.replace("Adam([*maker.parameters(), *judge.parameters()])", (
+        "Adam([{'params': maker.parameters()}, {'params': judge.parameters(), 'lr': 1e-5}])")),
     "an optimizer for each": TURNS.replace(", *judge.parameters()", ""),
     "a head that learns from values without a graph as well": TURNS.replace("bce(fake, zeros)", "bce(fake, ones)"),
     "frozen where the other learns": TURNS.replace("    first.zero", (

@@ -62,6 +62,9 @@ RIGHT = {
     "the base rate too, once": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace(
         "for step", "cut = False\nfor step").replace("        pass", (
         "        opt.param_groups[1]['lr'] = 0.01\n        schedule.base_lrs = [0.0, 0.01]\n        cut = True")),
+    "lower for one batch, with a warning that comes once": LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace(
+        "for step", "warned = False\nfor step").replace("        pass", (
+        "        opt.param_groups[1]['lr'] = 0.01\n        if not warned: print('low')\n        warned = True")),
     "almost the same": LOOP.format("LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[1]["lr"] = 0.12'),
 }  # fmt: skip
 WORDS = "sets it back"

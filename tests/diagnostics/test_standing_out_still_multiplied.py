@@ -85,6 +85,14 @@ RIGHT = {
     + "    for p in model.parameters():\n        p.grad.mul_(p.detach().norm() / p.grad.norm())\n" + END,
     "a guard against overflows": MODEL + SCALED
     + "    for p in model.parameters():\n        p.grad.clamp_(-65504.0, 65504.0)\n" + END,
+    "a limit by the state of the scaler": MODEL + SCALED
+    + "    limit = torch.tensor(scaler.state_dict()['scale'])\n"
+    "    for p in model.parameters():\n        p.grad.mul_(limit / p.grad.norm())\n" + END,
+    "a limit that is the first scale": MODEL + SCALED
+    + "    for p in model.parameters():\n        p.grad.clamp_(-64.0, 64.0)\n" + END,
+    "a limit that has its name": MODEL.replace("64.0", "START").replace("model =", "START = 64.0\nmodel =", 1) + SCALED
+    + "    for p in model.parameters():\n        p.grad.mul_(START / p.grad.norm())\n" + END,
+    "a scale of 1": MODEL.replace("64.0", "1.0") + SCALED + CLIP.format("2.0") + END,
     "two optimizers": MODEL + "other = nn.Linear(4, 1)\n"
     "second = torch.optim.SGD(other.parameters(), lr=0.01)\n" + SCALED
     + "    second.zero_grad()\n    other(torch.randn(8, 4)).square().mean().backward()\n"

@@ -19,6 +19,12 @@ from tensorlens.records.observations import Step
 from tensorlens.records.training import ReducedLoss
 
 _PARTS = ("split", "chunk", "tensor_split", "unbind", "narrow")
+_HOOKS = frozenset(
+    """
+    register_hook register_full_backward_hook register_full_backward_pre_hook register_post_accumulate_grad_hook
+    register_multi_grad_hook register_module_full_backward_hook register_module_full_backward_pre_hook register_prehook
+    """.split()
+)  # functions that get gradients during a pass
 _OWN_GRADIENT = {"retain_graph", "create_graph", "inputs"}  # arguments of `backward()` that leave the weight alone
 
 
@@ -150,7 +156,10 @@ def discarded_passes(training: Training) -> Iterator[Discarded]:
     """Yields the passes whose gradients were all cleared unused, although steps use other passes of the same line.
 
     A program that reads the gradients, or that decides by a value of torch to skip a step, does so on purpose.
+    Those before the first update by hand may warm up the machine.
     """
+    if _has_hooks(training.facts):
+        return
     used: dict[int, set[int]] = {}
     lost: dict[tuple[int, int], set[int]] = {}
     later = _next_moments(training)
@@ -163,9 +172,15 @@ def discarded_passes(training: Training) -> Iterator[Discarded]:
         elif "update" in kinds:
             used.setdefault(backward.site, set()).add(backward.index)
     for (site, cleared), passes in lost.items():
-        if site in used:
+        if site in used and (training.stepped or max(passes) > min(used[site])):
             total = sum(each.site == site and not each.failed for each in training.facts.backwards)
             yield Discarded(site, None if cleared == -1 else cleared, len(passes), total)
+
+
+def _has_hooks(facts: TraceIndex) -> bool:
+    """Returns whether the program gives a function to PyTorch that may keep the gradients of a pass."""
+    names = (node.attr for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return not _HOOKS.isdisjoint(names)
 
 
 def _next_moments(training: Training) -> dict[tuple[int, int], Moment]:

@@ -18,13 +18,15 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Span
 
 _MOST = 4  # functions around a line
+_LEAVING = ast.Return | ast.Continue | ast.Break | ast.Raise
 _Loop = ast.For | ast.While
 
 
 def is_lasting(facts: TraceIndex, write: Span, batch: Span) -> bool:
     """Returns whether a flag lets a line run only once, or a loop around the one over batches runs it. `batch`: a line
     of the loop over batches."""
-    return any(_sets_flag(facts, each) for each in _ways_to(facts, write)) or _is_outside(facts, write, batch)
+    ways = list(_ways_to(facts, write))
+    return any(_sets_flag(facts, each, ways) for each in ways) or _is_outside(facts, write, batch)
 
 
 def _ways_to(facts: TraceIndex, span: Span) -> Iterator[Span]:
@@ -43,9 +45,9 @@ def _ways_to(facts: TraceIndex, span: Span) -> Iterator[Span]:
         span = calls[0]
 
 
-def _sets_flag(facts: TraceIndex, span: Span) -> bool:
-    """Returns whether the block of a place sets a flag to a constant that nothing takes back, and a condition asks for
-    the flag. A loop over groups, or a `with`, has the block that it is in."""
+def _sets_flag(facts: TraceIndex, span: Span, ways: list[Span]) -> bool:
+    """Returns whether the block of a place sets a flag to a constant that nothing takes back, and a condition on
+    the way to the line asks for the flag. A loop over groups, or a `with`, has the block that it is in."""
     statement = statement_around(facts, span)
     for each in upwards(facts, span.file, statement) if statement is not None else ():
         statement = each
@@ -58,7 +60,7 @@ def _sets_flag(facts: TraceIndex, span: Span) -> bool:
         name = last_name(each.targets[0]) if isinstance(each, ast.Assign) and len(each.targets) == 1 else ""
         value = each.value if isinstance(each, ast.Assign) else None
         if name and isinstance(value, ast.Constant) and isinstance(value.value, bool):
-            if _is_kept(facts, name, each, value.value) and _is_asked(facts, name):
+            if _is_kept(facts, name, each, value.value) and any(_is_asked(facts, way, name) for way in ways):
                 return True
     return False
 
@@ -83,9 +85,23 @@ def _is_stored(node: ast.Name | ast.Attribute) -> bool:
     return isinstance(node.ctx, ast.Store)
 
 
-def _is_asked(facts: TraceIndex, name: str) -> bool:
-    conditions = (node.test for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.If))
-    return any(last_name(each) == name for test in conditions for each in ast.walk(test))
+def _is_asked(facts: TraceIndex, span: Span, name: str) -> bool:
+    """Returns whether a line is below a condition with the flag, or behind one that leaves its block."""
+    statement = statement_around(facts, span)
+    for each in upwards(facts, span.file, statement) if statement is not None else ():
+        block = block_around(facts, span.file, each)
+        place = next((number for number, other in enumerate(block) if other is each), 0)
+        ends = (other for other in block[:place] if isinstance(other, ast.If) and isinstance(other.body[-1], _LEAVING))
+        choices = [*ends, *([each] if isinstance(each, ast.If) else [])]
+        if any(_has_name(other.test, name) for other in choices):
+            return True
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            return False
+    return False
+
+
+def _has_name(test: ast.expr, name: str) -> bool:
+    return any(last_name(each) == name for each in ast.walk(test))
 
 
 def _is_outside(facts: TraceIndex, write: Span, batch: Span) -> bool:

@@ -10,6 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.cleared_gradients import calls_between
 from tensorlens.analysis.training.clips_by_hand import clamps_values, clips_by_norm
+from tensorlens.analysis.training.known_scales import uses_scale
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.timeline import Moment
 from tensorlens.records.model import Backward, Call
@@ -31,7 +32,7 @@ def scaled_gradients(training: MeasuredTraining) -> Iterator[ScaledGradients]:
     """Yields each line once. A script that asks the scaler for its scale may divide the gradients itself."""
     facts, timeline = training.facts, training.training
     products = {event.index: made for event in facts.backwards if (made := _product(facts, event)) is not None}
-    if not products or _asks_for_scale(facts):
+    if not products or uses_scale(facts):
         return
     divided = {access.tensor for call in facts.calls if call.op == _STEP for access in call.inputs}
     seen: set[int | None] = set()
@@ -59,22 +60,6 @@ def _product(facts: TraceIndex, backward: Backward) -> Call | None:
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)] if node is not None else []
     names = {each.func.attr for each in calls if isinstance(each.func, ast.Attribute)}
     return made if "scale" in names else None
-
-
-def _asks_for_scale(facts: TraceIndex) -> bool:
-    """Returns whether a script reads the scale for more than to print it."""
-    return any(_reads_scale(tree) for _, tree in facts.trees())
-
-
-def _reads_scale(tree: ast.AST) -> bool:
-    waiting = [tree]
-    for node in waiting:
-        if isinstance(node, ast.Attribute) and node.attr in ("get_scale", "_scale"):
-            return True
-        is_printed = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
-        if not is_printed and not isinstance(node, ast.JoinedStr):
-            waiting += ast.iter_child_nodes(node)
-    return False
 
 
 def _is_use(training: MeasuredTraining, moment: Moment, is_divided: bool) -> bool:

@@ -15,6 +15,7 @@ from tensorlens.records.model import Span
 _GROUPS, _RATE = "param_groups", "lr"
 _MOST = 4  # names that are followed for one group
 _IN_PLACE = frozenset(("fill_", "copy_", "mul_", "div_", "sub_", "add_"))  # of a rate that is a tensor
+_OTHERS = frozenset("rest other others unused ignored".split())  # words of names of groups that are left
 _A_GROUP = frozenset("g pg group param params parameter first opt optim optimizer".split())
 """Words of a name that says of a group no more than that it is one."""
 
@@ -37,7 +38,7 @@ def written_rates(facts: TraceIndex) -> Iterator[WrittenRate]:
                 yield WrittenRate(file, node, node.value, facts.span_of(node, file))
             elif isinstance(node, ast.Call | ast.AugAssign):
                 group = _changed_by(node)
-                if group is not None and _is_from_groups(facts, file, group):
+                if group is not None and is_from_groups(facts, file, group):
                     yield WrittenRate(file, node, group, facts.span_of(node, file))
 
 
@@ -70,7 +71,7 @@ def _has_rate(node: ast.expr) -> bool:
     return isinstance(node, ast.Dict) and any(key is not None and _is_rate(key) for key in node.keys)
 
 
-def _is_from_groups(facts: TraceIndex, file: str, group: ast.expr) -> bool:
+def is_from_groups(facts: TraceIndex, file: str, group: ast.expr) -> bool:
     """Returns whether an expression is a group by its text, by the line that sets its name, or by that name itself."""
     if _GROUPS in ast.unparse(group):
         return True
@@ -101,12 +102,11 @@ def place_of_group(facts: TraceIndex, file: str, group: ast.expr, seen: int = 0)
 def _bound_place(facts: TraceIndex, file: str, value: ast.expr, target: ast.AST, seen: int) -> int | None:
     if isinstance(target, ast.Name | ast.Attribute):
         return place_of_group(facts, file, value, seen + 1)
-    if isinstance(target, ast.For):  # that ends in its first round, or has no other one
-        is_first = _ends_at_once(target) and _is_list(facts, file, value)
-        return 0 if is_first or _is_first_only(facts, file, value) else None
+    if isinstance(target, ast.For):
+        return 0 if _ends_at_once(target) and _is_list(facts, file, value) else None
     parts = target.elts if isinstance(target, ast.Tuple | ast.List) else []
     others = [each.value if isinstance(each, ast.Starred) else each for each in parts[1:]]
-    is_first = bool(parts) and all(last_name(each).startswith("_") for each in others)
+    is_first = bool(parts) and all(_OTHERS.issuperset(words_of_last(last_name(each))) for each in others)
     return 0 if is_first and _is_list(facts, file, value) else None
 
 
@@ -115,16 +115,6 @@ def _ends_at_once(loop: ast.For) -> bool:
     choices = (ast.If, ast.Continue, ast.Try, ast.While, ast.Match)
     is_plain = not any(isinstance(node, choices) for each in loop.body for node in ast.walk(each))
     return is_plain and isinstance(loop.body[-1], ast.Break | ast.Return)
-
-
-def _is_first_only(facts: TraceIndex, file: str, value: ast.expr) -> bool:
-    """Returns whether an expression is `groups[:1]`."""
-    if not isinstance(value, ast.Subscript) or not isinstance(value.slice, ast.Slice):
-        return False
-    part = value.slice
-    begins = part.lower is None or _number(part.lower) == 0
-    is_one = part.upper is not None and _number(part.upper) == 1 and part.step is None
-    return begins and is_one and _is_list(facts, file, value.value)
 
 
 def _is_list(facts: TraceIndex, file: str, node: ast.expr) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.written_rates import written_rates
+from tensorlens.analysis.training.written_rates import is_from_groups, written_rates
 from tensorlens.diagnostics.shared.standing_out_text import listed
 from tensorlens.records.model import Span
 from tensorlens.records.training import OptimizerGroup
@@ -20,6 +20,9 @@ def group_name(training: MeasuredTraining, group: OptimizerGroup) -> str:
     return f"the group of {listed(rows)}" if rows else f"a group of `{group.name}`"
 
 
-def lines_that_set_rates(facts: TraceIndex) -> Iterator[Span]:
-    """Yields where the program sets an item "lr", as in `group["lr"] = 0.1` or `group.update(lr=0.1)`."""
-    return (each.span for each in written_rates(facts))
+def lines_that_set_rates(facts: TraceIndex, of_groups: bool = False) -> Iterator[Span]:
+    """Yields where the program sets an item "lr", as in `group["lr"] = 0.1` or `group.update(lr=0.1)`; `of_groups`:
+    only if the source says that it is the item of a group."""
+    for each in written_rates(facts):
+        if not of_groups or is_from_groups(facts, each.file, each.group):
+            yield each.span

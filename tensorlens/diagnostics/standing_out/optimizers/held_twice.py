@@ -20,7 +20,8 @@ from tensorlens.records.training import OptimizerGroup
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds these parameters, unless one optimizer is inside the other, or steps only when the other has ended."""
     inside = {group.optimizer for group in training.groups if group.is_shared}
-    groups = [group for group in training.groups if group.steps and group.optimizer not in inside]
+    moving = [group for group in training.groups if group.steps and group.rates != (0, 0)]
+    groups = [group for group in moving if group.optimizer not in inside]
     pairs: dict[tuple[int, int], tuple[OptimizerGroup, OptimizerGroup, set[int]]] = {}
     for one, other in combinations(groups, 2):
         if one.optimizer != other.optimizer and _take_turns(one, other):
@@ -36,9 +37,15 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if not rows or _are_nested(training, tensors):
             continue
         own = _have_own_passes(training.training, rows[0].tensor) and not _reach_rest(training, holding)
-        opposed = own and _are_opposed(training, rows)
+        is_chosen = any(_has_own_rate(training, group) for group in holding.values())
+        opposed = own and not is_chosen and _are_opposed(training, rows)
         if opposed or not own:
             yield _sentence(training, list(holding.values()), rows, opposed)
+
+
+def _has_own_rate(training: MeasuredTraining, group: OptimizerGroup) -> bool:
+    """Returns whether an optimizer holds the parameters of a group for a learning rate of their own: on purpose."""
+    return any(each.optimizer == group.optimizer and each.made_rate != group.made_rate for each in training.groups)
 
 
 def _is_stepped_in_turn(training: Training, number: int) -> bool:

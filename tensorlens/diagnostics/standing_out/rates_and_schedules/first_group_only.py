@@ -6,14 +6,20 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import function_around
+from tensorlens.analysis.naming.name_words import words_of_last
+from tensorlens.analysis.naming.syntax import last_name
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.written_rates import place_of_group, written_rates
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import ordinal
+from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import OptimizerGroup
 
 _MIN_STEPS = 3
+_PLAIN = frozenset("net model optim optimizer opt rate lr params parameters group groups self step set".split())
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -32,7 +38,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for of_optimizer in groups.values():
         chosen = next((group for group in of_optimizer if group.group == place % len(of_optimizer)), None)
         others = [group for group in of_optimizer if group is not chosen and group.parameters]
-        if chosen is None or not others or chosen.steps < _MIN_STEPS or chosen.is_shared:
+        if chosen is None or _is_for_part(facts, span, chosen.site) or not others or chosen.steps < _MIN_STEPS or chosen.is_shared:
             continue
         made = {group.made_rate for group in of_optimizer}
         if len(made) == 1 and chosen.rates[0] < chosen.rates[1] and all({*each.rates} == made for each in others):
@@ -45,3 +51,15 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 Label("state_changed_here", span, "one of the groups"),
                 facts.label("optimizer_made_here", chosen.site, "the optimizer is made here"),
             )
+
+
+def _is_for_part(facts: TraceIndex, span: Span, made: int | None) -> bool:
+    """Returns whether the function around a line has a part of the model in its name, which the line that makes the
+    optimizer has too: `warm_up_body()` and `body.parameters()`."""
+    function, place = function_around(facts, span.file, span.line), facts.span(made)
+    node = None if place is None else facts.names.syntax.node(place)
+    if function is None or node is None:
+        return False
+    names = (last_name(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute))
+    words = {word for name in names for word in words_of_last(name)}
+    return not (words - _PLAIN).isdisjoint(words_of_last(function.name))

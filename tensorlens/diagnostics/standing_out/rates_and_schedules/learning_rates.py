@@ -190,8 +190,10 @@ def _schedulers(training: MeasuredTraining, group: OptimizerGroup) -> list[Label
 
 
 def _set(training: MeasuredTraining, group: OptimizerGroup) -> Label | None:
-    """Labels the only line that sets rates, where no scheduler steps."""
-    lines = list(lines_that_set_rates(training.facts)) if not _schedulers(training, group) else []
+    """Labels the only line that sets rates, where no scheduler steps. A rate may be set by other forms for another
+    optimizer, if there is one."""
+    is_only = len({each.optimizer for each in training.groups}) == 1 and not _schedulers(training, group)
+    lines = list(lines_that_set_rates(training.facts, of_groups=True)) if is_only else []
     return Label("state_changed_here", lines[0], "a rate is set here") if len(lines) == 1 else None
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TypeGuard
 
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -20,7 +21,9 @@ from tensorlens.records.report import Label, StandingOut
 _UPDATES = frozenset("lerp maximum minimum normalize".split())
 _PURE = frozenset("mul multiply add sub".split())
 _SUMS = frozenset(("add", "sub"))
-_WRITING = frozenset("setattr load_state_dict buffers named_buffers".split())
+_WRITING = frozenset("setattr load_state_dict buffers named_buffers functional_call".split())
+_KEPT = frozenset("prior anchor anchors mask causal template base default initial uniform grid table".split())
+"""Words of names of buffers that are meant to stay as they are."""
 _MIN_RUNS = 3
 _MAX_CALLS = 40
 _RANDOM = DRAWS | {"dropout"}
@@ -54,7 +57,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 calls = _calls(facts, found)
                 if len(calls) < _MIN_RUNS or _may_be_written(facts, holder, found.buffer):
                     continue
-                if _is_random(facts, found, calls[-1]) or not _keeps_shape(facts, calls[-1], found.buffer):
+                if not _reads_more(facts, holder, calls) or _is_random(facts, found, calls[-1]) or not _keeps_shape(facts, calls[-1], found.buffer):
                     continue
                 place = facts.span_of(found.update.value, file)
                 is_own = facts.span(calls[-1].site) == place
@@ -69,21 +72,35 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _local_updates(facts: TraceIndex, file: str, holder: ast.ClassDef) -> Iterator[_LocalUpdate]:
     nodes = list(ast.walk(holder))
-    buffers = {
-        node.args[0].value
-        for node in nodes
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "self.register_buffer" and node.args
-        if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
-    }
+    buffers = _buffers(nodes)
     for method in (node for node in holder.body if isinstance(node, ast.FunctionDef)):
         in_training = _in_training(method)
         for variable, name in _reads(method).items():
-            updates = [each for each in in_training if each.variable == variable] if name in buffers else []
+            is_state = name in buffers and _KEPT.isdisjoint(words_of_last(name)) and not _is_returned(method, variable)
+            updates = [each for each in in_training if each.variable == variable] if is_state else []
             names = frozenset((variable, f"self.{name}"))
             is_update = any(_averages(facts, each.value, names) for each in updates)
             if is_update and _depends(in_training, updates[0], names) and not _is_changed(method, variable):
                 lines = range(method.lineno, (method.end_lineno or 0) + 1)
                 yield _LocalUpdate(file, name, updates[-1], lines)
+
+
+def _buffers(nodes: list[ast.AST]) -> set[str]:
+    return {
+        node.args[0].value
+        for node in nodes
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "self.register_buffer" and node.args
+        if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
+    }
+
+
+def _is_returned(method: ast.FunctionDef, variable: str) -> bool:
+    """Returns whether a method returns a variable, alone or beside others: its caller may keep the new value."""
+    waiting = [node.value for node in ast.walk(method) if isinstance(node, ast.Return | ast.Yield)]
+    for value in waiting:
+        if isinstance(value, ast.Tuple | ast.List | ast.Dict | ast.Set):
+            waiting += value.values if isinstance(value, ast.Dict) else value.elts
+    return any(isinstance(value, ast.Name) and value.id == variable for value in waiting)
 
 
 def _reads(method: ast.FunctionDef) -> dict[str, str]:
@@ -261,12 +278,27 @@ def _only_returns(function: ast.FunctionDef) -> bool:
 
 def _is_written(facts: TraceIndex, name: str) -> bool:
     """Returns whether a call changed a tensor that a module has by this name, once the training had begun."""
-    named = {each.name: each.tensor for each in facts.trace.end.bindings}
-    for reached in facts.trace.inspection.reached[-1:]:
-        named |= dict(zip(reached.names, reached.tensors, strict=True))
     start = facts.backwards[0].index if facts.backwards else 0
-    numbers = {number for full, number in named.items() if full.endswith(f".{name}")}
+    numbers = {number for full, number in _named(facts) if full.endswith(f".{name}")}
     return any(event.index > start for number in numbers for event, _ in facts.writes(facts.tensor(number).counter))
+
+
+def _reads_more(facts: TraceIndex, holder: ast.ClassDef, calls: list[Call]) -> bool:
+    """Returns whether the last pass computes the new value from more than constants and buffers of the class."""
+    own = tuple(f".{name}" for name in _buffers(list(ast.walk(holder))))
+    numbers = {number for full, number in _named(facts) if full.endswith(own)}
+    above = list(islice(ancestry(facts, calls[-1].outputs[0].tensor, calls[-1].index + 1), _MAX_CALLS))
+    recent = [made for _, made in above if made.index > calls[-2].index]
+    made_here = {access.tensor for made in recent for access in made.outputs}
+    return any(access.tensor not in numbers | made_here for made in recent for access in made.inputs)
+
+
+def _named(facts: TraceIndex) -> list[tuple[str, int]]:
+    """Returns the tensors that modules have, with their names."""
+    named = [(each.name, each.tensor) for each in facts.trace.end.bindings]
+    for reached in facts.trace.inspection.reached[-1:]:
+        named += zip(reached.names, reached.tensors, strict=True)
+    return named
 
 
 def _keeps_shape(facts: TraceIndex, call: Call, name: str) -> bool:
