@@ -112,9 +112,39 @@ ADDING_UP = {
             for x, y in zip(data.chunk(4), target.chunk(4)):
                 step(F.dropout(x, 0.1, inplace=True), y)  # here
         """,
+    "noise within limits": """
+        for epoch in range(3):
+            for x, y in zip(data.split(8), target.split(8)):
+                torch.add(x, torch.randn(8, 4), alpha=0.1, out=x)  # here
+                torch.clamp(x, -2, 2, out=x)
+                step(x, y)
+        """,
+    "a drift over a grid": """
+        grid = torch.linspace(0, 1, 4)
+        def augment(x):
+            wave = torch.sin(6.28 * torch.rand(1) * grid + torch.rand(1))
+            x += torch.empty_like(x).normal_(0, 0.1) + 0.1 * wave  # here
+            return x.clip_(-2, 2)
+        for epoch in range(3):
+            for x, y in zip(data.split(8), target.split(8)):
+                step(augment(x), y)
+        """,
 }
 NAMES = {"targets": "target", "labels": "labels", "ids": "ids"}
 USUAL = {
+    "values are limited": """
+        for epoch in range(3):
+            for x, y in zip(data.split(8), target.split(8)):
+                step(x.clamp_(-2, 2), y)
+        """,
+    "a state with a noisy input within limits": """
+        state, part_of_data = torch.zeros(2, 8, 4), data[:8].contiguous()
+        for n in range(12):
+            part = state[n % 2]
+            part *= 0.5
+            part += part_of_data + 0.1 * torch.randn(8, 4)
+            step(part.clamp_(-2, 2), target[:8])
+        """,
     "labels that are dropped in a copy": """
         labels = torch.randint(3, (32,))
         table = nn.Embedding(4, 4)

@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import dropwhile
 
 from tensorlens.analysis.code_around import class_around, method_of, scope_around
 from tensorlens.analysis.lineage import MAX_CALLS
@@ -20,13 +21,16 @@ from tensorlens.records.model import Call, Span, Tensor
 
 _TURNING = frozenset("neg log log1p exp sqrt square pow dropout".split())  # of one value
 _ADDING = _TURNING | frozenset(
-    "add sub mul div iadd isub imul itruediv idiv true_divide addcmul addcdiv dropout".split()
+    "add sub mul div iadd isub imul itruediv idiv true_divide addcmul addcdiv lerp dropout".split()
 )
 _SETTING = frozenset(("setitem", "masked_fill", "fill", "zero"))
+_LIMITING = frozenset(
+    "clamp clip clamp_min clamp_max relu abs round nan_to_num".split()
+)  # a second one changes nothing
 _RANDOM = frozenset("rand randn rand_like randn_like randint randint_like normal bernoulli poisson uniform".split())
 _FLOATS, _WHOLE = ("float", "bfloat"), ("int", "uint")
 _MIN_ROUNDS = 2  # in which each element is changed, on average
-_MAX_DEPTH = 12
+_MAX_DEPTH = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ def changed_data(training: Training) -> Iterator[ChangedData]:
         if _whole_numbers(facts, data) and not all(_sets_number(facts, call) for call in changes):
             continue  # a count, or values that are stored there
         if _are_parts(facts, changes) and add_up(facts, changes) and is_used(training, changes):
-            yield ChangedData(storage, tuple(changes), changed / size, data)
+            yield ChangedData(storage, tuple(dropwhile(_limits, changes)), changed / size, data)
 
 
 def _by_storage(facts: TraceIndex, storages: Iterable[int]) -> dict[int, list[Tensor]]:
@@ -119,24 +123,29 @@ def _are_parts(facts: TraceIndex, changes: list[Call]) -> bool:
 def add_up(facts: TraceIndex, changes: list[Call]) -> bool:
     """Returns whether calls change values by plain numbers, by values that are drawn for each call, or by the same few
     values each time, such as the means of some features."""
-    drawn = set[int]()
+    drawn, since = set[int](), changes[0].index
     fixed: dict[tuple[int, int], set[int]] = defaultdict(set)
     for call in changes:
         part = facts.tensor(call.writes[0].tensor)
         if op_name(call) in _SETTING and _sets_elsewhere(facts, call, drawn):
             continue
-        if op_name(call) not in _ADDING:
+        if op_name(call) not in _ADDING | _LIMITING:
             return False
         for place, access in enumerate(call.inputs):
-            draws = set() if access.tensor == part.id else _draws(facts, access.tensor, call.index)
+            draws = set() if access.tensor == part.id else _draws(facts, access.tensor, call.index, since)
             if draws is None or draws & drawn:
                 fixed[call.site, place].add(access.tensor)
                 if elements(facts.tensor(access.tensor).shape) >= elements(part.shape):
                     return False
             else:
                 drawn |= draws
-    since = changes[0].index
-    return all(len(numbers) == 1 and not _is_written(facts, min(numbers), since) for numbers in fixed.values())
+    is_fixed = all(len(numbers) == 1 and not _is_written(facts, min(numbers), since) for numbers in fixed.values())
+    return is_fixed and not all(map(_limits, changes))
+
+
+def _limits(call: Call) -> bool:
+    """Returns whether a call limits values, as `clamp_` does after noise was added: alone, it adds nothing up."""
+    return op_name(call) in _LIMITING
 
 
 def _sets_elsewhere(facts: TraceIndex, call: Call, drawn: set[int]) -> bool:
@@ -184,11 +193,17 @@ def _is_written(facts: TraceIndex, number: int, since: int) -> bool:
     return later or any(event.index > since for event, _ in facts.writes(facts.tensor(number).counter))
 
 
-def _draws(facts: TraceIndex, number: int, before: int) -> set[int] | None:
-    """Returns the calls whose random values a tensor is computed from, with plain numbers; None if from others too."""
+def _draws(facts: TraceIndex, number: int, before: int, since: int | None = None) -> set[int] | None:
+    """Returns the calls whose random values a tensor is computed from, with plain numbers; None if from others too.
+
+    With `since`, it may also be computed from a whole tensor that no call has written after this event, as a grid of
+    times is whose first call a long run has folded.
+    """
     waiting, draws, seen = [(number, before)], set[int](), set[int]()
     for each, limit in waiting:
         call = next(iter(facts.producers(each, limit)), None)
+        if call is None and since is not None and _is_old_whole(facts, each, since, limit):
+            continue
         if call is None or len(seen) > _MAX_DEPTH:
             return None
         if call.index in seen:
@@ -199,6 +214,15 @@ def _draws(facts: TraceIndex, number: int, before: int) -> set[int] | None:
         elif call.inputs and not takes_shape_only(call):
             waiting += [(access.tensor, call.index) for access in call.inputs]
     return draws or None
+
+
+def _is_old_whole(facts: TraceIndex, number: int, since: int, reader: int) -> bool:
+    """Returns whether a tensor is older than an event, has its values from before it, and a call reads all of it."""
+    call = facts.event(reader)
+    if not isinstance(call, Call) or not call.outputs or _is_written(facts, number, since):
+        return False
+    output, tensor = facts.tensor(call.outputs[0].tensor), facts.tensor(number)
+    return call.outputs[0].tensor != number and elements(output.shape) >= elements(tensor.shape)
 
 
 def is_used(training: Training, changes: list[Call]) -> bool:
