@@ -296,7 +296,9 @@ def test_an_optimizer_that_a_finding_names_is_not_named_again(tmp_path: Path) ->
 def test_a_line_that_sets_the_rate_of_another_optimizer_has_no_label(tmp_path: Path, count: int) -> None:
     body = TWO + "KEY = 'lr'\nopt = torch.optim.SGD(body.parameters(), lr=0.1)\n"
     body += "other = torch.optim.SGD(head.parameters(), lr=0.1)\n" if count == 2 else "other = opt\n"
-    body += LOOP.replace("range(3)", "range(40)") + "    other.step()\n    other.param_groups[0]['lr'] = 0.1 * 0.5**step\n"
+    body += (
+        LOOP.replace("range(3)", "range(40)") + "    other.step()\n    other.param_groups[0]['lr'] = 0.1 * 0.5**step\n"
+    )
     body += "    opt.param_groups[0][KEY] = 0.1 * 0.5**step\n"
     found = [each for each in sentences(tmp_path, body) if "falls from" in each.text]
     assert len(found) == count

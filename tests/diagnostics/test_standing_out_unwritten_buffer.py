@@ -100,8 +100,9 @@ RIGHT = {
         "        return x / peak", "            self.peak.data = peak\n        return x / peak"
     ),
     "a mixture with a constant": PEAK.replace(UPDATE, "peak = 0.9 * peak + 0.1 / 4"),
-    "a value that is returned": PEAK.replace("return x / peak", "out, kept = x / peak, x\n        return out, peak")
-    .replace("loss = net(torch.randn(8, 3))", "out, top = net[1](net[0](torch.randn(8, 3)))\n    loss = net[2](out)"),
+    "a value that is returned": PEAK.replace(
+        "return x / peak", "out, kept = x / peak, x\n        return out, peak"
+    ).replace("loss = net(torch.randn(8, 3))", "out, top = net[1](net[0](torch.randn(8, 3)))\n    loss = net[2](out)"),
     "a prior": PEAK.replace("peak", "prior"),
     "noise": PEAK.replace(UPDATE, "peak = 0.9 * peak + 0.1 * torch.rand(())"),
     "the batch alone": PEAK.replace(UPDATE, "peak = x.detach().abs().amax()"),

@@ -30,8 +30,8 @@ def _names_training(kind: type[torch.nn.Module]) -> bool:
             (vars(base)[method] for base in kind.__mro__ if method in vars(base) and not _is_of_torch(base)), None
         )
         code = getattr(getattr(own, "fget", own), "__code__", None)
-        own_name = code.co_varnames[0] if isinstance(code, CodeType) and code.co_argcount else ""
-        names = set(_names(code, own_name)) if own_name else set[str]()
+        has_self = isinstance(code, CodeType) and code.co_argcount > 0
+        names = set(_names(code, code.co_varnames[0])) if has_self and isinstance(code, CodeType) else set[str]()
         if "training" in names:
             return True
         waiting += sorted(names - seen)

@@ -38,7 +38,13 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for of_optimizer in groups.values():
         chosen = next((group for group in of_optimizer if group.group == place % len(of_optimizer)), None)
         others = [group for group in of_optimizer if group is not chosen and group.parameters]
-        if chosen is None or _is_for_part(facts, span, chosen.site) or not others or chosen.steps < _MIN_STEPS or chosen.is_shared:
+        if (
+            chosen is None
+            or _is_for_part(facts, span, chosen.site)
+            or not others
+            or chosen.steps < _MIN_STEPS
+            or chosen.is_shared
+        ):
             continue
         made = {group.made_rate for group in of_optimizer}
         if len(made) == 1 and chosen.rates[0] < chosen.rates[1] and all({*each.rates} == made for each in others):

@@ -57,7 +57,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 calls = _calls(facts, found)
                 if len(calls) < _MIN_RUNS or _may_be_written(facts, holder, found.buffer):
                     continue
-                if not _reads_more(facts, holder, calls) or _is_random(facts, found, calls[-1]) or not _keeps_shape(facts, calls[-1], found.buffer):
+                if (
+                    not _reads_more(facts, holder, calls)
+                    or _is_random(facts, found, calls[-1])
+                    or not _keeps_shape(facts, calls[-1], found.buffer)
+                ):
                     continue
                 place = facts.span_of(found.update.value, file)
                 is_own = facts.span(calls[-1].site) == place
