@@ -17,7 +17,7 @@ from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.source import line_at, one_line
 
-_SHARED = re.compile(r"shar(e|es|ed|ing)|tied|tying", re.IGNORECASE)
+_SHARED = re.compile(r"shar(e|es|ed|ing)|tied|tying|albert|universal.?transformer", re.IGNORECASE)
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
