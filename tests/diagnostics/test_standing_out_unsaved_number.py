@@ -130,7 +130,8 @@ COUNTS = {
         "    @torch.no", "    def power(self, beta):\n        return math.pow(beta, self.t)\n    @torch.no", 1).replace(
         "class Mine", "import math\nclass Mine"),
     "a dict": ADAM.replace("self.t = 0", "self.t = {}").replace("        self.t += 1\n", "").replace(
-        "                state = ", "                self.t[p] = self.t.get(p, 0) + 1\n                state = ").replace(
+        "                state = ",
+        "                self.t[p] = self.t.get(p, 0) + 1\n                state = ").replace(
         "** self.t", "** self.t[p]"),
     "a default": ADAM.replace("self.t = 0", "self.t = defaultdict(int)").replace("        self.t += 1\n", "").replace(
         "                state = ", "                self.t[p] += 1\n                state = ").replace(
