@@ -106,6 +106,10 @@ RIGHT = {
     "model = nn.ModuleList(spec.layer for spec in [Spec(1), Spec(2, nn.Linear(4, 4))])\n" + TRAIN,
     "a shared layer": DATA + "layer = nn.Linear(4, 4)\nmodel = nn.ModuleList([layer] * 3)\n" + TRAIN,
     "layers without parameters": DATA + "model = nn.Sequential(nn.Linear(4, 4), *[nn.ReLU()] * 2)\n" + TRAIN,
+    "a model whose name says it": DATA + (
+        "class TinyAlbert(nn.Module):\n    def __init__(self, depth=3):\n        super().__init__()\n"
+        "        self.blocks = nn.Sequential(*[nn.Linear(4, 4)] * depth)\n"
+        "    def forward(self, x):\n        return self.blocks(x)\nmodel = TinyAlbert()\n") + TRAIN,
     "shared, as a comment says": DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 3)  # one layer, shared\n" + TRAIN,
     "shared, as the docstring says": DATA + (
         'class Net(nn.Module):\n    """Shares its layer."""\n    def __init__(self):\n        super().__init__()\n'

@@ -19,6 +19,7 @@ from tensorlens.diagnostics.standing_out.checkpoints_and_averages import (
     unread_copy,
     unread_load,
     unsaved_attribute,
+    unsaved_number,
 )
 
 FINDERS: tuple[Finder, ...] = (
@@ -36,5 +37,6 @@ FINDERS: tuple[Finder, ...] = (
     unread_copy.find,
     unloaded_state.find,
     unsaved_attribute.find,
+    unsaved_number.find,
     unread_load.find,
 )

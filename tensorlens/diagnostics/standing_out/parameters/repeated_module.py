@@ -19,7 +19,7 @@ from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.source import line_at, one_line
 
-_SHARED = re.compile(r"shar(e|es|ed|ing)|tied|tying|one for all", re.IGNORECASE)
+_SHARED = re.compile(r"shar(e|es|ed|ing)|tied|tying|one for all|albert|universal.?transformer", re.IGNORECASE)
 _PASSES = 4  # of the last ones, whose calls are counted
 
 
