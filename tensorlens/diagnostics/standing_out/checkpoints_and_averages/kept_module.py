@@ -31,7 +31,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         inner = {node: loop for loop in loops for node in ast.walk(loop) if isinstance(node, ast.If)}
         for choice in (node for node in ast.walk(tree) if isinstance(node, ast.If)):
             around = inner.get(choice) or _called_by(facts, file, choice, loops)
-            if around is not None and not _copies(choice):
+            if around is not None and not _copies(choice) and not _is_of_two(choice):
                 made, is_best = _made_by(around, tree), keeps_best(facts, file, choice)
                 for statement in choice.body:
                     if is_best or (choice in inner and _is_whole(statement)):
@@ -51,6 +51,16 @@ def _made_by(around: ast.AST, tree: ast.Module) -> set[str | None]:
     inside = (node for method in methods for node in ast.walk(method))
     attributes = {plain_name(target) for node in inside for target in _bound(node) if isinstance(target, ast.Attribute)}
     return {plain_name(target) for node in ast.walk(around) for target in _bound(node)} | attributes
+
+
+def _is_of_two(choice: ast.If) -> bool:
+    """Returns whether the `else` of an `if` gives one of the same names another value, so that the name means one of
+    several live modules."""
+    stored = [
+        {plain_name(target) for each in body for node in ast.walk(each) for target, _ in stored_pairs(node)} - {None}
+        for body in (choice.body, choice.orelse)
+    ]
+    return bool(stored[0] & stored[1])
 
 
 def _is_whole(statement: ast.stmt) -> bool:
