@@ -166,6 +166,28 @@ def test_other_changes_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [text for text in found if WORDS in text or "a second time" in text] == []
 
 
+BOOSTED = """\
+total, weak = nn.Linear(4, 1), nn.Linear(4, 1)
+total.requires_grad_(False)
+nn.init.zeros_(total.weight)
+x, y = torch.randn(16, 4), torch.randn(16, 1)
+opt = torch.optim.SGD(weak.parameters(), lr=0.1)
+for _ in range(4):
+    loss = (weak(x) - (y - total(x))).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    with torch.no_grad():
+        total.weight.copy_(total.weight + 0.5 * weak.weight)
+"""
+
+
+def test_a_sum_that_begins_with_zeros_is_left_alone(tmp_path: Path) -> None:
+    assert [each.text for each in sentences(tmp_path, BOOSTED) if WORDS in each.text] == []
+    body = BOOSTED.replace("nn.init.zeros_(total.weight)\n", "")
+    assert [each.text for each in sentences(tmp_path, body) if WORDS in each.text] != []
+
+
 @pytest.mark.parametrize("body", [TWICE, AFTER_TRAINING])
 def test_an_update_that_is_added_twice_and_taken_out_once_is_named(tmp_path: Path, body: str) -> None:
     (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)

@@ -211,6 +211,13 @@ KEPT = {
     ),
 }  # fmt: skip
 COPIED = {
+    "blocks that become active": FIT.replace("best, low", "best, low, live").replace("None, 1e9", "net, 1e9, []")
+    .replace("if loss < low:\n        low = loss\n        best = net", "if len(live) < 2:\n        live.append(net)"),
+    "turns": METHOD.replace("consider(loss.item())", "consider(_)").replace(
+        "value < self.low", "value >= self.low").replace(
+        "self.best = value", "self.best = value + 2").replace("1e9", "0"),
+    "one of two": FIT.replace("best = net\n", "best = net\n    else:\n        best = opt\n").replace("best(x)", "x"),
+    "the largest size": METHOD.replace("consider(loss.item())", "consider(_)"),
     "a copy": FIT.replace("best = net", "best = copy.deepcopy(net)"),
     "a copy as an attribute": CLASS.replace(", self.net\n", ", copy.deepcopy(self.net)\n"),
     "a copy in a record": RECORD.replace("net=self.net)", "net=copy.deepcopy(self.net))"),

@@ -100,7 +100,21 @@ def _folded(
         return None
     if not all(added) or not _is_read(training, row, writes) or _begin_again(training, adding, added[0], loaded):
         return None
+    if _is_sum_of_parts(training, row, adding[0], added[0]):
+        return None
     return FoldedUpdate(row, tuple(adding), tuple(taking), again, loaded, frozenset(added[0]))
+
+
+def _is_sum_of_parts(training: MeasuredTraining, row: ParameterRow, first: Call, added: set[int]) -> bool:
+    """Returns whether zeros become the sum of one other parameter at several times, as for an average or boosting."""
+    facts = training.facts
+    earlier = [call for call in training.written_after(row.tensor, -1) if call.index < first.index]
+    began = earlier[-1] if earlier else facts.creator(row.tensor)
+    if began is not None and began.op == "nn.Parameter" and began.inputs:
+        began = facts.creator(began.inputs[0].tensor)
+    shapes = [facts.tensor(number).shape for number in added]
+    is_zeroed = began is not None and op_name(began) in ("zeros", "zero", "zeros_like", "new_zeros")
+    return is_zeroed and shapes == [facts.tensor(row.tensor).shape]
 
 
 def _loads(facts: TraceIndex, number: int, writes: list[Call]) -> Iterator[Loaded]:

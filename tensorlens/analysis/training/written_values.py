@@ -1,4 +1,4 @@
-"""Tells fills with a constant that the source writes from fills with a computed value, as one of a checkpoint."""
+"""Finds out whether a call fills a tensor with a constant of the source, or with a value computed or loaded."""
 
 from __future__ import annotations
 

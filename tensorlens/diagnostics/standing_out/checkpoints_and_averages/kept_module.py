@@ -9,12 +9,12 @@ from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.best_so_far import keeps_best, stored_pairs
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.two_names import modules_in
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
 
-_STORING = ("append", "insert", "update", "setdefault")  # methods of collections
 _COPYING = ("deepcopy", "copy", "clone", "state_dict", "save")
 
 
@@ -31,10 +31,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         inner = {node: loop for loop in loops for node in ast.walk(loop) if isinstance(node, ast.If)}
         for choice in (node for node in ast.walk(tree) if isinstance(node, ast.If)):
             around = inner.get(choice) or _called_by(facts, file, choice, loops)
-            if around is not None and (choice in inner or _keeps_best(choice)) and not _copies(choice):
-                made = _made_by(around, tree)
+            if around is not None and not _copies(choice) and not _is_of_two(choice):
+                made, is_best = _made_by(around, tree), keeps_best(facts, file, choice)
                 for statement in choice.body:
-                    yield from _kept(training, statement, file, made)
+                    if is_best or (choice in inner and _is_whole(statement)):
+                        yield from _kept(training, statement, file, made)
 
 
 def _called_by(facts: TraceIndex, file: str, choice: ast.If, loops: list[ast.For | ast.While]) -> ast.AST | None:
@@ -52,14 +53,22 @@ def _made_by(around: ast.AST, tree: ast.Module) -> set[str | None]:
     return {plain_name(target) for node in ast.walk(around) for target in _bound(node)} | attributes
 
 
-def _keeps_best(choice: ast.If) -> bool:
-    """Returns whether an `if` compares a value with one that its statements replace, or that is a part of that."""
-    tests = [node for node in ast.walk(choice.test) if isinstance(node, ast.Compare)]
-    sides = [side for node in tests for side in (node.left, *node.comparators)]
-    is_order = all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for node in tests for op in node.ops)
-    targets = {plain_name(target) for statement in choice.body for target, _ in _pairs(statement)} - {None}
-    names = {plain_name(part) for side in sides for part in ast.walk(side) if isinstance(part, ast.expr)}
-    return is_order and bool(targets & names)
+def _is_of_two(choice: ast.If) -> bool:
+    """Returns whether the `else` of an `if` gives one of the same names another value, so that the name means one of
+    several live modules."""
+    stored = [
+        {plain_name(target) for each in body for node in ast.walk(each) for target, _ in stored_pairs(node)} - {None}
+        for body in (choice.body, choice.orelse)
+    ]
+    return bool(stored[0] & stored[1])
+
+
+def _is_whole(statement: ast.stmt) -> bool:
+    """Returns whether a statement gives names and attributes a module itself: a collection may be one of live modules,
+    unless its `if` compares what is the best so far."""
+    named = ast.Name | ast.Attribute
+    pairs = list(stored_pairs(statement))
+    return all(isinstance(target, named) and isinstance(value, named) for target, value in pairs)
 
 
 def _copies(choice: ast.If) -> bool:
@@ -70,7 +79,7 @@ def _copies(choice: ast.If) -> bool:
 
 def _kept(training: MeasuredTraining, statement: ast.stmt, file: str, made: set[str | None]) -> Iterator[StandingOut]:
     facts = training.facts
-    for target, value in _pairs(statement):
+    for target, value in stored_pairs(statement):
         kept = plain_name(target)
         parts = {plain_name(each): each for each in ast.walk(value) if isinstance(each, ast.Name | ast.Attribute)}
         for module, part in parts.items():
@@ -92,7 +101,7 @@ def _bound(node: ast.AST) -> list[ast.expr]:
     """Returns what a statement assigns to, or what a loop goes through."""
     if isinstance(node, ast.For):
         return [node.target, *(node.target.elts if isinstance(node.target, ast.Tuple) else [])]
-    return [target for target, _ in _pairs(node)] if isinstance(node, ast.Assign) else []
+    return [target for target, _ in stored_pairs(node)] if isinstance(node, ast.Assign) else []
 
 
 def _name_of_same(modules: dict[str, dict[str, int]], kept: str, module: str, is_whole: bool) -> str | None:
@@ -108,19 +117,6 @@ def _name_of_same(modules: dict[str, dict[str, int]], kept: str, module: str, is
             if other in modules and modules[other] == modules.get(name):
                 return f"self{name.removeprefix(owner)}" if owner else name
     return None
-
-
-def _pairs(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yields what a statement assigns to what, also `best, low = model, loss`, or what it puts into a collection."""
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target, value = statement.targets[0], statement.value
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-            yield from zip(target.elts, value.elts, strict=True)
-        else:
-            yield target, value
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _STORING:
-        yield call.func.value, call
 
 
 def _function(facts: TraceIndex, statement: ast.stmt, file: str) -> str:
