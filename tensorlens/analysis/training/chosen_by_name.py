@@ -1,4 +1,4 @@
-"""Tells conditions that choose modules or parameters by their type or their name."""
+"""Recognizes conditions that choose modules or parameters by their type or their name."""
 
 from __future__ import annotations
 

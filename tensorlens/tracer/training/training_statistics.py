@@ -76,8 +76,8 @@ class TrainingStatistics:
         self.schedules = Schedules(recorder, self._count_of)
         self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
         self.arrays, self.ids = GivenArrays(recorder), LookedUpIds(recorder)
-        self.functional = FunctionalModes(recorder)
-        self.indices, self.sorts = WrittenIndices(recorder), OrderedKeys(recorder)
+        self.functional, self.indices = FunctionalModes(recorder), WrittenIndices(recorder)
+        self.sorts = OrderedKeys(recorder)
         self.shared_states = SharedStates(recorder, self._count_of)
         self._terms: TermGradients | None = None
         self.nonfinite = NonfiniteValues(recorder)
