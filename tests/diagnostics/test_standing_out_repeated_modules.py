@@ -109,7 +109,7 @@ RIGHT = {
     "a model whose name says it": DATA + (
         "class TinyAlbert(nn.Module):\n    def __init__(self, depth=3):\n        super().__init__()\n"
         "        self.blocks = nn.Sequential(*[nn.Linear(4, 4)] * depth)\n"
-        "    def forward(self, x):\n        return self.blocks(x)\nmodel = TinyAlbert()\n") + TRAIN,
+        "    def forward(self, x):\n        return self.blocks(x)\nmodel = TinyAlbert().blocks\n") + TRAIN,
     "shared, as a comment says": DATA + "model = nn.ModuleList([nn.Linear(4, 4)] * 3)  # one layer, shared\n" + TRAIN,
     "shared, as the docstring says": DATA + (
         'class Net(nn.Module):\n    """Shares its layer."""\n    def __init__(self):\n        super().__init__()\n'
