@@ -379,6 +379,29 @@ ITEMS = {  # a list whose items share their memory, and parts of an expanded ten
             rows.append(batch[0])
         """,
     ),
+    "samples of the parameters that a line changes": (
+        "`samples` holds one tensor 4 times: `p -= ...` changes it in place",
+        """
+        samples = []
+        for t in range(4):
+            net(torch.ones(4, 3)).square().mean().backward()
+            with torch.no_grad():
+                for p in net.parameters():
+                    p -= 0.1 * p.grad + 0.01 * torch.randn_like(p)  # here
+            samples.append({name: p.detach() for name, p in net.named_parameters()})
+        """,
+    ),
+    "the data of parameters that a line changes": (
+        "`samples` holds one tensor 4 times: `p.add_(0.01 * torch.randn_like(p))` changes it in place",
+        """
+        samples = []
+        for t in range(4):
+            with torch.no_grad():
+                for p in net.parameters():
+                    p.add_(0.01 * torch.randn_like(p))  # here
+            samples.append([p.data for p in net.parameters()])
+        """,
+    ),
     "states of a cell": (
         "`torch.stack(outs)` joins one tensor 5 times",
         """
@@ -422,6 +445,24 @@ ITEMS = {  # a list whose items share their memory, and parts of an expanded ten
 }
 
 RIGHT = {
+    "samples that are copies": """
+        samples = []
+        for t in range(4):
+            net(torch.ones(4, 3)).square().mean().backward()
+            with torch.no_grad():
+                for p in net.parameters():
+                    p -= 0.1 * p.grad + 0.01 * torch.randn_like(p)
+            samples.append({name: p.detach().clone() for name, p in net.named_parameters()})
+        """,
+    "workers with one memory": """
+        workers = [{name: p.detach() for name, p in net.named_parameters()} for _ in range(3)]
+        for t in range(4):
+            for worker in workers:
+                out = torch.func.functional_call(net, worker, (torch.ones(4, 3),))
+            with torch.no_grad():
+                for p in net.parameters():
+                    p -= 0.1 * out.mean()
+        """,
     "a copy that is assigned back": """
         backup = {name: p.data.clone() for name, p in net.named_parameters()}
         train(net, opt)

@@ -26,13 +26,36 @@ for _ in range(3):
     opt.step()
     update(features.detach(), index)
 """
+BLEND = """\
+def blend(rows, fresh):
+    rows.mul_(0.5).add_(fresh, alpha=0.5)  #!
+    rows.div_(rows.norm(dim=1, keepdim=True))
+
+@torch.no_grad()
+def update(features, index):
+    blend(bank.index_select(0, index), features)
+
+"""
 WRONG = {
+    "a function that is given it": START + BLEND + TRAIN,
+    "a method that is given it": START + BLEND.replace("def blend(rows", "class Mix:\n  def blend(self, rows").replace(
+        "\n    blend(bank.index_select(0, index)", "\n    Mix().blend(fresh=features, rows=bank[index])#"
+    ) + TRAIN,
+    "index_select": START + UPDATE.replace("bank[index]", "torch.index_select(bank, 0, index)") + TRAIN,
     "methods": START + UPDATE + TRAIN,
     "an augmented assignment": START + UPDATE.replace("entries.mul_(0.5).add_(features, alpha=0.5)", "entries *= 0.5")
     + TRAIN,
     "a part of it": START + UPDATE.replace("entries.mul_(0.5).add_(features, alpha=0.5)", "entries[:2] = 0.0") + TRAIN,
 }  # fmt: skip
 RIGHT = {
+    "a function that is given a view": START + BLEND.replace("bank.index_select(0, index)", "bank[:8]") + TRAIN,
+    "a function that gives it back": START
+    + BLEND.replace("True))\n", "True))\n    return rows\n").replace("    blend(", "    bank[index] = blend(")
+    + TRAIN,
+    "a function that keeps it": START
+    + "kept = []\n"
+    + BLEND.replace("True))\n", "True))\n    kept.append(rows)\n")
+    + TRAIN,
     "written back": START + UPDATE.replace("True))\n", "True))\n    bank[index] = entries\n") + TRAIN,
     "returned": START + UPDATE.replace("True))\n", "True))\n    return entries\n") + TRAIN,
     "a view": START + UPDATE.replace("bank[index]", "bank[:8]") + TRAIN,
@@ -42,15 +65,14 @@ RIGHT = {
     + UPDATE.replace("True))\n", "True))\n    if entries.sum() > 99:\n        print(1)\n")
     + TRAIN,
 }
-WORDS = "because the index is a tensor"
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_copy_that_only_is_changed_is_named(tmp_path: Path, name: str) -> None:
-    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if "copies items" in each.text)
     assert found.labels[0].span.line == marked(WRONG[name])
 
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_copy_that_is_used_is_left_alone(tmp_path: Path, name: str) -> None:
-    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if "copies items" in each.text] == []

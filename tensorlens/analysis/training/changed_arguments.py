@@ -83,7 +83,7 @@ def _of_function(training: Training, place: int) -> ChangedArgument | None:
         return None
     statement = statement_at(facts, span.file, span.line)
     changed = None if statement is None else _changed(statement)
-    given = None if changed is None or not _returns(function, changed) else _given(function, node, changed)
+    given = None if changed is None or not _returns(function, changed) else given_to(function, node, changed)
     memory = facts.storage_of(change.writes[0].tensor, change.index)
     if given is None or _stores(facts, change):
         return None
@@ -158,7 +158,7 @@ def _returns(function: _Function, name: str) -> bool:
     return bool(returned) and all(isinstance(value, ast.Name) and value.id == name for value in returned)
 
 
-def _given(function: _Function, call: ast.Call, name: str) -> ast.expr | None:
+def given_to(function: _Function, call: ast.Call, name: str) -> ast.expr | None:
     """Returns the argument of a call that a variable of the called function is."""
     named = next((each.value for each in call.keywords if each.arg == name), None)
     places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]

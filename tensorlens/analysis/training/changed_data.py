@@ -24,9 +24,7 @@ _ADDING = _TURNING | frozenset(
     "add sub mul div iadd isub imul itruediv idiv true_divide addcmul addcdiv lerp dropout".split()
 )
 _SETTING = frozenset(("setitem", "masked_fill", "fill", "zero"))
-_LIMITING = frozenset(
-    "clamp clip clamp_min clamp_max relu abs round nan_to_num".split()
-)  # a second one changes nothing
+_LIMITING = frozenset("clamp clip clamp_min clamp_max relu abs round nan_to_num".split())  # twice is as once
 _RANDOM = frozenset("rand randn rand_like randn_like randint randint_like normal bernoulli poisson uniform".split())
 _FLOATS, _WHOLE = ("float", "bfloat"), ("int", "uint")
 _MIN_ROUNDS = 2  # in which each element is changed, on average

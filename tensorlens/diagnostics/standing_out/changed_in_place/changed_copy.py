@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import function_around, statement_around
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.changed_arguments import given_to
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -14,12 +15,13 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_COPIES = frozenset("getitem index_select gather masked_select take take_along_dim".split())
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts, seen = training.facts, set[int]()
     for call in facts.calls:
-        if op_name(call) != "getitem" or call.site in seen or not call.inputs or not call.outputs:
+        if op_name(call) not in _COPIES or call.site in seen or not call.inputs or not call.outputs:
             continue
         seen.add(call.site)
         base, copy = call.inputs[0].tensor, call.outputs[0].tensor
@@ -29,23 +31,63 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _sentence(facts: TraceIndex, call: Call) -> Iterator[StandingOut]:
     span = facts.span(call.site)
+    value = None if span is None else facts.names.syntax.node(span)
+    base = _base(value, op_name(call))
     statement = None if span is None else statement_around(facts, span)
-    function = None if span is None else function_around(facts, span.file, span.line)
-    if span is None or function is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+    if span is None or value is None or base is None:
         return
-    target, value = statement.targets[0], statement.value
-    if not isinstance(target, ast.Name) or not isinstance(value, ast.Subscript) or not isinstance(value.ctx, ast.Load):
+    if isinstance(statement, ast.Assign):
+        function = function_around(facts, span.file, span.line)
+        target = statement.targets[0]
+        is_whole = len(statement.targets) == 1 and statement.value is value
+        found = (function, target.id) if is_whole and function is not None and isinstance(target, ast.Name) else None
+    else:
+        found = _called(facts, call, value) if isinstance(statement, ast.Expr) else None
+    changes = None if found is None else _changes(*found)
+    if found is None or not changes:
         return
-    changes = _changes(function, target.id)
-    if changes is None or not changes or facts.names.syntax.node(span) is not value:
-        return
-    base = facts.code_of(value.value, span.file)
+    code, (function, name) = facts.code_of(base, span.file), found
+    why = ", because the index is a tensor" if isinstance(value, ast.Subscript) else ""
+    where = "" if isinstance(statement, ast.Assign) else f" in `{function.name}()`"
     yield stands_out(
-        f"`{facts.code_of(value, span.file)}` copies items of `{base}`, because the index is a tensor: what changes "
-        f"`{target.id}` in place leaves `{base}` as it is, and nothing else reads `{target.id}`",
+        f"`{facts.code_of(value, span.file)}` copies items of `{code}`{why}: what changes `{name}` in place{where} "
+        f"leaves `{code}` as it is, and nothing else reads `{name}`",
         Label("observed_here", facts.span_of(changes[0], span.file), "changes the copy"),
         Label("value_made_here", facts.span_of(value, span.file), "a copy"),
     )
+
+
+def _base(value: ast.AST | None, op: str) -> ast.expr | None:
+    """Returns the expression whose items `bank[index]`, `bank.take(i)` or `torch.take(bank, i)` copies."""
+    if isinstance(value, ast.Subscript):
+        return value.value if isinstance(value.ctx, ast.Load) else None
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or not value.args:
+        return None
+    if value.func.attr != op:
+        return None  # a library's function calls it
+    is_function = isinstance(value.func.value, ast.Name) and value.func.value.id == "torch"
+    return value.args[0] if is_function else value.func.value
+
+
+def _called(facts: TraceIndex, copy: Call, value: ast.AST) -> tuple[_Function, str] | None:
+    """Returns the function that is called with a copy by a whole statement, and the name of this argument in it.
+
+    It is the function with the first change of the copy.
+    """
+    number = copy.outputs[0].tensor
+    writes = (event for event, write in facts.writes(facts.tensor(number).counter) if write.tensor == number)
+    change = next((event for event in writes if isinstance(event, Call) and event.index > copy.index), None)
+    span = None if change is None else facts.span(change.site)
+    at = None if change is None else facts.span(facts.trace.sites[change.site].caller)
+    node, made = None if at is None else facts.names.syntax.node(at), facts.span(copy.site)
+    if span is None or at is None or made is None or span.file != made.file or not isinstance(node, ast.Call):
+        return None
+    statement, function = statement_around(facts, at), function_around(facts, span.file, span.line)
+    if function is None or not isinstance(statement, ast.Expr) or statement.value is not node:
+        return None
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+    name = next((each for each in names if given_to(function, node, each) is value), None)
+    return None if name is None else (function, name)
 
 
 def _changes(function: _Function, name: str) -> list[ast.stmt] | None:
@@ -71,7 +113,8 @@ def _changes(function: _Function, name: str) -> list[ast.stmt] | None:
         if any(isinstance(n, ast.Name) and n.id == name for n in nodes):
             return None
     augmented = sum(isinstance(each, ast.AugAssign) for each in found)
-    return found if len(stored) - augmented == 1 else None
+    arguments = [each for each in ast.walk(function.args) if isinstance(each, ast.arg) and each.arg == name]
+    return found if len(stored) + len(arguments) - augmented == 1 else None
 
 
 def _is_change(statement: ast.stmt, name: str) -> bool:

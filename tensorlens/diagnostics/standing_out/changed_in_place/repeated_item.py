@@ -17,7 +17,7 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _MIN_ITEMS = 3
-_ITEM = re.compile(r"\[\d+\]")
+_ITEM, _KEY = re.compile(r"\[\d+\]"), re.compile(r"'[^']*'|\"[^\"]*\"")
 _JOINS = frozenset({"torch.stack", "torch.cat", "torch.vstack", "torch.hstack"})
 _PLAIN = (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp, ast.USub, ast.Load)
 
@@ -48,7 +48,7 @@ def _lists(facts: TraceIndex) -> dict[str, list[int]]:
     lists: dict[tuple[str, str], list[int]] = defaultdict(list)
     for binding in facts.trace.end.bindings:
         item = _ITEM.search(binding.name)
-        if item is not None and "." not in binding.name[item.end() :]:
+        if item is not None and "." not in _KEY.sub("", binding.name[item.end() :]):
             lists[binding.name[: item.start()], binding.name[item.end() :]].append(binding.tensor)
     found: dict[str, list[int]] = {}
     for (name, _), numbers in lists.items():
@@ -81,14 +81,16 @@ def _writes(facts: TraceIndex, numbers: list[int], before: int | None) -> list[C
         return []
     made = [made for number in numbers if (made := facts.tensor(number).created_by) is not None]
     begin = min(made, default=0) if len(set(numbers)) > 1 else 0
-    written = facts.writes(facts.tensor(first).counter)
+    counters = {facts.tensor(number).counter for number in (first, source)}  # `.data` has another one
+    written = sorted((each for counter in counters for each in facts.writes(counter)), key=lambda each: each[0].index)
     calls = [
         event
         for event, write in written
         if isinstance(event, Call) and not event.within and begin < event.index < end
         if is_one(facts, write.tensor, source, event.index) or write.tensor in numbers
     ]
-    return calls if len(calls) >= len(numbers) - 1 else []
+    is_between = begin == 0 or any(call.index < max(made) for call in calls)  # else they are meant to be one memory
+    return calls if len(calls) >= len(numbers) - 1 and is_between else []
 
 
 def _is_same(facts: TraceIndex, one: int, other: int) -> bool:
@@ -120,8 +122,10 @@ def _has_constant_index(facts: TraceIndex, made: Call) -> bool:
 
 
 def _sentence(facts: TraceIndex, what: str, numbers: list[int], writes: list[Call], read: Call | None) -> StandingOut:
-    text = f"{what}: {as_written(facts, writes[-1])} changes it in place"
+    last = max((facts.tensor(number).created_by or 0) for number in numbers)
+    write = next((each for each in reversed(writes) if each.index < last), writes[-1])
+    text = f"{what}: {as_written(facts, write)} changes it in place"
     used = None if read is None else facts.label("needed_here", read.site, "joined here", read.index)
     made = facts.creator(numbers[-1]) if len(set(numbers)) > 1 else None
     shared = None if made is None else facts.label("shared_here", made.site, "an item, without a copy")
-    return stands_out(text, facts.label("modified_here", writes[-1].site, "changes each item"), shared, used)
+    return stands_out(text, facts.label("modified_here", write.site, "changes each item"), shared, used)
