@@ -183,3 +183,18 @@ def test_the_neighbours_among_the_keys_of_a_sort_are_counted() -> None:
     assert [(each.along, each.against) for each in facts.sorted_keys] == [(1, 1), (1, 1), (1, 1)]
     calls = [lens.trace().event(each.index) for each in facts.sorted_keys]
     assert [getattr(call, "op", "") for call in calls] == ["Tensor.argsort", "torch.sort", "torch.sort"]
+
+
+def test_a_state_of_the_generator_is_told_apart_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: torch.Tensor) -> None:
+        raise RuntimeError("Numpy is not available")
+
+    monkeypatch.setattr(torch.Tensor, "numpy", missing)
+    with tensorlens.trace(training=True) as lens:
+        state = torch.get_rng_state()
+        torch.rand(2)
+        for each in (state, torch.get_rng_state(), state):
+            torch.set_rng_state(each)
+    first, second, third = (each.state for each in facts_of(lens).seeds)
+    assert first == third != second
+    assert not [each for each in lens.trace().events if isinstance(each, Gap)]

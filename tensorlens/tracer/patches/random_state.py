@@ -48,10 +48,10 @@ def _set_rng_state(recorder: Recorder, original: Function) -> Function:
 
 
 def _checksum(state: object) -> int | None:
-    """Returns a checksum of a state of the generator."""
+    """Returns a checksum of a state of the generator. NumPy, which reads it faster, may be missing."""
     if not isinstance(state, torch.Tensor) or not is_measurable(state) or not is_in_main_memory(state):
         return None
-    return crc32(state.detach().contiguous().numpy().tobytes())
+    return crc32(bytes(state.tolist())) if state.dtype is torch.uint8 else None
 
 
 PATCHES = (

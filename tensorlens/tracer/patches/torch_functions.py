@@ -228,12 +228,12 @@ def _note_statistics(
         )
     )  # fmt: skip
     if isinstance(mean, torch.Tensor) and isinstance(variance, torch.Tensor):
-        if recorder.statistics is not None:
-            recorder.statistics.functional.normalised(mean, bool(training), momentum, frame)
         if not training:
             recorder.saved_tensors.note_statistics_used(result, mean, variance)
         elif momentum:
             recorder.saved_tensors.note_statistics_updated(ops.name_of(func), frame, mean, variance)
+        if recorder.statistics is not None:
+            recorder.statistics.functional.normalised(mean, bool(training), momentum, frame)
 
 
 def _drop(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
