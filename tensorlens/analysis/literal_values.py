@@ -10,6 +10,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator
 
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 
 _MOST = 12  # names that are followed for one number
@@ -85,7 +86,7 @@ def _of_argument(facts: TraceIndex, function: _Function, name: str, seen: _Seen)
     place = names.index(name) - (holder is not None) if name in names else None
     found: set[float] = set()
     for file, tree in facts.trees():
-        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == called):
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and called_name(node) == called):
             if any(isinstance(each, ast.Starred) for each in call.args) or any(
                 each.arg is None for each in call.keywords
             ):
@@ -119,7 +120,7 @@ def _of_attribute(facts: TraceIndex, name: str, seen: _Seen) -> set[float] | Non
                     found.append((file, node.value))
             if isinstance(node, ast.ClassDef):
                 found += [(file, value) for value in _fields(node, name)]
-            elif isinstance(node, ast.Call) and _called(node) == "add_argument":
+            elif isinstance(node, ast.Call) and called_name(node) == "add_argument":
                 found += [(file, value) for value in _default(node, name)]
             elif isinstance(node, ast.Call) and any(keyword.arg == name for keyword in node.keywords):
                 found += [(file, keyword.value) for keyword in node.keywords if keyword.arg == name]
@@ -133,7 +134,7 @@ def _sets_by_name(call: ast.Call, name: str) -> bool:
     or arguments that a program gives to its own parser."""
     texts = {node.value for node in ast.walk(call) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     names = {text.split("=")[0].lstrip("-").replace("-", "_") for text in texts}
-    is_setter = _called(call) in ("setattr", "parse_args", "parse_known_args", "update", "set_defaults")
+    is_setter = called_name(call) in ("setattr", "parse_args", "parse_known_args", "update", "set_defaults")
     return name in names and (is_setter or any(keyword.arg is None for keyword in call.keywords))
 
 
@@ -193,7 +194,3 @@ def _holder(tree: ast.Module, function: _Function) -> ast.ClassDef | None:
 
 def _arguments(function: _Function) -> list[ast.arg]:
     return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

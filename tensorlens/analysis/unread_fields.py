@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 
 _WHOLE = frozenset("asdict astuple _asdict vars fields getattr update".split())  # they read all fields
@@ -52,7 +53,8 @@ def _shows(nodes: list[tuple[str, ast.AST]], reading: list[ast.AST], given: dict
         if (isinstance(node, ast.Attribute) and node.attr in given)
         or (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value in given)
     }
-    calls = (node for _, node in nodes if isinstance(node, ast.Call) and _called(node) in ("print", "append", "format"))
+    shows = ("print", "append", "format")
+    calls = (node for _, node in nodes if isinstance(node, ast.Call) and called_name(node) in shows)
     return any(ast.unparse(argument) in holders for call in calls for argument in call.args)
 
 
@@ -65,7 +67,7 @@ def _by_attribute(node: ast.AST, classes: dict[str, list[str]]) -> dict[str, ast
     """Returns the fields of a new object that are read as attributes, with their values."""
     if not isinstance(node, ast.Call):
         return {}
-    name = _called(node)
+    name = called_name(node)
     named = {each.arg: each.value for each in node.keywords if each.arg is not None}
     if name == "SimpleNamespace":
         return named
@@ -91,11 +93,7 @@ def _annotated(node: ast.ClassDef) -> list[str]:
 
 def _reads_all(call: ast.Call) -> bool:
     """Returns whether a call reads the fields of a container that the source does not name: it may be any."""
-    name = _called(call)
+    name = called_name(call)
     if name in _EACH and isinstance(call.func, ast.Attribute):
         return not isinstance(call.func.value, ast.Call)
     return name in _WHOLE
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

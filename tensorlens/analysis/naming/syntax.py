@@ -234,6 +234,11 @@ def last_name(node: ast.AST | None) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def called_name(node: ast.AST | None) -> str:
+    """Returns the last part of the name that a call calls; "" for another expression."""
+    return last_name(node.func) if isinstance(node, ast.Call) else ""
+
+
 def _call_operands(node: ast.Call, method: bool) -> Iterator[ast.expr]:
     if method and isinstance(node.func, ast.Attribute) and not _is_torch(node.func.value):
         yield node.func.value

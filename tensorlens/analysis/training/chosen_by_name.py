@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tensorlens.analysis.training.run_counts import called
+from tensorlens.analysis.naming.syntax import called_name
 
 _BY_NAME = ("isinstance", "endswith", "startswith", "hasattr", "match", "search", "fullmatch")
 _COMPARING = ast.In | ast.NotIn | ast.Eq | ast.NotEq | ast.Is
@@ -15,7 +15,7 @@ def chooses(test: ast.expr) -> bool:
     """Returns whether a condition is one of the type or the name of a module or parameter."""
     parts = test.values if isinstance(test, ast.BoolOp) else [test]
     return all(
-        (isinstance(part, ast.Call) and (called(part) in _BY_NAME or _chooses_any(part)))
+        (isinstance(part, ast.Call) and (called_name(part) in _BY_NAME or _chooses_any(part)))
         or (isinstance(part, ast.Compare) and isinstance(part.ops[0], _COMPARING) and _has_text(part))
         for part in parts
     )
@@ -23,7 +23,7 @@ def chooses(test: ast.expr) -> bool:
 
 def _chooses_any(test: ast.Call) -> bool:
     """Returns whether a condition is one of several words, as `any(word in name for word in ("a", "b"))`."""
-    terms = test.args[0] if called(test) == "any" and test.args else None
+    terms = test.args[0] if called_name(test) == "any" and test.args else None
     return isinstance(terms, _Comprehension) and _are_words(terms.generators[0].iter)
 
 
@@ -34,4 +34,4 @@ def _are_words(node: ast.expr) -> bool:
 
 def _has_text(test: ast.Compare) -> bool:
     nodes = (test.left, *test.comparators)
-    return any(_are_words(node) or (isinstance(node, ast.Call) and called(node) == "type") for node in nodes)
+    return any(_are_words(node) or (isinstance(node, ast.Call) and called_name(node) == "type") for node in nodes)

@@ -6,6 +6,7 @@ import ast
 
 from tensorlens.analysis.code_around import parent_of
 from tensorlens.analysis.literal_values import number_of
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.written_numbers import only_value, written_number
 from tensorlens.records.model import Call, Span
@@ -63,7 +64,7 @@ def _over(facts: TraceIndex, over: ast.expr, place: int) -> _Numbers:
     """Returns the numbers that one variable of a loop gets."""
     if not isinstance(over, ast.Call):
         return _numbers(facts, over) if place == 0 else {}
-    called = over.func.attr if isinstance(over.func, ast.Attribute) else getattr(over.func, "id", "")
+    called = called_name(over)
     if called == "zip" and place < len(over.args):
         return _over(facts, over.args[place], 0)
     is_dict = (called, place) in (("values", 0), ("items", 1)) and not over.args

@@ -5,17 +5,13 @@ from __future__ import annotations
 import ast
 
 from tensorlens.analysis.code_around import is_inside
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.syntax import called_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Span
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 Parents = dict[ast.AST, ast.AST]
 _OFTEN = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda
-
-
-def called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def way_up(parents: Parents, node: ast.AST) -> tuple[ast.stmt | None, list[ast.For | ast.While]]:
@@ -48,15 +44,11 @@ def runs_once(tree: ast.Module, parents: Parents, scope: Scope, seen: tuple[Scop
         return True
     if scope in seen:
         return False  # two functions that call each other
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == scope.name]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and called_name(node) == scope.name]
     if len(calls) != 1 or not isinstance(parents.get(scope), ast.Module):
         return False
-    at: ast.AST = calls[0]
-    while not isinstance(at, Scope):
-        at = parents[at]
-        if isinstance(at, ast.For | ast.While | ast.comprehension | ast.Lambda):
-            return False
-    return at is not scope and runs_once(tree, parents, at, (*seen, scope))
+    around = _scope_without_loop(parents, calls[0])
+    return around is not None and around is not scope and runs_once(tree, parents, around, (*seen, scope))
 
 
 def makes_one_object(tree: ast.Module, parents: Parents, made_in: Scope) -> bool:
@@ -65,16 +57,20 @@ def makes_one_object(tree: ast.Module, parents: Parents, made_in: Scope) -> bool
     holder = parents.get(made_in)
     if not isinstance(holder, ast.ClassDef) or getattr(made_in, "name", "") != "__init__":
         return False
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == holder.name]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and called_name(node) == holder.name]
     loaded = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == holder.name]
-    if len(calls) != 1 or len(loaded) != 1:
-        return False
-    at: ast.AST = calls[0]
+    around = _scope_without_loop(parents, calls[0]) if len(calls) == len(loaded) == 1 else None
+    return around is not None and runs_once(tree, parents, around)
+
+
+def _scope_without_loop(parents: Parents, node: ast.AST) -> Scope | None:
+    """Returns the function, or the file, that a node is in; None if it is in a loop or a lambda of it."""
+    at = node
     while not isinstance(at, Scope):
         at = parents[at]
         if isinstance(at, ast.For | ast.While | ast.comprehension | ast.Lambda):
-            return False
-    return runs_once(tree, parents, at)
+            return None
+    return at
 
 
 def runs_of(
@@ -100,8 +96,8 @@ def _calls_of(parents: Parents, function: ast.FunctionDef) -> list[ast.Call]:
     calls = [node for node in parents if isinstance(node, ast.Call)]
     holder = parents[function]
     if not isinstance(holder, ast.ClassDef) or function.name not in ("__call__", "forward"):
-        return [node for node in calls if called(node) == function.name]
-    made = [parents[node] for node in calls if called(node) == holder.name]
+        return [node for node in calls if called_name(node) == function.name]
+    made = [parents[node] for node in calls if called_name(node) == holder.name]
     names = [plain_name(each.targets[0]) for each in made if isinstance(each, ast.Assign) and len(each.targets) == 1]
     return [node for node in calls if len(made) == 1 and plain_name(node.func) in names]
 

@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.syntax import called_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.run_counts import (
     Parents,
     Scope,
-    called,
     counts_in,
     makes_one_object,
     runs_of,
@@ -179,14 +178,14 @@ def _direct_reads(parents: Parents, nodes: Iterable[ast.expr]) -> Iterator[ast.e
     """Yields the expressions that read all items: each is what a `for` runs over, or an argument."""
     for node in nodes:
         at = node
-        while isinstance(call := parents[at], ast.Call) and at in call.args and called(call) in _PASS_ON:
-            if called(call) == "zip" and len(call.args) > 1 and not _are_as_long(call.args, at):
+        while isinstance(call := parents[at], ast.Call) and at in call.args and called_name(call) in _PASS_ON:
+            if called_name(call) == "zip" and len(call.args) > 1 and not _are_as_long(call.args, at):
                 break
             at = call
         above, whole = parents[at], parents.get(parents[at])
         is_loop = isinstance(above, ast.For) and above.iter is at and not _may_stop(above)
         is_first = isinstance(above, ast.comprehension) and above.iter is at and _has_first(parents, whole, above)
-        is_given = isinstance(above, ast.Call) and at in above.args[:1] and called(above) in _READ_ALL
+        is_given = isinstance(above, ast.Call) and at in above.args[:1] and called_name(above) in _READ_ALL
         if is_loop or is_first or is_given:
             yield node
 
@@ -215,16 +214,14 @@ def _are_as_long(arguments: list[ast.expr], iterator: ast.expr) -> bool:
     """Returns whether each other argument of `zip` is of a module or an attribute, as what an average keeps for each
     parameter: other collections may have fewer items than the iterator."""
     others = [each for each in arguments if each is not iterator]
-    return all(
-        isinstance(each, ast.Attribute) or (isinstance(each, ast.Call) and called(each) in _METHODS) for each in others
-    )
+    return all(isinstance(each, ast.Attribute) or called_name(each) in _METHODS for each in others)
 
 
 def _has_first(parents: Parents, whole: ast.AST | None, part: ast.comprehension) -> bool:
     """Returns whether a comprehension reads all items of what it runs over first, as `next(...)` of one does not."""
     if isinstance(whole, ast.GeneratorExp):
         call = parents[whole]
-        return isinstance(call, ast.Call) and called(call) in _READ_ALL and whole.generators[0] is part
+        return isinstance(call, ast.Call) and called_name(call) in _READ_ALL and whole.generators[0] is part
     return isinstance(whole, ast.ListComp | ast.SetComp | ast.DictComp) and whole.generators[0] is part
 
 

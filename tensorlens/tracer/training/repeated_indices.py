@@ -11,9 +11,8 @@ from tensorlens.records.training_values import RepeatedIndices
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import count_nonzero, not_equal, numel, reshape, to
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.rare_looks import RareLooks
 
-_MOST_LINES = 1_000
-_ALWAYS_LOOKED = 4  # times a line runs
 _MOST_INDICES = 1 << 16
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)
 
@@ -23,18 +22,14 @@ class WrittenIndices:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._runs: dict[tuple[object, int], int] = {}
+        self._looks = RareLooks()
 
     def look(self, index: object, frame: FrameType | None) -> None:
         """Writes a fact if an index of the assignment that begins is repeated."""
         parts = index if isinstance(index, tuple | list) else (index,)
         if frame is None or not any(isinstance(part, torch.Tensor) for part in parts):
             return
-        line = frame.f_code, frame.f_lasti
-        if len(self._runs) >= _MOST_LINES and line not in self._runs:
-            return
-        runs = self._runs[line] = self._runs.get(line, 0) + 1
-        if runs > _ALWAYS_LOOKED and runs & (runs - 1):
+        if not self._looks.is_due(frame):
             return
         with self._recorder.quiet():
             counts = _counts([part for part in parts if isinstance(part, torch.Tensor)])

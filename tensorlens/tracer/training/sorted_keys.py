@@ -10,9 +10,8 @@ from tensorlens.records.training_values import SortedKeys
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import count_nonzero, numel, reshape
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.rare_looks import RareLooks
 
-_MOST_LINES = 1_000
-_ALWAYS_LOOKED = 4  # times a line runs
 _MOST_KEYS = 1 << 16
 _COMPLEX = (torch.complex64, torch.complex128, torch.complex32)
 
@@ -22,17 +21,13 @@ class OrderedKeys:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._runs: dict[tuple[object, int], int] = {}
+        self._looks = RareLooks()
 
     def look(self, keys: object, descending: bool, frame: FrameType | None) -> None:
         """Writes a fact about the sort that begins."""
         if frame is None or not isinstance(keys, torch.Tensor):
             return
-        line = frame.f_code, frame.f_lasti
-        if len(self._runs) >= _MOST_LINES and line not in self._runs:
-            return
-        runs = self._runs[line] = self._runs.get(line, 0) + 1
-        if runs > _ALWAYS_LOOKED and runs & (runs - 1):
+        if not self._looks.is_due(frame):
             return
         if not is_measurable(keys) or keys.dtype in _COMPLEX or max(keys.shape, default=0) != numel(keys):
             return

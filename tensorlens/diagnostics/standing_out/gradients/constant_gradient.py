@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import parent_of
 from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -71,13 +72,9 @@ def _is_computed_with(facts: TraceIndex, call: Call) -> bool:
         node = parent_of(facts, span.file, node)
         if isinstance(node, ast.FormattedValue | ast.Compare):
             return False
-        if isinstance(node, ast.Call) and _called(node) in _SHOWING:
+        if isinstance(node, ast.Call) and called_name(node) in _SHOWING:
             return False
     return isinstance(node, ast.Return | ast.Assign | ast.AugAssign)
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _sentence(training: MeasuredTraining, call: Call, rows: list[ParameterRow]) -> StandingOut:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import parent_of
 from tensorlens.analysis.literal_values import number_of
+from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.written_numbers import only_value
@@ -136,7 +137,7 @@ def _options(facts: TraceIndex, node: ast.Call) -> dict[str, ast.expr] | None:
         if each.arg is not None:
             names[each.arg] = each.value
             continue
-        name = each.value.attr if isinstance(each.value, ast.Attribute) else getattr(each.value, "id", "")
+        name = last_name(each.value)
         given = only_value(facts, name) if name else each.value
         if not isinstance(given, ast.Dict) or _is_changed(facts, name):
             return None
@@ -174,13 +175,13 @@ def _is_alias(facts: TraceIndex, op: str) -> bool:
 
 
 def _is_name(facts: TraceIndex, node: ast.Attribute | ast.Name, op: str, file: str) -> bool:
-    name = node.attr if isinstance(node, ast.Attribute) else node.id
+    name = last_name(node)
     is_read = isinstance(node.ctx, ast.Load)
     return is_read and name == op.rpartition(".")[2] and facts.names.syntax.is_imported(node, file)
 
 
 def _is_partial(node: ast.Call) -> bool:
-    return getattr(node.func, "attr", getattr(node.func, "id", "")) in ("partial", "partialmethod")
+    return called_name(node) in ("partial", "partialmethod")
 
 
 def _is_plain_partial(node: ast.Call) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import block_around, is_inside
+from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.chosen_by_name import chooses
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.run_counts import called
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.written_numbers import only_value
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -125,12 +125,12 @@ def _of_sum(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans:
 
 def _mapped(terms: ast.expr) -> tuple[str, tuple[ast.expr, ast.expr] | None]:
     """Returns the name of a function that `map()` calls, and what makes each term and what the terms are made of."""
-    if not isinstance(terms, ast.Call) or called(terms) != "map" or len(terms.args) != 2 or terms.keywords:
+    if not isinstance(terms, ast.Call) or called_name(terms) != "map" or len(terms.args) != 2 or terms.keywords:
         return "", None
     function, over = terms.args
     if isinstance(function, ast.Lambda):
         return "", (function.body, over)
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    name = last_name(function)
     return name, (terms, over) if name else None
 
 
@@ -143,7 +143,7 @@ def _ran(facts: TraceIndex, file: str, nodes: Sequence[ast.AST], spans: list[Spa
 
 def _helpers(facts: TraceIndex, node: ast.AST, name: str = "") -> list[tuple[str, _Function]]:
     """Returns the functions of the script with a name that a piece of source calls."""
-    names = {name} if name else {called(each) for each in ast.walk(node) if isinstance(each, ast.Call)}
+    names = {name} if name else {called_name(each) for each in ast.walk(node) if isinstance(each, ast.Call)}
     nodes = ((file, each) for file, tree in facts.trees() for each in ast.walk(tree))
     return [(file, each) for file, each in nodes if isinstance(each, _Function) and each.name in names]
 
@@ -160,21 +160,21 @@ def _outside(statement: ast.stmt) -> Iterator[ast.AST]:
 def _sums(node: ast.AST) -> list[ast.Call]:
     """Returns the calls of `sum()` in a piece of source that begin at zero."""
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
-    found = [each for each in calls if called(each) == "sum" and each.args]
+    found = [each for each in calls if called_name(each) == "sum" and each.args]
     return [each for each in found if all(map(_is_zero, [*each.args[1:], *(more.value for more in each.keywords)]))]
 
 
 def _is_over_modules(over: ast.expr) -> bool:
-    return any(isinstance(node, ast.Call) and called(node) in _OVER for node in ast.walk(over))
+    return any(isinstance(node, ast.Call) and called_name(node) in _OVER for node in ast.walk(over))
 
 
 def _resolved(facts: TraceIndex, over: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
     """Returns what a loop runs over, and the condition of a list that was made of it, as `[p for p in ... if ...]`."""
-    name = over.id if isinstance(over, ast.Name) else over.attr if isinstance(over, ast.Attribute) else ""
+    name = last_name(over)
     made = only_value(facts, name) if name else over
-    if isinstance(made, ast.Call) and called(made) in ("list", "tuple") and len(made.args) == 1:
+    if isinstance(made, ast.Call) and called_name(made) in ("list", "tuple") and len(made.args) == 1:
         made = made.args[0]
-    if isinstance(made, ast.Call) and called(made) == "filter" and isinstance(made.args[0], ast.Lambda):
+    if isinstance(made, ast.Call) and called_name(made) == "filter" and isinstance(made.args[0], ast.Lambda):
         return made.args[1], [made.args[0].body]
     if (
         not isinstance(made, _Comprehension)
@@ -218,7 +218,7 @@ def _name(node: _Simple) -> str:
     value = node.value
     if isinstance(node, ast.Expr):
         is_appended = (
-            isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and called(value) == "append"
+            isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and called_name(value) == "append"
         )
         holder = value.func.value if is_appended else None  # type: ignore[union-attr]
         return holder.id if isinstance(holder, ast.Name) else ""
@@ -236,16 +236,16 @@ def _sets(node: ast.AugAssign | ast.Assign, name: str) -> bool:
 def _is_zero(value: ast.expr) -> bool:
     if isinstance(value, ast.Constant):
         return value.value == 0 and not isinstance(value.value, bool)
-    is_zeros = isinstance(value, ast.Call) and called(value) in ("zeros", "tensor", "new_zeros")
+    is_zeros = isinstance(value, ast.Call) and called_name(value) in ("zeros", "tensor", "new_zeros")
     numbers = [node.value for node in ast.walk(value) if isinstance(node, ast.Constant)]
-    return is_zeros and (called(value) != "tensor" or numbers[:1] in ([0], [0.0]))  # type: ignore[arg-type]
+    return is_zeros and (called_name(value) != "tensor" or numbers[:1] in ([0], [0.0]))
 
 
 def _is_recorded(facts: TraceIndex, node: _Simple | ast.expr, name: str = "") -> bool:
     """Returns whether a statement or an expression makes a call that the trace would have, itself or in a function of
     the script that it calls."""
     value = node if isinstance(node, ast.expr) else node.value or node
-    if not name and any(isinstance(part, ast.Call) and called(part) in _RECORDED for part in ast.walk(value)):
+    if not name and any(isinstance(part, ast.Call) and called_name(part) in _RECORDED for part in ast.walk(value)):
         return True
     helpers = _helpers(facts, value, name)
     return bool(helpers) and all(_records(each) for _, each in helpers)
@@ -257,7 +257,7 @@ def _records(function: _Function) -> bool:
         if not isinstance(statement, _Simple):
             return False
         calls = [node for node in _outside(statement) if isinstance(node, ast.Call)]
-        if any(isinstance(each.func, ast.Attribute) and called(each) in _IN_HELPERS for each in calls):
+        if any(isinstance(each.func, ast.Attribute) and called_name(each) in _IN_HELPERS for each in calls):
             return True
     return False
 
@@ -287,7 +287,7 @@ def _has_run(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans
     for other, tree in facts.trees():
         for statement in (node for node in ast.walk(tree) if isinstance(node, _Simple)):
             parts = list(ast.walk(statement))
-            calls = [node for node in parts if isinstance(node, ast.Call) and called(node) == scope.name]
+            calls = [node for node in parts if isinstance(node, ast.Call) and called_name(node) == scope.name]
             is_plain = not any(isinstance(node, ast.IfExp | ast.BoolOp | ast.Lambda) for node in parts)
             around = facts.span_of(statement, other)
             if calls and is_plain and any(is_inside(span, around) for span in spans):

@@ -10,6 +10,7 @@ from typing import TypeGuard
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.name_words import words_of_last
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -148,7 +149,7 @@ def _averages(facts: TraceIndex, value: ast.expr, names: frozenset[str]) -> bool
     """Returns whether a value is a mean with weights, a running extreme or a step of a power iteration, also one that a
     function of the program returns."""
     for node in ast.walk(value):
-        called = _called(node)
+        called = called_name(node)
         if called in _UPDATES:
             return True
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
@@ -187,11 +188,7 @@ def _function(facts: TraceIndex, name: str) -> ast.FunctionDef | None:
 
 
 def _is_product(node: ast.expr) -> bool:
-    return (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)) or _called(node) in ("mul", "multiply")
-
-
-def _called(node: ast.AST) -> str:
-    return getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+    return (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)) or called_name(node) in ("mul", "multiply")
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -261,7 +258,7 @@ def _operands(facts: TraceIndex, node: ast.AST) -> list[ast.expr]:
     """Returns what a part of the program computes another value from, and does not change."""
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
-    called = _called(node)
+    called = called_name(node)
     if not isinstance(node, ast.Call):
         return []
     if isinstance(node.func, ast.Attribute) and called in _UPDATES | _PURE:
