@@ -10,6 +10,7 @@ from difflib import get_close_matches
 
 from tensorlens.analysis.code_around import function_around, parent_of, statement_around
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.given_arguments import arguments_of
 from tensorlens.analysis.training.known_runs import has_run
 from tensorlens.analysis.training.written_words import written_words
 from tensorlens.records.model import Span
@@ -43,8 +44,8 @@ class _Choice:
 def unmet_choices(facts: TraceIndex, names: Iterable[str]) -> Iterator[UnmetChoice]:
     """Yields these conditions, if the trace shows that the loop has run, and that nothing has set the flag there.
 
-    One of their words is like a part of the `names` of parameters: a helper may be called for any network, also for one
-    that has no such part.
+    In a helper that is given the network, one of the words is like a part of the `names` of parameters: it may be
+    called for any network, also for one that has no such part.
     """
     known = {part for name in names for part in _parts(name)}
     for file, tree in facts.trees():
@@ -54,7 +55,8 @@ def unmet_choices(facts: TraceIndex, names: Iterable[str]) -> Iterator[UnmetChoi
                 statement = statement_around(facts, span)
                 whole = node if isinstance(node, ast.For) else statement
                 words = _words(facts, file, each)
-                if whole is None or not _are_near(words, known) or not has_run(facts, file, whole):
+                is_meant = _are_near(words, known) or (bool(words) and not _is_given(facts, file, each.parts))
+                if whole is None or not is_meant or not has_run(facts, file, whole):
                     continue
                 if not any(_is_on(site.span, span) for site in facts.trace.sites):
                     of_modules = _is_over(facts, file, each.parts, _MODULES)
@@ -164,6 +166,13 @@ def _given_words(test: ast.expr, variables: set[str]) -> Iterator[ast.expr]:
 def _is_negated(test: ast.expr) -> bool:
     is_not_in = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn | ast.NotEq)
     return is_not_in or (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
+
+
+def _is_given(facts: TraceIndex, file: str, parts: ast.expr) -> bool:
+    """Returns whether a function gets what its loop runs over as an argument."""
+    function = function_around(facts, file, parts.lineno)
+    given = set(arguments_of(function)) - {"self"} if function is not None else set[str]()
+    return any(isinstance(node, ast.Name) and node.id in given for node in ast.walk(parts))
 
 
 def _parts(name: str) -> list[str]:
