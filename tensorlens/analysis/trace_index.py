@@ -94,6 +94,11 @@ class TraceIndex:
     def span(self, site: int | None) -> Span | None:
         return None if site is None or site < 0 else self.trace.sites[site].span
 
+    def node_at(self, site: int | None) -> ast.AST | None:
+        """Returns the part of the syntax tree at a site; None if it is not known."""
+        span = self.span(site)
+        return None if span is None else self.names.syntax.node(span)
+
     def scope(self, site: int) -> Scope:
         """Returns the file and the function of a site."""
         return place_of(self.trace.sites[site])[:2]

@@ -47,8 +47,7 @@ def written_call(facts: TraceIndex, call: Call) -> WrittenCall | None:
     """Returns what the source writes for an operation; None if its place is no call."""
     known = _known(facts.trace)
     if (call.site, call.op) not in known:
-        span = facts.span(call.site)
-        node = None if span is None else facts.names.syntax.node(span)
+        node = facts.node_at(call.site)
         known[call.site, call.op] = _of_node(facts, call, node) if isinstance(node, ast.Call) else None
     return known[call.site, call.op]
 

@@ -67,8 +67,7 @@ def _softmax_dim(facts: TraceIndex, call: Call) -> int | None:
 
 def _argument(facts: TraceIndex, call: Call, name: str) -> ast.expr | None:
     """Returns the argument of a call that has a name, or else its last."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if not isinstance(node, ast.Call):
         return None
     written = [each.value for each in node.keywords if each.arg == name] or node.args[-1:]

@@ -124,7 +124,6 @@ def _around(moments: list[Moment], one: Moment) -> tuple[Moment | None, Moment |
 def is_clip(training: MeasuredTraining, site: int) -> bool:
     """Returns whether a line calls a function of PyTorch that clips gradients."""
     facts = training.facts
-    span = facts.span(site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(site)
     name = plain_name(node.func) if isinstance(node, ast.Call) else None
     return name is not None and name.rpartition(".")[2] in _CLIPS

@@ -90,8 +90,7 @@ def _all(call: Call) -> tuple[Access, ...]:
 
 def _are_same_part(facts: TraceIndex, views: list[Call]) -> bool:
     """Returns whether one line takes the same elements each time: its indices are numbers and slices of numbers."""
-    span = facts.span(views[0].site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(views[0].site)
     if len({view.site for view in views}) > 1:
         return False
     if isinstance(node, ast.Subscript):

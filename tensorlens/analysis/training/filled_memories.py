@@ -107,8 +107,7 @@ def _is_computed(facts: TraceIndex, number: int, before: int) -> bool:
 
 def _side(facts: TraceIndex, cut: Call, dimension: int) -> str | None:
     """Returns whether a slice takes the first or the last entries of a dimension, as the source writes it."""
-    span = facts.span(cut.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(cut.site)
     if op_name(cut) in _PARTS:
         return "first"
     if op_name(cut) == "narrow":

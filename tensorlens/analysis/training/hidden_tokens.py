@@ -115,8 +115,7 @@ def _is_valid(facts: TraceIndex, mask: int, before: int) -> bool:
 
 def _turned(facts: TraceIndex, fill: Call) -> int | None:
     """Returns the mask of which a fill with a very low number takes the opposite."""
-    span = facts.span(fill.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(fill.site)
     if not isinstance(node, ast.Call) or not node.args or len(fill.inputs) != 2:
         return None
     value = written_number(facts, node.args[-1])

@@ -135,8 +135,7 @@ def _before(facts: TraceIndex, call: Call) -> Call | None:
 
 
 def _takes_lowest(facts: TraceIndex, call: Call) -> bool:
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     given = [each.value for each in node.keywords if each.arg == "largest"] if isinstance(node, ast.Call) else []
     return any(isinstance(each, ast.Constant) and each.value is False for each in given)
 

@@ -127,8 +127,7 @@ def _is_new(training: MeasuredTraining, write: Call, number: int) -> bool:
 
 def _is_drawn(facts: TraceIndex, copy: Call) -> bool:
     """Returns whether the line of a copy has computed it of new random numbers, as `nn.init.orthogonal_()` does."""
-    span = facts.span(copy.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(copy.site)
     if not isinstance(node, ast.Call) or not last_name(node.func).endswith("_"):
         return False
     waiting, draws = [(copy.inputs[1].tensor, copy.index)], 0

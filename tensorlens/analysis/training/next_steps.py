@@ -61,8 +61,7 @@ def _written(facts: TraceIndex, call: Call, end: str, number: int) -> bool:
 
 
 def _slices(facts: TraceIndex, call: Call) -> Iterator[ast.Slice]:
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     index = node.slice if isinstance(node, ast.Subscript) else None
     for each in index.elts if isinstance(index, ast.Tuple) else [index]:
         if isinstance(each, ast.Slice):

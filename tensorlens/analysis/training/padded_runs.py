@@ -81,8 +81,7 @@ def _use(facts: TraceIndex, above: tuple[Call, ...], layer: Call) -> Call | None
 
 def takes_last(facts: TraceIndex, call: Call, dimension: int) -> bool:
     """Returns whether an index is -1 in a dimension, and takes all of those before it."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if not isinstance(node, ast.Subscript):
         return False
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -125,8 +124,7 @@ def _keeps_steps(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a call computes each time step from the same one, or takes some of the sequences."""
     if op_name(call) in _SAME_STEPS:
         return True
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     is_rows = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Tuple | ast.Slice)
     return op_name(call) == "getitem" and is_rows and len(call.inputs) == 2
 
@@ -139,8 +137,7 @@ def _data(facts: TraceIndex, call: Call) -> int:
 
 def _is_right(facts: TraceIndex, padded: Call) -> bool:
     """Returns whether the source lets `pad_sequence()` put the padding after the sequences."""
-    span = facts.span(padded.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(padded.site)
     return (
         isinstance(node, ast.Call)
         and len(node.args) < 4

@@ -182,8 +182,7 @@ def _path(facts: TraceIndex, number: int, before: int, first: dict[int, int]) ->
 
 def _is_scaled_by_name(facts: TraceIndex, call: Call) -> bool:
     """Returns whether the source multiplies or divides by a name whose value is not recorded, as a temperature."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if len(call.inputs) != 1 or op_name(call) not in _SCALING or not isinstance(node, ast.BinOp):
         return False
     return all(written_number(facts, side) is None for side in (node.left, node.right))

@@ -153,8 +153,7 @@ def _recurrent(facts: TraceIndex, made: Call, place: _Place, rows: int) -> _Plac
 
 def _is_plain(facts: TraceIndex, made: Call) -> bool:
     """Returns whether an index, as written, has numbers and slices only: no list that may put rows in another order."""
-    span = facts.span(made.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(made.site)
     if not isinstance(node, ast.Subscript):
         return False
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -114,8 +114,7 @@ def _pools_each_row(facts: TraceIndex, call: Call, layer: Call) -> bool:
 
 def _last_place(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a line indexes the second dimension by -1."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) > 1:
         first, second, *_ = node.slice.elts
         return isinstance(first, ast.Slice) and written_number(facts, second) == -1

@@ -179,8 +179,7 @@ def _are_parts(facts: TraceIndex, one: Start, other: Start) -> bool:
 
 def _slice_of(facts: TraceIndex, call: Call) -> str:
     """Returns the slice of the first dimension that an index takes, as written."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if op_name(call) != "getitem" or not isinstance(node, ast.Subscript):
         return ""
     first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice

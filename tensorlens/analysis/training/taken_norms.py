@@ -48,8 +48,7 @@ def written_power(facts: TraceIndex, call: Call) -> float | None:
         return 2.0
     if name != "pow" or len(inputs) != 1:
         return _POWERS.get(name)
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if isinstance(node, ast.BinOp):
         return written_number(facts, node.right) if isinstance(node.op, ast.Pow) else None
     given = [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []

@@ -120,8 +120,7 @@ def attention_masks(facts: TraceIndex, call: Call) -> list[tuple[int, int, bool]
 def hiding_mask(facts: TraceIndex, call: Call) -> tuple[int, int, bool] | None:
     """Returns the bools of a `masked_fill()` that gives the scores of attention minus infinity, or nearly so, with the
     event that uses them, and whether it is infinity."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if not isinstance(node, ast.Call) or len(call.inputs) != 2 or not _is_of_attention(facts, call):
         return None
     given = [each.value for each in node.keywords if each.arg == "value"] or node.args[-1:]
@@ -172,8 +171,7 @@ def _triangle(facts: TraceIndex, number: int, before: int) -> tuple[Call, bool] 
 
 def _is_from_start(facts: TraceIndex, call: Call) -> bool:
     """Returns whether an index takes the beginning of each dimension, so that the diagonal stays where it is."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if not isinstance(node, ast.Subscript):
         return False
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -186,8 +184,7 @@ def _is_from_start(facts: TraceIndex, call: Call) -> bool:
 
 def _compared(facts: TraceIndex, call: Call) -> float | None:
     """Returns the number that a comparison of the source compares with."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     return written_number(facts, node.comparators[0]) if isinstance(node, ast.Compare) else None
 
 
@@ -202,8 +199,7 @@ def _is_later(facts: TraceIndex, triangle: Call) -> bool | None:
 
 def _diagonal(facts: TraceIndex, triangle: Call) -> float | None:
     """Returns the diagonal at which a triangle begins, as the source writes it."""
-    span = facts.span(triangle.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(triangle.site)
     if not isinstance(node, ast.Call):
         return None
     is_method = triangle.op.startswith("Tensor.")

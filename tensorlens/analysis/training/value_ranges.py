@@ -60,7 +60,7 @@ def _adds_negative(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a call adds a number that the source does not show to be positive."""
     if op_name(call) not in ("add", "radd", "iadd") or len(call.inputs) != 1:
         return False
-    node = _node(facts, call)
+    node = facts.node_at(call.site)
     sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
     return not any((written_number(facts, side) or -1) >= 0 for side in sides)
 
@@ -69,7 +69,7 @@ def is_scaled(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a call multiplies or divides a tensor by a positive number, which the source shows."""
     if op_name(call) not in ("mul", "rmul", "truediv", "div") or len(call.inputs) != 1:
         return False
-    node = _node(facts, call)
+    node = facts.node_at(call.site)
     sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
     return any((written_number(facts, side) or 0) > 0 for side in sides)
 
@@ -166,7 +166,7 @@ def _gets_zeros_and_ones(
 
 def _last_written(facts: TraceIndex, call: Call) -> float | None:
     """Returns the number that the source gives a call as its last argument, or as its value."""
-    node = _node(facts, call)
+    node = facts.node_at(call.site)
     if not isinstance(node, ast.Call):
         return None
     named = [each.value for each in node.keywords if each.arg in ("value", "fill_value")]
@@ -175,7 +175,7 @@ def _last_written(facts: TraceIndex, call: Call) -> float | None:
 
 def _written_values(facts: TraceIndex, call: Call) -> set[float | None]:
     """Returns the numbers that a `where()` chooses from, or that a list of `tensor()` has."""
-    node = _node(facts, call)
+    node = facts.node_at(call.site)
     if not isinstance(node, ast.Call) or not node.args:
         return set()
     if op_name(call) == "where":
@@ -186,7 +186,7 @@ def _written_values(facts: TraceIndex, call: Call) -> set[float | None]:
 
 def _greatest(facts: TraceIndex, call: Call) -> float | None:
     """Returns the upper limit that the source gives to a `clamp`, if its lower one is at most 1."""
-    node = _node(facts, call)
+    node = facts.node_at(call.site)
     if not isinstance(node, ast.Call):
         return None
     named = [each.value for each in node.keywords if each.arg == "max"]
@@ -204,7 +204,7 @@ def _assigned(facts: TraceIndex, call: Call) -> float | None:
 
 def _is_one_minus(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a call computes `1 - x`, as the source shows."""
-    node = _node(facts, call)
+    node = facts.node_at(call.site)
     is_difference = op_name(call) in ("rsub", "sub") and len(call.inputs) == 1
     is_difference = is_difference and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
     return is_difference and written_number(facts, node.left) == 1  # type: ignore[union-attr]
@@ -228,7 +228,7 @@ def _writes_between(facts: TraceIndex, number: int, made: Call, before: int) -> 
 
 def _is_even(facts: TraceIndex, call: Call) -> bool:
     """Returns whether the source shows an even exponent."""
-    node = _node(facts, call)
+    node = facts.node_at(call.site)
     exponent = node.args[-1] if isinstance(node, ast.Call) and node.args else None
     exponent = node.right if isinstance(node, ast.BinOp) else exponent
     number = written_number(facts, exponent)
@@ -237,14 +237,9 @@ def _is_even(facts: TraceIndex, call: Call) -> bool:
 
 def _least(facts: TraceIndex, call: Call) -> float:
     """Returns the lower limit that the source gives to a `clamp`; -1 if it gives none, or more than one number."""
-    node = _node(facts, call)
+    node = facts.node_at(call.site)
     if not isinstance(node, ast.Call):
         return -1
     written = [each.value for each in node.keywords if each.arg == "min"] or node.args[-1:]
     numbers = [written_number(facts, each) for each in written] if len(node.args) < 2 else []
     return numbers[0] if numbers and numbers[0] is not None else -1
-
-
-def _node(facts: TraceIndex, call: Call) -> ast.AST | None:
-    span = facts.span(call.site)
-    return None if span is None else facts.names.syntax.node(span)

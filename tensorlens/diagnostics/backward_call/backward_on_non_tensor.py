@@ -52,8 +52,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 def _receiver_of(facts: TraceIndex, failure: Failure) -> ast.expr | None:
     """Returns the expression whose `backward` was called."""
-    span = facts.span(failure.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(failure.site)
     inner = node.func if isinstance(node, ast.Call) else node
     return inner.value if isinstance(inner, ast.Attribute) else None
 

@@ -153,8 +153,7 @@ def _option(facts: TraceIndex, runs: list[_Run]) -> Span | None:
     """Returns the place of the only `use_reentrant=True` in all sources, if the checkpoints are called with
     `**options`."""
     for run in runs:
-        span = facts.span(run.entered.site)
-        node = None if span is None else facts.names.syntax.node(span)
+        node = facts.node_at(run.entered.site)
         if not isinstance(node, ast.Call) or all(keyword.arg is not None for keyword in node.keywords):
             return None
     given = [

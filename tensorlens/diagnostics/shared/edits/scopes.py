@@ -24,8 +24,7 @@ from tensorlens.records.report import Edit
 
 def receiver(facts: TraceIndex, site: int | None, method: str) -> str | None:
     """Returns `self.optimizer` if the expression at a site is `self.optimizer.step(...)` and `method` is "step"."""
-    span = facts.span(site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(site)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method:
         return plain_name(node.func.value)
     return None

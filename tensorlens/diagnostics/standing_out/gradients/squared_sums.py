@@ -156,8 +156,7 @@ def _summed(facts: TraceIndex, call: Call, found: _Found) -> Iterator[tuple[_Squ
 
 
 def _is_square(facts: TraceIndex, call: Call) -> bool:
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     given = [node.right] if isinstance(node, ast.BinOp) else node.args[-1:] if isinstance(node, ast.Call) else []
     return bool(given) and written_number(facts, given[0]) == 2
 

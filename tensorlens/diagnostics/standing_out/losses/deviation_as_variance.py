@@ -48,8 +48,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _variance(facts: TraceIndex, call: Call) -> str | None:
     """Returns the last part of the name that the source gives as the variance."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if not isinstance(node, ast.Call):
         return None
     given = [keyword.value for keyword in node.keywords if keyword.arg == "var"] or node.args[_VARIANCE_PLACE:][:1]

@@ -80,8 +80,7 @@ def _given(facts: TraceIndex, site: int) -> Label | None:
 
 def _argument(facts: TraceIndex, site: int, place: int) -> ast.expr | None:
     """Returns the momentum that a line gives."""
-    span = facts.span(site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(site)
     given = []
     if isinstance(node, ast.Call):
         given = [each.value for each in node.keywords if each.arg == "momentum"] + node.args[place : place + 1]

@@ -98,8 +98,7 @@ def _frozen(training: MeasuredTraining, group: OptimizerGroup) -> Iterator[Stand
 
 def _has_option(facts: TraceIndex, number: int) -> bool:
     """Returns whether an option of the program decides if a parameter requires grad: `requires_grad=learned`."""
-    span = facts.span(born(facts, number))
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(born(facts, number))
     if not isinstance(node, ast.Call):
         return False
     values = [each.value for each in node.keywords if each.arg == "requires_grad"]

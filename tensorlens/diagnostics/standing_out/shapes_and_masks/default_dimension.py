@@ -131,8 +131,7 @@ def _is_of_features(facts: TraceIndex, call: Call, place: int) -> bool:
 
 def _is_shifted(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a call leaves out the first steps: `x[:, 1:]`."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if op_name(call) != "getitem" or not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
         return False
     steps = node.slice.elts[1]

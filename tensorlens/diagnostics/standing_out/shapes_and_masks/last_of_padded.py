@@ -80,8 +80,7 @@ def _padded(facts: TraceIndex, call: Call) -> Call | None:
 
 def _pads_zeros(facts: TraceIndex, padded: Call) -> bool:
     """Returns whether the source gives `pad_packed_sequence()` no other value for the padding."""
-    span = facts.span(padded.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(padded.site)
     if not isinstance(node, ast.Call):
         return False
     given = [each.value for each in node.keywords if each.arg == "padding_value"] or node.args[_VALUE_PLACE:][:1]

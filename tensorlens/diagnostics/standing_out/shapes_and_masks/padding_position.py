@@ -72,8 +72,7 @@ def _positions(facts: TraceIndex, call: Call) -> Call | None:
 
 
 def _counts_from_zero(facts: TraceIndex, made: Call) -> bool:
-    span = facts.span(made.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(made.site)
     if not isinstance(node, ast.Call) or any(each.arg in (None, "start", "step", "out") for each in node.keywords):
         return False
     if any(isinstance(each, ast.Starred) for each in node.args):
@@ -124,8 +123,7 @@ def _pads_first(facts: TraceIndex, call: Call) -> bool:
 
 def _function(facts: TraceIndex, call: Call) -> ast.Call | None:
     """Returns the call of `F.embedding()` that a look-up is, or the `partial()` that it calls; None: a module's."""
-    span = facts.span(call.site)
-    node = None if span is None else facts.names.syntax.node(span)
+    node = facts.node_at(call.site)
     if not isinstance(node, ast.Call):
         return None
     name = _last(node.func)

@@ -73,7 +73,7 @@ def _unread_names(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _unread_target(facts: TraceIndex, call: Call) -> str | None:
     """Returns the variable that a whole statement assigns a call's result to, if no line of the file reads it."""
-    span, node = facts.span(call.site), _node(facts, call)
+    span, node = facts.span(call.site), facts.node_at(call.site)
     if span is None or not isinstance(node, ast.Call | ast.BinOp):
         return None
     nodes = list(ast.walk(facts.tree(span.file)))
@@ -89,11 +89,6 @@ def _unread_target(facts: TraceIndex, call: Call) -> str | None:
     return None
 
 
-def _node(facts: TraceIndex, call: Call) -> ast.AST | None:
-    span = facts.span(call.site)
-    return None if span is None else facts.names.syntax.node(span)
-
-
 def _name(call: Call) -> str:
     return call.op.rpartition(".")[2]
 
@@ -106,7 +101,7 @@ def _makes_another(call: Call) -> bool:
 def _is_statement(facts: TraceIndex, call: Call) -> bool:
     """Returns whether the call is all that a statement does."""
     span, site = facts.span(call.site), facts.trace.sites[call.site]
-    node = _node(facts, call)
+    node = facts.node_at(call.site)
     is_own = isinstance(node, ast.BinOp) or facts.names.syntax.is_direct(site, call.op)
     if span is None or not isinstance(node, ast.Call | ast.BinOp) or not is_own:
         return False
