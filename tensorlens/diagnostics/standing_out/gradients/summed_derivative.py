@@ -59,8 +59,10 @@ def _derivatives(facts: TraceIndex, call: Call) -> Iterator[_Derivative]:
     one, other = (access.tensor for access in call.inputs)
     for number, whole in ((one, other), (other, one)):
         each = _derivative(facts, number, call.index) if facts.tensor(number).shape[-1:] == (1,) else None
-        shape = None if each is None else facts.tensor(each.outputs).shape
-        if shape is not None and facts.tensor(whole).shape == shape and facts.tensor(number).shape == (*shape[:-1], 1):
+        if each is None:
+            continue
+        shape = facts.tensor(each.outputs).shape
+        if facts.tensor(whole).shape == shape and facts.tensor(number).shape == (*shape[:-1], 1):
             yield each
 
 
