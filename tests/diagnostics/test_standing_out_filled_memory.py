@@ -37,6 +37,36 @@ for _ in range(8):
     opt.step()
     bank = torch.vstack((bank, keys)).narrow(0, 0, 16)  #!
 """
+REPLAY = """\
+net = nn.Linear(4, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+memory = {"x": torch.empty(0, 4), "act": torch.empty(0, dtype=torch.long)}
+for _ in range(16):
+    x = torch.randn(8, 4)
+    with torch.no_grad():
+        act = net(x).argmax(1)
+    fresh = {"x": x, "act": act}
+    memory = {name: torch.cat((old, fresh[name]))[:32] for name, old in memory.items()}  #!
+    rows = torch.randint(len(memory["x"]), (16,))
+    value = net(memory["x"][rows]).gather(1, memory["act"][rows][:, None])
+    loss = (value - memory["x"].index_select(0, rows)[:, :1]).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+PACKED = (
+    REPLAY.replace('{"x": torch.empty(0, 4), "act": torch.empty(0, dtype=torch.long)}', "torch.empty(0, 5)")
+    .replace('{"x": x, "act": act}', "torch.cat([x, act[:, None].float()], 1)")
+    .replace("{name: torch.cat((old, fresh[name]))[:32] for name, old in memory.items()}  #!", "kept(memory, fresh)")
+    .replace('rows = torch.randint(len(memory["x"]), (16,))', "rows = memory[torch.randperm(len(memory))[:16]]")
+    .replace('memory["x"][rows]', "rows[:, :4]")
+    .replace('memory["act"][rows][:, None]', "rows[:, 4:].long()")
+    .replace('memory["x"].index_select(0, rows)', "rows")
+)
+PACKED = f"def kept(old, new):\n    joined = torch.cat([old, new])\n    return joined[:32]  #!\n{PACKED}"
+CHOSEN = REPLAY.replace("torch.randn(8, 4)", "torch.randn(64, 4)").replace(
+    "act = net(x).argmax(1)", "x = x[net(x).logsumexp(1).topk(8).indices]\n        act = net(x).argmax(1)"
+)
 FULL = SEGMENTS.replace("torch.zeros(8, 0, 3)", "torch.zeros(8, 4, 3)")
 WRONG = {
     "its beginning": SEGMENTS,
@@ -47,6 +77,8 @@ WRONG = {
     "narrow from the end": FULL.replace(CUT, "torch.narrow(torch.cat([x.detach(), memory], dim=1), 1, -4, 4)"),
     "a part": SEGMENTS.replace("[:, :4]", ".split(4, dim=1)[0]"),
     "rows of another model": BANK,
+    "a replay memory": REPLAY,
+    "a replay memory of rows, cut in a function": PACKED,
     "the last dimension": SEGMENTS.replace("layer(torch.randn(8, 2, 3))", "layer(torch.randn(8, 2, 3)).mT")
     .replace("torch.zeros(8, 0, 3)", "torch.zeros(8, 3, 0)")
     .replace("dim=1", "dim=-1")
@@ -54,6 +86,9 @@ WRONG = {
     .replace("out(states)", "out(states.mT)"),
 }
 RIGHT = {
+    "a replay memory of the newest": REPLAY.replace("[:32]", "[-32:]"),
+    "choices that no model makes": REPLAY.replace("net(x).argmax(1)", "torch.randint(3, (8,))"),
+    "the examples of a budget": CHOSEN,
     "narrow, the newest": BANK.replace("(bank, keys)", "(keys, bank)"),
     "the last part": BANK.replace(".narrow(0, 0, 16)", ".split([4, 16])[1]"),
     "the first ones of a slow model": BANK.replace("torch.randn(16, 3)", "torch.randn(4, 3)").replace(
@@ -77,7 +112,7 @@ WORDS = "an earlier result of this line"
 @pytest.mark.parametrize("name", WRONG)
 def test_a_memory_that_takes_nothing_new_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
-    assert any(f"nothing of `{new}` is kept" in found.text for new in ("x", "x.detach()", "keys"))
+    assert any(f"nothing of `{new}` is kept" in found.text for new in ("x", "x.detach()", "keys", "fresh[name]", "new"))
     assert found.labels[0].span.line == marked(WRONG[name])
 
 

@@ -274,6 +274,33 @@ def test_a_number_that_a_loss_is_made_of_is_where_a_path_ends(tmp_path: Path) ->
     assert any("`second.item()` is a plain number" in each.title for each in found)
 
 
+FORCES = """\
+from torch.func import functional_call, grad, vmap
+net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+weights = {k: v.detach().clone().requires_grad_() for k, v in net.named_parameters()}
+opt = torch.optim.SGD(weights.values(), lr=0.1)
+for _ in range(3):
+    x = torch.randn(16, 2)
+    force = vmap(grad(lambda p: -functional_call(net, weights, (p,)).squeeze()))(x)
+    loss = (force - x).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_the_constant_of_an_energy_under_vmap_is_left_alone(tmp_path: Path) -> None:
+    assert [each.title for each in report_of(tmp_path, FORCES).diagnostics] == []
+
+
+def test_weights_whose_forces_no_loss_uses_are_named(tmp_path: Path) -> None:
+    unused = FORCES.replace("(force - x).square().mean()", "(extra * x).square().mean()").replace(
+        "opt =", "extra = nn.Parameter(torch.ones(2))\nopt =").replace(
+        "weights.values()", "[extra, *weights.values()]")  # fmt: skip
+    titles = [each.title for each in report_of(tmp_path, unused).diagnostics]
+    assert any("no gradient ever reached" in each for each in titles)
+
+
 def test_the_constant_of_an_energy_is_left_alone(tmp_path: Path) -> None:
     body = """
         net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))

@@ -13,6 +13,21 @@ START = MODEL + SGD
 STEP = "opt.zero_grad(); f().backward(); opt.step()"
 BATCHES = f"for epoch in range(4):\n    for batch in range(5):\n        {STEP}\n        schedule.step()\n"
 EPOCHS = f"for epoch in range(4):\n    for batch in range(5):\n        {STEP}\n    schedule.step()\n"
+RESUMED = """\
+def part(saved, length):
+    net = nn.Linear(4, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=20)
+    if saved:
+        net.load_state_dict(saved[0]), opt.load_state_dict(saved[1]), schedule.load_state_dict(saved[2])
+    for _ in range(length):
+        opt.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+        schedule.step()
+    return net.state_dict(), opt.state_dict(), schedule.state_dict()
+part(part((), 10), 10)
+"""
 WORDS = ("whose learning rate it changes", "`T_max`", "`total_iters`", "`total_steps`", "which its function reads",
          "no step reads it")  # fmt: skip
 
@@ -53,6 +68,13 @@ WRONG = {
         "def rate(n, *, total): return line(n, last=total)\n"
         "schedule = lrs.LambdaLR(opt, functools.partial(rate, total=20))  #!\n" + EPOCHS,
         "`LambdaLR` makes 4 of the 20 steps of `total`, which its function reads",
+    ),
+    "batches, stepped by the steps of four batches each, beside another model": (
+        START + "other = nn.Linear(4, 1)\nslow = torch.optim.SGD(other.parameters(), lr=0.1)\n"
+        "schedule = lrs.PolynomialLR(opt, 20)  #!\nfor batch in range(20):\n    (f() / 4).backward()\n"
+        "    slow.zero_grad(); other(torch.randn(8, 4)).mean().backward(); slow.step()\n"
+        "    if batch % 4 == 3:\n        opt.step(); opt.zero_grad(); schedule.step()\n",
+        "the 20 steps of its `total_iters`, which is the number of backward passes that reach its parameters: the",
     ),
     "batches, stepped by the steps of four batches each": (
         START + "schedule = lrs.PolynomialLR(opt, 20)  #!\nfor batch in range(20):\n    (f() / 4).backward()\n"
@@ -111,6 +133,8 @@ RIGHT = {
         "        opt.zero_grad()\n    schedule.step()\n",
     "a function of epochs": START + "EPOCHS = 4\nschedule = lrs.LambdaLR(opt, lambda n: 1 - n / EPOCHS)\n" + EPOCHS,
     "warm restarts": START + "schedule = lrs.CosineAnnealingWarmRestarts(opt, 4)\n" + BATCHES,
+    "two halves, each with its own model": RESUMED,
+    "two halves of one model": RESUMED.replace("def", "net = nn.Linear(4, 1)\ndef", 1).replace("    net =", "    #"),
     "a run that is cut short": START + "schedule = lrs.CosineAnnealingLR(opt, 100)\n" + BATCHES,
     "one cycle": START + "schedule = lrs.OneCycleLR(opt, 0.1, total_steps=20)\n" + BATCHES,
     "a warm-up and a cosine": START + "schedule = lrs.SequentialLR(opt, [lrs.LinearLR(opt, 0.1, 1.0, 5), "

@@ -26,7 +26,23 @@ for _ in range(6):
 """
 MADE = "net.kept = {}\nnet.kept['alpha'] = log_alpha.exp().item()"
 ITEM = ENTROPY.replace("alpha = log_alpha.exp().detach()", MADE).replace("(alpha *", "(net.kept['alpha'] *")
+NUMBER = "log_alpha.exp().item()"
+TERM = "def term(log_p, alpha):\n    scaled = alpha * log_p\n    return scaled.sum(1)\n"
+PARTIAL = "import functools\n" + TERM + ENTROPY.replace(
+    "alpha = log_alpha.exp().detach()", f"objective = functools.partial(term, alpha={NUMBER})"
+).replace("(alpha * log_p).sum(1)", "objective(log_p)")  # fmt: skip
+OBJECT = "class Term:\n    def __init__(self, size):\n        self.size = size\n"
+OBJECT += "    def __call__(self, log_p):\n        return (self.size * log_p).sum(1)\n"
+OBJECT += PARTIAL.replace("functools.partial(term, alpha=", "Term(size=")
+FACTORY = "def make(alpha):\n    def objective(log_p):\n        return (alpha * log_p).sum(1)\n    return objective\n"
+FACTORY += PARTIAL.replace(TERM, "").replace("functools.partial(term, alpha=", "make(alpha=")
+DEFAULT = PARTIAL.replace(f"functools.partial(term, alpha={NUMBER})", f"lambda p, a={NUMBER}: (a * p).sum(1)")
+RENEWED = f"    tune.step()\n    objective.size = {NUMBER}\n"
 WRONG = {
+    "given to partial()": PARTIAL,
+    "given to a constructor": OBJECT,
+    "given to a function that makes one": FACTORY,
+    "a default value": DEFAULT,
     "a tensor": ENTROPY,
     "without gradients": ENTROPY.replace("alpha = log_alpha.exp().detach()", "alpha = torch.exp(log_alpha.detach())"),
     "a number": ENTROPY.replace("log_alpha.exp().detach()", "log_alpha.exp().item()"),
@@ -37,6 +53,15 @@ WRONG = {
     + "    print(f'{log_alpha.exp().item():.3f}')\n",
 }  # fmt: skip
 RIGHT = {
+    "partial() with another value": PARTIAL.replace("objective(log_p)", f"objective(log_p, alpha={NUMBER})"),
+    "the keywords of partial()": PARTIAL.replace(
+        "    tune.step()\n", f"    tune.step()\n    objective.keywords['alpha'] = {NUMBER}\n"),
+    "an object that gets a new value": OBJECT.replace("    tune.step()\n", RENEWED),
+    "a function that is made again": FACTORY.replace(
+        "    tune.step()\n", f"    tune.step()\n    objective = make(alpha={NUMBER})\n"),
+    "an attribute of another object": OBJECT.replace("objective(log_p)", "F.linear(log_p, net.size)").replace(
+        "class Term", "import torch.nn.functional as F\nclass Term").replace(
+        "opt =", "net.register_buffer('size', torch.ones(1, 3))\nopt =", 1),
     "an item that is set again": ITEM.replace(
         "    tune.step()\n", "    tune.step()\n    net.kept['alpha'] = log_alpha.exp().item()\n"),
     "an item of a dict with another name": ITEM.replace("net.kept['alpha'] =", "kept = net.kept\nkept['alpha'] =")

@@ -20,6 +20,8 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+SUM = MOTION.replace("state, t, grad_outputs=torch.ones_like(state)", "state.sum(), t")
+FLAT = SUM.replace("rand(16, 1,", "rand(16,").replace("net(t)", "net(t[:, None])")
 EACH = (
     "rate = torch.cat([torch.autograd.grad(state[:, i : i + 1], t, torch.ones(16, 1), create_graph=True)[0] "
     "for i in range(2)], 1)"
@@ -28,10 +30,22 @@ WRONG = {
     "a difference": MOTION,
     "a loss": MOTION.replace("(rate - wanted).square().mean()", "nn.functional.mse_loss(wanted, rate)"),
     "ones of a shape": MOTION.replace("grad_outputs=torch.ones_like(state)", "torch.ones(16, 2)"),
+    "a sum": SUM,
+    "a sum of outputs times the input": SUM.replace("net(t)", "t * net(t)"),
+    "sums of sums": SUM.replace("state.sum()", "torch.sum(state, dim=0).sum()"),
+    "times a number": SUM.replace("(rate - wanted)", "(2.0 * -rate - wanted)"),
+    "times a column": SUM.replace("(rate - wanted)", "((1 + t) * rate - wanted)"),
+    "one of two inputs": SUM.replace(", t, create", ", (t, net[0].bias), create"),
+    "one dimension": FLAT.replace("(rate - wanted)", "(rate.unsqueeze(1) - wanted)"),
 }
 RIGHT = {
     "one by one": MOTION.replace(
         "rate = torch.autograd.grad(state, t, grad_outputs=torch.ones_like(state), create_graph=True)[0]", EACH),
+    "each sum": SUM.replace("torch.autograd.grad(state.sum(), t, create_graph=True)[0]", (
+        "torch.cat([torch.autograd.grad(s.sum(), t, create_graph=True)[0] for s in state.unbind(1)], 1)")),
+    "the sum of a product": SUM.replace("state.sum(), t", "(state * torch.tensor([0.3, 0.7])).sum(), t"),
+    "an energy": SUM.replace("state.sum(), t", "(state**2).sum(), t"),
+    "a derivative of one of the columns": SUM.replace("state.sum()", "state[:, 0].sum()"),
     "one output": MOTION.replace("Linear(8, 2)", "Linear(8, 1)").replace(
         "torch.stack([state[:, 1], -state[:, 0]], 1)", "-state"),
     "a sum that is meant": MOTION.replace("(rate - wanted)", "(rate[:, 0] - wanted.sum(1))"),
@@ -43,7 +57,8 @@ WORDS = "gives one derivative for each element of"
 @pytest.mark.parametrize("name", WRONG)
 def test_a_sum_of_derivatives_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
-    assert "element of `t`, of shape (16, 1): the sum over the 2 columns of `state`" in found.text
+    shape = (16,) if name == "one dimension" else (16, 1)
+    assert f"element of `t`, of shape {shape}: the sum over the 2 columns of `state`" in found.text
     assert found.labels[0].span.line == marked(WRONG[name])
 
 

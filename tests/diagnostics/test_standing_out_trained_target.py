@@ -190,3 +190,52 @@ def test_a_target_that_is_trained_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ALONE)
 def test_a_teacher_that_stays_or_learns_on_purpose_is_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, ALONE[name]) if TRAINS in each.text] == []
+
+
+HINT = """\
+from torch.nn import functional as F
+student, teacher = nn.ModuleList([nn.Linear(4, 6), nn.Linear(6, 3)]), nn.ModuleList([nn.Linear(4, 6), nn.Linear(6, 3)])
+opt = torch.optim.SGD([*student.parameters(), *teacher.parameters()], lr=0.1)
+for _ in range(3):
+    x, y = torch.randn(8, 4), torch.randint(3, (8,))
+    small, large = student[0](x).tanh(), teacher[0](x).tanh()
+    out, wanted = student[1](small), teacher[1](large)
+    hint = F.mse_loss(small, large)  #!
+    soft = wanted.detach().softmax(1)
+    taught = F.kl_div(out.log_softmax(1), soft, reduction="batchmean")
+    loss = F.cross_entropy(out, y) + F.cross_entropy(wanted, y) + hint + taught
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+TO_SOFT = 'F.kl_div(out.log_softmax(1), soft, reduction="batchmean")'
+HINTS = {
+    "a hint": HINT,
+    "the other way round": HINT.replace("mse_loss(small, large)", "smooth_l1_loss(large, small)"),
+    "a squared difference": HINT.replace("F.mse_loss(small, large)", "(small - large).pow(2).mean()"),
+    "an absolute difference": HINT.replace("F.mse_loss(small, large)", "(large - small).abs().mean()"),
+    "a cosine": HINT.replace("F.mse_loss(small, large)", "1 - F.cosine_similarity(small, large).mean()"),
+    "beside a cross-entropy by hand": HINT.replace(TO_SOFT, "-(soft * out.log_softmax(1)).sum(1).mean()"),
+    "beside hard labels": HINT.replace(TO_SOFT, "F.cross_entropy(out, soft.argmax(1))"),
+}
+NO_HINTS = {
+    "a hint without a graph": HINT.replace("(small, large)", "(small, large.detach())"),
+    "two models that are to meet": HINT.replace(" + taught", ""),
+    "two models that teach each other": HINT.replace(
+        "+ taught", "+ taught + F.kl_div(wanted.log_softmax(1), out.detach().softmax(1))"),
+    "a teacher that no step trains": HINT.replace(", *teacher.parameters()", ""),
+    "a common layer": HINT.replace("teacher[0](x).tanh()", "(student[0](x) + teacher[0](x)).tanh()"),
+    "weights of samples": HINT.replace(TO_SOFT, "(soft.amax(1) * F.cross_entropy(out, y, reduction='none')).mean()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_a_hint_that_trains_the_teacher_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, HINTS[name]) if "compute as a constant" in each.text)
+    assert "also trains `teacher[0].weight` and `teacher[0].bias`: `large` has a graph" in found.text
+    assert found.labels[0].span.line == marked(HINTS[name])
+
+
+@pytest.mark.parametrize("name", NO_HINTS)
+def test_models_that_are_to_meet_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, NO_HINTS[name]) if "compute as a constant" in each.text] == []

@@ -1,7 +1,8 @@
 """Finds memories that keep their first entries for ever: `memory = torch.cat([memory, new], dim=1)[:, :size]`.
 
 Once the memory is full, the slice takes nothing of what is new: a slice from the end, `[:, -size:]`, would. So it is
-with `narrow(1, 0, size)`, and with the first part of `split([size, n], dim=1)`.
+with `narrow(1, 0, size)`, and with the first part of `split([size, n], dim=1)`. A replay memory is one, too: it begins
+empty, takes what the model has chosen, and losses read rows of it that a line draws.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ _JOINS = frozenset("cat concat concatenate hstack vstack".split())
 _PARTS = frozenset("split tensor_split chunk".split())  # of their results the first one is taken
 _CUTS = _PARTS | {"getitem", "narrow"}
 _SAME_VALUES = frozenset("detach clone contiguous".split())
+_ROWS = frozenset("getitem index_select gather take_along_dim".split())  # of a tensor, by an index
+_DRAWS = frozenset("randint randperm multinomial".split())
+_PICKS = frozenset("topk sort argsort msort nonzero masked_select unique kthvalue".split())
 _MIN_TIMES = 3
+_MAX_LOOKS = 12
 _MAX_CALLS = 4
 _MAX_ABOVE = 200  # calls, until a parameter is found
 
@@ -37,6 +42,7 @@ class FilledMemory:
     new: int  # tensor: nothing of it is kept
     dimension: int
     times: int = 1
+    is_drawn: bool = False  # it counts only if losses read drawn rows of it
 
 
 def filled_memories(training: Training) -> Iterator[FilledMemory]:
@@ -46,32 +52,57 @@ def filled_memories(training: Training) -> Iterator[FilledMemory]:
     for call in facts.calls:
         if op_name(call) in _CUTS and len(call.inputs) == 1 and call.outputs and not call.within:
             cuts[call.site].append(call)
-    found = [each for calls in cuts.values() if (each := _filled(facts, calls))]
+    found = [each for calls in cuts.values() if (each := _filled(training, calls))]
     if not found:
         return
-    read = {
-        number
-        for backward in examined_passes(facts)
-        for call in recorded_above(facts, backward)
-        for access in call.inputs
-        for number in _single_sources(facts, access.tensor, call.index)
-    }
+    read, sites = set[int](), set[int]()
+    for backward in examined_passes(facts):
+        for call in recorded_above(facts, backward):
+            for access in call.inputs:
+                sources = _single_sources(facts, access.tensor, call.index)
+                read |= sources
+                sites |= _drawing_sites(facts, sources, call.index)
+    drawn = set[int]().union(*(_drawn_from(facts, call) for call in facts.calls if call.site in sites))
     for each in found:
-        used = [one for one in each if read & _same_values(facts, one.kept, one.joined.index)]
+        used = [one for one in each if (drawn if one.is_drawn else read | drawn) & _kept_values(facts, one)]
         yield from (replace(one, times=len(each)) for one in used[-1:])
 
 
-def _filled(facts: TraceIndex, calls: list[Call]) -> list[FilledMemory]:
+def _kept_values(facts: TraceIndex, memory: FilledMemory) -> set[int]:
+    return _same_values(facts, memory.kept, memory.joined.index)
+
+
+def _drawing_sites(facts: TraceIndex, sources: set[int], before: int) -> set[int]:
+    """Returns the lines that draw rows of a tensor, such as `memory[torch.randint(size, (64,))]`, if some tensors are
+    such rows: the passes that are looked at may be those before the memory is full."""
+    calls = (call for number in sources for call in facts.producers(number, before)[:1])
+    return {call.site for call in calls if _drawn_from(facts, call)}
+
+
+def _drawn_from(facts: TraceIndex, call: Call) -> set[int]:
+    """Returns the tensor that a call takes rows of by a random index, with those that it has its values from."""
+    if op_name(call) not in _ROWS or len(call.inputs) != 2:
+        return set()
+    memory, index = (access.tensor for access in call.inputs)
+    above = (facts.producers(number, call.index)[:1] for number in _single_sources(facts, index, call.index))
+    is_random = any(op_name(made) in _DRAWS for calls in above for made in calls)
+    return _same_values(facts, memory, call.index) if is_random else set()
+
+
+def _filled(training: Training, calls: list[Call]) -> list[FilledMemory]:
     """Returns the results of a line that are earlier results of the same line, if there are several of these.
 
     New entries without a graph count where the line has never kept any of them: others may be the first ones that a
-    program collects.
+    program collects, unless they are what a model that steps move has chosen.
     """
+    facts = training.facts
     results = {call.outputs[0].tensor for call in calls}
     cuts = [each for call in calls if (each := _cut_to_old(facts, call, results)) is not None]
     found = [each for each in cuts if results & _same_values(facts, each.kept, each.joined.index)]
     if len(cuts) < len(calls) or not all(_is_computed(facts, each.new, each.joined.index) for each in found):
-        found = [each for each in found if _has_graph(facts, each.new, each.joined.index)]
+        graph = [each for each in found if _has_graph(facts, each.new, each.joined.index)]
+        is_experience = not graph and any(_is_experience(training, each) for each in found[-_MAX_LOOKS:])
+        found = [replace(each, is_drawn=True) for each in found] if is_experience else graph
     return found if len(found) >= _MIN_TIMES else []
 
 
@@ -103,6 +134,25 @@ def _is_computed(facts: TraceIndex, number: int, before: int) -> bool:
         return False
     above = (call for _, call in ancestry(facts, number, before, _MAX_ABOVE))
     return any(facts.tensor(access.tensor).type == "Parameter" for call in above for access in call.inputs)
+
+
+def _is_experience(training: Training, memory: FilledMemory) -> bool:
+    """Returns whether new entries depend on a parameter that a step has moved since the last ones were joined.
+
+    A part that a line picks out of others, as the most uncertain examples, does not count: it may have a budget.
+    """
+    facts, (before, after) = training.facts, (memory.kept, memory.joined.index)
+    start = min((call.index for call in facts.producers(before, after)), default=after)
+    moved = {each for step in training.steps if start < step.index < after for each in step.parameters}
+    numbers = set[int]()
+    for number, call in ancestry(facts, memory.new, after, _MAX_ABOVE) if moved else ():
+        is_mask = any(facts.tensor(access.tensor).dtype == "bool" for access in call.inputs[1:])
+        shape = facts.tensor(number).shape
+        is_draw = op_name(call) == "multinomial" and len(shape) == 1 and shape[0] > 1  # of rows
+        if op_name(call) in _PICKS or is_draw or (op_name(call) == "getitem" and is_mask):
+            return False
+        numbers |= {number, *(access.tensor for access in call.inputs)}
+    return not numbers.isdisjoint(moved)
 
 
 def _side(facts: TraceIndex, cut: Call, dimension: int) -> str | None:

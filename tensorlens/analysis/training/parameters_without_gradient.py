@@ -12,12 +12,10 @@ from typing import Literal
 from tensorlens.analysis.lineage import MAX_DEEP, Cut, ancestry, graph_leaves
 from tensorlens.analysis.shown_numbers import is_only_shown
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
-from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import DATA_SET, LastChanges, Training
 from tensorlens.records.model import Access, Backward, Call
 from tensorlens.records.observations import Step
 
-_ADDING = frozenset("linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d add radd iadd".split())
 MAX_PASSES = 4  # backward passes followed back, each from a different line
 Kind = Literal["cut", "late", "swallowed", "unused", "unasked"]
 _End = tuple[Call, int, Kind]  # the call where a path ends, and the input of it that is on the path
@@ -115,15 +113,6 @@ def path_ends_before(training: Training, numbers: set[int], steps: list[Step]) -
         for end in _follow(training, backward, left):
             left.discard(end.number)
             yield end
-
-
-def is_constant_of_slope(facts: TraceIndex, end: PathEnd) -> bool:
-    """Returns whether a parameter is only added to a value whose gradient the loss is computed from, as the last bias
-    of an energy is: a constant has no slope."""
-    call = end.cut.call
-    is_added = op_name(call) in _ADDING and len(call.inputs) > 1 and call.inputs[-1].tensor == end.number
-    asked = (each for each in facts.backwards if each.op == "autograd.grad" and each.create_graph)
-    return end.kind == "swallowed" and is_added and any(call.index < each.index < end.backward.index for each in asked)
 
 
 def ends_in(training: Training, backward: Backward, numbers: set[int]) -> list[PathEnd]:

@@ -14,6 +14,7 @@ from math import prod
 
 from tensorlens.analysis.shown_numbers import is_only_shown
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.bound_numbers import HIDDEN, BoundNumber, bound_numbers
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.timeline import DATA_SET, Training
@@ -22,9 +23,6 @@ from tensorlens.records.model import Call
 _CURVED = frozenset("exp softplus sigmoid logsigmoid log_softmax softmax tanh".split())
 _NUMBERS = frozenset(("Tensor.item", "Tensor.__float__"))
 _GIVING = frozenset((DATA_SET, "Tensor.numpy", "Tensor.__array__"))
-_HIDDEN = frozenset(
-    ("setattr", "vars", "__dict__", "__setattr__", "globals", "exec")
-)  # set variables without their name
 _MAX_CALLS = 8
 _MIN_PASSES = _MIN_STEPS = 3
 
@@ -47,10 +45,11 @@ def stale_factors(training: Training) -> Iterator[StaleFactor]:
     """
     facts, found = training.facts, dict[int, list[tuple[int, Call, Call]]]()
     numbers, anchors = _kept_numbers(facts), set[int]()
+    bound = _bound_numbers(training)
     for backward in examined_passes(facts):
         trained, seen = {change.tensor for change in backward.gradients if change.after is not None}, set[int]()
         for call in recorded_above(facts, backward):
-            for parameter, made in (*_tensors(training, call), *_numbers(training, numbers, call)):
+            for parameter, made in (*_tensors(training, call), *_numbers(training, numbers, bound, call)):
                 if parameter in trained:
                     anchors.add(made.site)
                 elif made.site not in seen:
@@ -113,17 +112,32 @@ def _parameter_below(training: Training, call: Call) -> int | None:
     return None
 
 
-def _numbers(training: Training, kept: dict[str, Call], call: Call) -> Iterator[tuple[int, Call]]:
+def _numbers(
+    training: Training, kept: dict[str, Call], bound: list[BoundNumber], call: Call
+) -> Iterator[tuple[int, Call]]:
     """Yields the numbers that the line of a call of a loss reads by name, and that a line computed from a parameter."""
-    span = training.facts.span(call.site) if kept else None
+    span = training.facts.span(call.site) if kept or bound else None
     node = None if span is None else training.facts.names.syntax.node(span)
-    parts = ast.walk(node) if node is not None else ()
+    if span is None or node is None:
+        return
+    parts = ast.walk(node) if kept else ()
     read = {ast.unparse(each) for each in parts if isinstance(each, ast.Name | ast.Attribute | ast.Subscript)}
-    for name in read & kept.keys():
-        made = kept[name]
+    given = [each.made for each in bound if each.is_read_by(span.file, node)]
+    for made in (*(kept[name] for name in read & kept.keys()), *given):
         parameter = _parameter_below(training, made)
         if parameter is not None and made.index < call.index:
             yield parameter, made
+
+
+def _bound_numbers(training: Training) -> list[BoundNumber]:
+    """Returns the names that stand for a number which one call has computed from a parameter before its steps."""
+    facts = training.facts
+    first = training.steps[0].index if training.steps else 0
+    times = Counter(call.site for call in facts.calls if call.op in _NUMBERS)
+    made = (call for call in facts.calls_between(0, first) if call.op in _NUMBERS and times[call.site] == 1)
+    return [
+        each for call in made if _parameter_below(training, call) is not None for each in bound_numbers(facts, call)
+    ]
 
 
 def _kept_numbers(facts: TraceIndex) -> dict[str, Call]:
@@ -157,7 +171,7 @@ def _is_item_set_once(facts: TraceIndex, holder: str, key: str) -> bool:
                 last = _last(ast.unparse(node))
                 item = items.get(id(node))
                 is_item = item is not None and isinstance(item.slice, ast.Constant)
-                if last in _HIDDEN or (last == holder and isinstance(node.ctx, ast.Load) and not is_item):
+                if last in HIDDEN or (last == holder and isinstance(node.ctx, ast.Load) and not is_item):
                     return False
             elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
                 bound += node.slice.value == key and not isinstance(node.ctx, ast.Load)
@@ -179,7 +193,7 @@ def _is_bound_once(facts: TraceIndex, name: str) -> bool:
         for node in ast.walk(tree):
             if isinstance(node, ast.Name | ast.Attribute):
                 last = _last(ast.unparse(node))
-                if last in _HIDDEN:
+                if last in HIDDEN:
                     return False
                 bound += last == name and not isinstance(node.ctx, ast.Load)
             elif isinstance(node, ast.arg | ast.keyword):

@@ -10,13 +10,13 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.discarded_outputs import is_discarded
 from tensorlens.analysis.training.parameters_without_gradient import (
     PathEnd,
-    is_constant_of_slope,
     moved_by_asked_gradients,
     parameters_without_gradient,
     path_ends,
     unused_path_ends,
 )
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
+from tensorlens.analysis.training.slope_constants import is_constant_of_slope
 from tensorlens.analysis.training.timeline import DATA_SET, Training, training_of
 from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
 from tensorlens.diagnostics.shared.cut_facts import written

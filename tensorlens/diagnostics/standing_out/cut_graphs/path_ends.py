@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.parameters_without_gradient import is_constant_of_slope
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
+from tensorlens.analysis.training.slope_constants import is_constant_of_slope
 from tensorlens.analysis.training.untrained import Untrained, untrained
 from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
 from tensorlens.diagnostics.shared.cut_facts import recording_off, result_dtype

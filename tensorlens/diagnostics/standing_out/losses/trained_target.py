@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.trained_hints import trained_hints
 from tensorlens.analysis.training.trained_targets import fixed_targets, teachers_trained, trained_targets
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
@@ -42,8 +43,24 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 facts.label("graph_built_here", teacher.made.site, "the target has a graph", teacher.made.index),
                 facts.label("needed_here", teacher.loss.site, "the loss", teacher.loss.index),
             )
+    yield from _hints(training)
     if is_complete(facts.trace) and not facts.trace.inspection.switches:
         yield from _fixed(training)
+
+
+def _hints(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    for each in trained_hints(training.training):
+        rows = [row for row in training.rows if row.tensor in each.parameters]
+        if rows:
+            yield stands_out(
+                f"{as_written(facts, each.loss)} also trains {listed(rows)}: "
+                f"{named(facts, each.target, each.loss.index)} has a graph, and {as_written(facts, each.constant)} of "
+                "the same pass takes what these parameters compute as a constant",
+                facts.label("needed_here", each.loss.site, "the loss trains both", each.loss.index),
+                facts.label("graph_built_here", each.made.site, "has a graph", each.made.index),
+                facts.label("needed_here", each.constant.site, "takes it as a constant", each.constant.index),
+            )
 
 
 def _fixed(training: MeasuredTraining) -> Iterator[StandingOut]:

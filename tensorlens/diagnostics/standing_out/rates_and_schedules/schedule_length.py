@@ -85,9 +85,11 @@ def _too_short(
 ) -> Iterator[StandingOut]:
     """Says that a scheduler steps once for several of the steps, or passes, that it is made for."""
     length = schedule.made_for
-    counts = {training.measured.passes: "backward passes", group.steps - schedule.before: f"steps of `{group.name}`"}
+    if not 0 < schedule.steps * _FEW <= length:
+        return
+    counts = {**_passes_of(training, group), group.steps - schedule.before: f"steps of `{group.name}`"}
     whose = counts.get(length)
-    if whose is None or not 0 < schedule.steps * _FEW <= length:
+    if whose is None:
         return
     low, high = group.rates
     if schedule.name == _LAMBDA and (group.course[-1] < _ENDS_HIGH * high or not is_divided(training.facts, schedule)):
@@ -102,3 +104,19 @@ def _too_short(
         training.facts.label("optimizer_made_here", schedule.site, "the scheduler is made here"),
         training.facts.label("called_here", schedule.last, "the scheduler steps here"),
     )
+
+
+def _passes_of(training: MeasuredTraining, group: OptimizerGroup) -> dict[int, str]:
+    """Returns the number of the passes that reach the parameters of an optimizer, with its words.
+
+    A run that a second optimizer goes on with, as from a checkpoint, has some for each of them: it says nothing.
+    """
+    groups = [each for each in training.groups if each.optimizer == group.optimizer]
+    own = {number for each in groups for number in each.parameters}
+    others = [each for each in training.groups if each.optimizer != group.optimizer and each.steps]
+    if any(own.intersection(each.parameters) for each in others if not each.is_shared and not group.is_shared):
+        return {}
+    passes = [each for each in training.facts.backwards if not each.failed]
+    elsewhere = sum(own.isdisjoint(change.tensor for change in each.gradients) for each in passes)
+    words = "backward passes that reach its parameters" if elsewhere else "backward passes"
+    return {training.measured.passes - elsewhere: words}
