@@ -29,6 +29,13 @@ FUNCTION = "def weight_of(task):\n    return float(torch.exp(-log_vars[task]))  
 WRONG = {
     "in the loop": NET + TRAIN,
     "in a function": NET + FUNCTION + TRAIN.replace(LINE, "").replace("weight *", "weight_of(task) *"),
+    "the items of a loop": NET
+    + TRAIN.replace("for task in range(2):", "for task, weight in enumerate((-log_vars).exp().tolist()):  #!")
+    .replace(LINE, ""),
+    "an argument of a function": NET
+    + "def combined(errors, weights):\n    return sum(w * e for w, e in zip(weights, errors)) + log_vars.sum()\n"
+    + "for step in range(8):\n    errors = (net(x) - y).square().mean(0)\n    opt.zero_grad()\n"
+    + "    combined(errors, log_vars.neg().exp().tolist()).backward()  #!\n    opt.step()\n",
     "a list": NET
     + TRAIN.replace("    loss = 0.0\n", "    weights = log_vars.neg().exp().tolist()  #!\n    loss = 0.0\n")
     .replace(LINE, "").replace("weight *", "weights[task] *"),
@@ -36,6 +43,21 @@ WRONG = {
 RIGHT = {
     "a tensor": NET + TRAIN.replace(".item()  #!", ""),
     "shown": NET + TRAIN.replace(".item()  #!", "\n        print(log_vars[task].exp().item())"),
+    "shown in a loop": NET
+    + TRAIN.replace(".item()  #!", "")
+    + "    for weight, name in zip(log_vars.tolist(), 'ab'):\n        name *= 2\n        print(name, weight)\n",
+    "shown with a constant gradient": """\
+net, s = nn.Linear(4, 1), nn.Parameter(torch.zeros(2))
+opt = torch.optim.SGD([*net.parameters(), s], lr=0.1)
+for step in range(8):
+    loss = net(torch.randn(16, 4)).square().mean() + s.sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    for at, value in enumerate(s.tolist()):
+        place = at + 1
+        print(f"{place} {value:.3f}")
+""",
     "kept": NET + "seen = []\n" + TRAIN.replace(".item()  #!", "\n        seen.append(log_vars[task].exp().item())"),
     "the temperature of soft actor-critic": """\
 actor, log_alpha = nn.Linear(4, 2), nn.Parameter(torch.zeros(()))

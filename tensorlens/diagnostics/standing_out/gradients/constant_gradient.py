@@ -68,13 +68,37 @@ def _is_computed_with(facts: TraceIndex, call: Call) -> bool:
     """Returns whether the program may compute with the number: it does not only show or compare it."""
     span = facts.span(call.site)
     node = None if span is None else facts.names.syntax.node(span)
-    while span is not None and node is not None and not isinstance(node, ast.stmt):
-        node = parent_of(facts, span.file, node)
-        if isinstance(node, ast.FormattedValue | ast.Compare):
+    return span is not None and node is not None and _is_used(facts, span.file, node)
+
+
+def _is_used(facts: TraceIndex, file: str, node: ast.AST) -> bool:
+    """Returns whether an expression is in a statement that computes, and neither shown nor compared. The items that a
+    loop runs over count as its variables."""
+    is_loss, inner, start = False, node, node
+    while not isinstance(node, ast.stmt):
+        inner, outer = node, parent_of(facts, file, node)
+        if outer is None or isinstance(outer, ast.FormattedValue | ast.Compare):
             return False
-        if isinstance(node, ast.Call) and called_name(node) in _SHOWING:
+        if isinstance(outer, ast.Call) and called_name(outer) in _SHOWING:
             return False
-    return isinstance(node, ast.Return | ast.Assign | ast.AugAssign)
+        is_loss = is_loss or called_name(outer) == "backward"
+        node = outer
+    if isinstance(node, ast.For) and inner is node.iter:
+        names = _variables(node, start)
+        reads = (each for part in node.body for each in ast.walk(part) if isinstance(each, ast.Name))
+        return any(_is_used(facts, file, each) for each in reads if each.id in names and isinstance(each.ctx, ast.Load))
+    return is_loss or isinstance(node, ast.Return | ast.Assign | ast.AugAssign)
+
+
+def _variables(loop: ast.For, items: ast.AST) -> set[str]:
+    """Returns the variables of a loop that get the items of a part of what it runs over: `s` of
+    `for s, name in zip(items, names)`."""
+    target, over = loop.target, loop.iter
+    if called_name(over) in ("zip", "enumerate") and isinstance(over, ast.Call) and isinstance(target, ast.Tuple):
+        at = next((at for at, each in enumerate(over.args) if items in ast.walk(each)), 0)
+        at += called_name(over) == "enumerate"
+        target = target.elts[at] if at < len(target.elts) else target
+    return {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
 
 
 def _sentence(training: MeasuredTraining, call: Call, rows: list[ParameterRow]) -> StandingOut:
