@@ -46,7 +46,7 @@ def scales_gradient(training: Training, moment: Moment) -> bool:
     change = _change(training, moment)
     if change is None or op_name(change) not in _PRODUCTS | _DIVISIONS:
         return False
-    given = {access.tensor for access in (*change.inputs, *change.writes)}
+    given = {access.tensor for access in change.inputs} | {write.tensor for write in change.writes}
     own = {number for number in given if number in training.gradient_of}
     sizes = [[prod(training.facts.tensor(number).shape) for number in part] for part in (own, given - own)]
     return all(size == 1 for size in sizes[1]) and (not sizes[1] or max(sizes[0], default=0) > 1)

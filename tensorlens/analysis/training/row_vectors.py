@@ -66,7 +66,9 @@ def row_vectors(facts: TraceIndex) -> Iterator[RowVector]:
             if call.site in seen or _is_of_pairs(facts, table, call.index):
                 continue
             own = _sources(facts, vector, call.index) if _is_looked_up(facts, vector, call.index, since) else ()
-            place = next(((placed[number], number) for number in own if number in placed), None)
+            place: tuple[Call, int | None] | None = next(
+                ((placed[number], number) for number in own if number in placed), None
+            )
             if place is None and _is_random(facts, vector, call.index, since):
                 place = _given_to_rows(facts, calls, call, vector, table)
             if place is None:
