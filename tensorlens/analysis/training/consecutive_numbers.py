@@ -1,4 +1,4 @@
-"""Tells whether numbers in a row follow one another in time, as those of one record do.
+"""Finds out whether numbers in a row follow one another in time, as those of one record do.
 
 A record of several machines in turn, or the hours of days, are to be cut item by item. So one of two things must
 show that the numbers are of one record: a range of times that they are computed from, with a reshape whose size is
