@@ -36,6 +36,11 @@ WRONG = {
     + "def combined(errors, weights):\n    return sum(w * e for w, e in zip(weights, errors)) + log_vars.sum()\n"
     + "for step in range(8):\n    errors = (net(x) - y).square().mean(0)\n    opt.zero_grad()\n"
     + "    combined(errors, log_vars.neg().exp().tolist()).backward()  #!\n    opt.step()\n",
+    "detached": NET + TRAIN.replace(".neg().exp().item()", ".detach().neg().exp()"),
+    "computed while gradients are off": NET
+    + TRAIN.replace("    loss", "    with torch.no_grad():\n        weights = (-log_vars).exp()  #!\n    loss", 1)
+    .replace(LINE, "").replace("weight *", "weights[task] *"),
+    "an array": NET + TRAIN.replace("log_vars[task].neg().exp().item()", "float(log_vars.detach().numpy()[task] + 1)"),
     "a list": NET
     + TRAIN.replace("    loss = 0.0\n", "    weights = log_vars.neg().exp().tolist()  #!\n    loss = 0.0\n")
     .replace(LINE, "").replace("weight *", "weights[task] *"),
@@ -57,6 +62,32 @@ for step in range(8):
     for at, value in enumerate(s.tolist()):
         place = at + 1
         print(f"{place} {value:.3f}")
+""",
+    "detached to be kept": NET
+    + "seen = []\n"
+    + TRAIN.replace(".item()  #!", "").replace(
+        "    opt.step()", "    seen.append(log_vars.detach().clone())\n    opt.step()"
+    ),
+    "a bound that is detached": """\
+net, bound = nn.Linear(4, 1), nn.Parameter(torch.zeros(()))
+opt = torch.optim.SGD([*net.parameters(), bound], lr=0.1)
+for step in range(8):
+    out = net(torch.randn(16, 4)).squeeze(1)
+    miss = out - 0.1
+    loss = out.square().mean() + (bound.detach() * miss).mean() - (bound * miss.detach()).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a median of single numbers, detached": """\
+net, middle = nn.Linear(4, 1), nn.Parameter(torch.zeros(()))
+opt = torch.optim.SGD([*net.parameters(), middle], lr=0.1)
+for step in range(8):
+    out = net(torch.randn(1, 4)).squeeze()
+    loss = (out - middle.detach() - 1).square() + (out.detach() - middle).abs()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
 """,
     "kept": NET + "seen = []\n" + TRAIN.replace(".item()  #!", "\n        seen.append(log_vars[task].exp().item())"),
     "the temperature of soft actor-critic": """\
