@@ -45,6 +45,17 @@ WRONG = {
     "methods": START + UPDATE + TRAIN,
     "an augmented assignment": START + UPDATE.replace("entries.mul_(0.5).add_(features, alpha=0.5)", "entries *= 0.5")
     + TRAIN,
+    "its shape is read": START
+    + UPDATE.replace("    entries.mul_", "    fresh = features[torch.randint(8, (len(entries),))]\n    entries.mul_")
+    + TRAIN,
+    "its shape is read in a condition": START
+    + BLEND.replace("    rows.mul_", "    if rows.size(0) == 0:\n        return\n    rows.mul_").replace(
+        "True))", "True)).add_(torch.rand_like(rows))"
+    )
+    + TRAIN,
+    "an initialiser": START.replace("\n", "\nimport torch.nn.init as init\n", 1)
+    + UPDATE.replace("entries.mul_(0.5).add_(features, alpha=0.5)", "init.normal_(entries, std=0.1)")
+    + TRAIN,
     "a part of it": START + UPDATE.replace("entries.mul_(0.5).add_(features, alpha=0.5)", "entries[:2] = 0.0") + TRAIN,
 }  # fmt: skip
 RIGHT = {
@@ -61,6 +72,13 @@ RIGHT = {
     "a view": START + UPDATE.replace("bank[index]", "bank[:8]") + TRAIN,
     "printed": START + UPDATE.replace("True))\n", "True))\n    print(entries.sum())\n") + TRAIN,
     "given away": START + "kept = []\n" + UPDATE.replace("True))\n", "True))\n    kept.append(entries)\n") + TRAIN,
+    "given to another function by its shape too": START
+    + "kept = {}\n"
+    + UPDATE.replace("True))\n", "True))\n    kept.update({entries.shape: entries})\n")
+    + TRAIN,
+    "an initialiser of what is written back": START
+    + UPDATE.replace("True))\n", "True))\n    nn.init.normal_(entries[len(entries) - 1])\n    bank[index] = entries\n")
+    + TRAIN,
     "in a condition": START
     + UPDATE.replace("True))\n", "True))\n    if entries.sum() > 99:\n        print(1)\n")
     + TRAIN,

@@ -29,6 +29,18 @@ FUNCTION = "def weight_of(task):\n    return float(torch.exp(-log_vars[task]))  
 WRONG = {
     "in the loop": NET + TRAIN,
     "in a function": NET + FUNCTION + TRAIN.replace(LINE, "").replace("weight *", "weight_of(task) *"),
+    "the items of a loop": NET
+    + TRAIN.replace("for task in range(2):", "for task, weight in enumerate((-log_vars).exp().tolist()):  #!")
+    .replace(LINE, ""),
+    "an argument of a function": NET
+    + "def combined(errors, weights):\n    return sum(w * e for w, e in zip(weights, errors)) + log_vars.sum()\n"
+    + "for step in range(8):\n    errors = (net(x) - y).square().mean(0)\n    opt.zero_grad()\n"
+    + "    combined(errors, log_vars.neg().exp().tolist()).backward()  #!\n    opt.step()\n",
+    "detached": NET + TRAIN.replace(".neg().exp().item()", ".detach().neg().exp()"),
+    "computed while gradients are off": NET
+    + TRAIN.replace("    loss", "    with torch.no_grad():\n        weights = (-log_vars).exp()  #!\n    loss", 1)
+    .replace(LINE, "").replace("weight *", "weights[task] *"),
+    "an array": NET + TRAIN.replace("log_vars[task].neg().exp().item()", "float(log_vars.detach().numpy()[task] + 1)"),
     "a list": NET
     + TRAIN.replace("    loss = 0.0\n", "    weights = log_vars.neg().exp().tolist()  #!\n    loss = 0.0\n")
     .replace(LINE, "").replace("weight *", "weights[task] *"),
@@ -36,6 +48,47 @@ WRONG = {
 RIGHT = {
     "a tensor": NET + TRAIN.replace(".item()  #!", ""),
     "shown": NET + TRAIN.replace(".item()  #!", "\n        print(log_vars[task].exp().item())"),
+    "shown in a loop": NET
+    + TRAIN.replace(".item()  #!", "")
+    + "    for weight, name in zip(log_vars.tolist(), 'ab'):\n        name *= 2\n        print(name, weight)\n",
+    "shown with a constant gradient": """\
+net, s = nn.Linear(4, 1), nn.Parameter(torch.zeros(2))
+opt = torch.optim.SGD([*net.parameters(), s], lr=0.1)
+for step in range(8):
+    loss = net(torch.randn(16, 4)).square().mean() + s.sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    for at, value in enumerate(s.tolist()):
+        place = at + 1
+        print(f"{place} {value:.3f}")
+""",
+    "detached to be kept": NET
+    + "seen = []\n"
+    + TRAIN.replace(".item()  #!", "").replace(
+        "    opt.step()", "    seen.append(log_vars.detach().clone())\n    opt.step()"
+    ),
+    "a bound that is detached": """\
+net, bound = nn.Linear(4, 1), nn.Parameter(torch.zeros(()))
+opt = torch.optim.SGD([*net.parameters(), bound], lr=0.1)
+for step in range(8):
+    out = net(torch.randn(16, 4)).squeeze(1)
+    miss = out - 0.1
+    loss = out.square().mean() + (bound.detach() * miss).mean() - (bound * miss.detach()).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a median of single numbers, detached": """\
+net, middle = nn.Linear(4, 1), nn.Parameter(torch.zeros(()))
+opt = torch.optim.SGD([*net.parameters(), middle], lr=0.1)
+for step in range(8):
+    out = net(torch.randn(1, 4)).squeeze()
+    loss = (out - middle.detach() - 1).square() + (out.detach() - middle).abs()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "kept": NET + "seen = []\n" + TRAIN.replace(".item()  #!", "\n        seen.append(log_vars[task].exp().item())"),
     "the temperature of soft actor-critic": """\
 actor, log_alpha = nn.Linear(4, 2), nn.Parameter(torch.zeros(()))

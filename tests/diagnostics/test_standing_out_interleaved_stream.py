@@ -65,6 +65,50 @@ RIGHT = {
         ".view(-1, 4)"),
     "targets of their own": PLAIN.replace("streams[start + 1 : start + 11]", "streams[start : start + 10] % 3"),
 }  # fmt: skip
+NUMBERS = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.out = nn.LSTM(1, 8), nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.out(self.layer(x)[0])
+
+record = torch.randn(250).cumsum(0)
+past, future = record[:200], record[200:250]
+table = past.view(-1, 4, 1)  #!
+net = Net()
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for start in range(0, 30, 10):
+    x, y = table[start : start + 10], table[start + 1 : start + 11]
+    loss = (net(x) - y).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+with torch.no_grad():
+    print((net(future[:-1, None, None]).flatten() - future[1:]).abs().mean())
+"""
+OWN_RANGE = "record = torch.sin(torch.arange(250) / 7)"
+UNREAD = NUMBERS.replace("net(future[:-1, None, None]).flatten()", "future[:-1]")
+OF_NUMBERS = {
+    "a record that the layer runs along elsewhere": NUMBERS,
+    "parts that are stacked": NUMBERS.replace("past.view(-1, 4, 1)", "torch.stack(past.split(4)).unsqueeze(-1)"),
+    "two places of one window": NUMBERS.replace(
+        "x, y = table[start : start + 10], table[start + 1 : start + 11]",
+        "part = table[start : start + 11, :, None]\n    x, y = part[:-1], part[1:]").replace("4, 1)", "4)"),
+    "a batch of a record over time": UNREAD.replace("record = torch.randn(250).cumsum(0)", OWN_RANGE).replace(
+        "past.view(-1, 4, 1)", "past.view(-1, batch, 1)").replace(
+        "table =", "batch = 4\ntable ="),
+}  # fmt: skip
+PLAIN_NUMBERS = NUMBERS.replace("  #!", "")
+IN_TURN = {
+    "consecutive numbers": PLAIN_NUMBERS.replace("past.view(-1, 4, 1)", "past.view(4, -1, 1).transpose(0, 1)"),
+    "nothing shows that it is one record": UNREAD.replace("  #!", ""),
+    "hours of a day": PLAIN_NUMBERS.replace("future[:-1, None, None]", "record[::4][:49, None, None]"),
+    "four records in turn": PLAIN_NUMBERS.replace("torch.randn(250).cumsum(0)", (
+        "torch.sin(torch.arange(252) // 4 + torch.arange(252) % 4)")).replace("view(-1, 4", "view(-1, batch").replace(
+        "table =", "batch = 4\ntable ="),
+}  # fmt: skip
 WORDS = "consecutive items into each row"
 
 
@@ -78,3 +122,14 @@ def test_streams_of_every_nth_item_are_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_streams_of_consecutive_items_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_streams_of_every_nth_number_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, OF_NUMBERS[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(OF_NUMBERS[name])
+
+
+@pytest.mark.parametrize("name", IN_TURN)
+def test_numbers_in_turn_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, IN_TURN[name]) if WORDS in each.text] == []

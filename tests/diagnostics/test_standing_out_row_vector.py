@@ -88,6 +88,46 @@ for pick in torch.randperm(40).split(8):
     (each * keep).mean().backward()
 """,
 }
+WEIGHTED = """\
+data, goals, trust = torch.randn(40, 6), torch.rand(40, 8), torch.rand(40)
+net = nn.Linear(6, 8)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+rows = torch.utils.data.TensorDataset(data, goals, trust)
+for x, y, share in torch.utils.data.DataLoader(rows, 8, shuffle=True):
+    share = share / share.mean()
+    each = nn.functional.binary_cross_entropy_with_logits(net(x), y, reduction="none")
+    loss = (each * share).mean()  #!
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+PICKED = WEIGHTED.replace("x, y, share in torch.utils.data.DataLoader(rows, 8, shuffle=True):\n", (
+    "at in range(0, 40, 8):\n    x, y, share = data[at:at + 8], goals[at:at + 8], trust[at:at + 8]\n"))  # fmt: skip
+OF_SAMPLES = {
+    "a loader": WEIGHTED,
+    "slices": PICKED,
+    "an index": PICKED.replace("at in", "_ in").replace("    x, y", "    at = torch.randint(40, (8,))\n    x, y")
+    .replace("at:at + 8", "at"),
+    "a weight of the loss": WEIGHTED.replace('reduction="none")', "weight=share)  #!")
+    .replace("(each * share).mean()  #!", "each"),
+    "a product of matrices": WEIGHTED.replace("each * share", "each @ share"),
+}  # fmt: skip
+OF_LABELS = {
+    "a column of weights": WEIGHTED.replace("share.mean()", "share.mean()\n    share = share[:, None]"),
+    "frequencies of labels": WEIGHTED.replace("share / share.mean()", "y.mean(0)"),
+    "sums of square errors": WEIGHTED.replace("(each * share)", "(each * each.detach().sum(0))"),
+    "pairs of samples": WEIGHTED.replace("each = nn", "y = (y @ y.T).sigmoid()\n    each = nn"),
+    "edges between some nodes": """\
+edges, data, keep = (torch.rand(40, 40) < 0.2).float(), torch.randn(40, 5), torch.rand(40)
+net = nn.Linear(5, 3)
+for pick in torch.randperm(40).split(8):
+    near = edges[:, pick][pick] * keep[pick]
+    net(near @ data[pick]).square().mean().backward()
+""",
+    "all nodes of a graph": WEIGHTED.replace("(40, 6), torch.rand(40, 8), torch.rand(40)", (
+        "(8, 6), torch.rand(8, 8), torch.rand(8)")).replace("for x", "for _ in range(4):\n  for x").replace(
+        "\n    ", "\n      "),
+}  # fmt: skip
 WORDS = "although they are one for each row"
 
 
@@ -113,4 +153,17 @@ def test_random_numbers_for_rows_are_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", OF_COLUMNS)
 def test_random_numbers_for_columns_are_left_alone(tmp_path: Path, name: str) -> None:
     body = OF_COLUMNS[name].replace("  #!", "")
+    assert [each.text for each in sentences(tmp_path, body) if WORDS in each.text] == []
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_a_number_for_each_sample_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, OF_SAMPLES[name]) if WORDS in each.text)
+    assert "they were taken from the data with the rows" in found.text
+    assert found.labels[0].span.line == marked(OF_SAMPLES[name])
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_a_number_for_each_label_is_left_alone(tmp_path: Path, name: str) -> None:
+    body = OF_LABELS[name].replace("  #!", "")
     assert [each.text for each in sentences(tmp_path, body) if WORDS in each.text] == []

@@ -91,7 +91,18 @@ for _ in range(3):
     opt.step()
 """
 FLAT_KEPT = "is kept after each pass, but the passes fill one tensor in turn: `g * 0.3` reads the last gradient 3"
+HELPER = """\
+def limit(params, most):
+    for p in params:
+        LIMIT
+"""
+CALLED = HELPER + DATA + OPT + PARTS.replace("CLIP", "limit(model.parameters(), 0.1)")
 WRONG = {
+    "scaled in a function": (
+        CALLED.replace("LIMIT", "p.grad = p.grad * min(1.0, most / p.grad.norm().item())  #!"), SCALES),
+    "clamped in a function": (CALLED.replace("LIMIT", "p.grad.clamp_(-most, most)  #!"), CLIPS),
+    "scaled all at once": (CALLED.replace(
+        "    for p in params:\n        LIMIT", "    torch._foreach_mul_([p.grad for p in params], most)  #!"), SCALES),
     "clipped after each part": (
         DATA + OPT + PARTS.replace("CLIP", "nn.utils.clip_grad_norm_(model.parameters(), 0.1)  #!"), CLIPS),
     "values clipped after each part": (
@@ -111,6 +122,8 @@ WRONG = {
     "                p.grad.zero_()\n", "        opt.zero_grad(set_to_none=False)\n"), KEPT),
 }  # fmt: skip
 RIGHT = {
+    "masked in a function": CALLED.replace("LIMIT", "p.grad.mul_((p.detach().abs() > most).float())"),
+    "guarded in a function": CALLED.replace("LIMIT", "p.grad.clamp_(-1e4, 1e4)"),
     "clipped before the step": DATA + OPT + PARTS.replace("        CLIP\n", "").replace(
         "    opt.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n    opt.step()"),
     "clipped gradients of each part, added by hand": DATA + OPT + PARTS.replace("    opt.zero_grad()\n", (
@@ -175,3 +188,10 @@ def test_sums_of_gradients_are_named(tmp_path: Path, name: str) -> None:
 def test_usual_sums_are_left_alone(tmp_path: Path, name: str) -> None:
     found = sentences(tmp_path, RIGHT[name])
     assert [each.text for each in found if any(word in each.text for word in WORDS)] == []
+
+
+def test_the_call_of_a_function_that_clips_is_labelled(tmp_path: Path) -> None:
+    call = "limit(model.parameters(), 0.1)"
+    body = CALLED.replace("LIMIT", "p.grad.clamp_(-most, most)").replace(call, f"{call}  #!")
+    (found,) = (each for each in sentences(tmp_path, body) if CLIPS in each.text)
+    assert {label.role: label.span.line for label in found.labels}["called_here"] == marked(body)

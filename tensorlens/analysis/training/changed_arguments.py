@@ -90,11 +90,11 @@ def _of_function(training: Training, place: int) -> ChangedArgument | None:
     if any(facts.storage_of(number, change.index) == memory for number in training.leaves):
         return None
     found = _reader(facts, place, (at, node), given)
-    is_used = found is not None and _meets_graph(facts, found[0])
+    is_used = found is not None and meets_graph(facts, found[0])
     return ChangedArgument(change, *found, None, at) if found is not None and is_used else None
 
 
-def _meets_graph(facts: TraceIndex, reader: Call) -> bool:
+def meets_graph(facts: TraceIndex, reader: Call) -> bool:
     """Returns whether a call with a graph, as that of a loss, reads what a call reads, or what is computed from it."""
     first = bisect_left(facts.calls, reader.index, key=lambda call: call.index)
     results = set[int]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
@@ -13,6 +14,7 @@ from tensorlens.records.model import Call
 
 _PRODUCTS = frozenset("mul imul rmul foreach_mul".split())
 _DIVISIONS = frozenset("div idiv itruediv truediv foreach_div".split())
+_CLAMPS = frozenset("clamp clip clamp_max clamp_min foreach_clamp_max foreach_clamp_min".split())
 _NORMS = frozenset("norm vector_norm linalg_norm matrix_norm foreach_norm get_total_norm".split())
 _SAME = frozenset(
     """
@@ -38,16 +40,28 @@ def clips_by_norm(training: Training, moment: Moment) -> bool:
     return len(factors) == 1 and _degree(training, factors.pop(), change.index) == sign
 
 
-def clamps_values(training: Training, moment: Moment) -> bool:
-    """Returns whether a line clamps the values of a gradient to a small number."""
+def scales_gradient(training: Training, moment: Moment) -> bool:
+    """Returns whether a line multiplies a gradient by one number, or divides it, in place or by an assignment to
+    `.grad`. A mask, which can be applied again and again, has more numbers."""
     change = _change(training, moment)
-    if change is None or op_name(change) not in ("clamp", "clip", "foreach_clamp_max", "foreach_clamp_min"):
+    if change is None or op_name(change) not in _PRODUCTS | _DIVISIONS:
         return False
-    span = training.facts.span(change.site)
-    node = None if span is None else training.facts.names.syntax.node(span)
+    given = {access.tensor for access in change.inputs} | {write.tensor for write in change.writes}
+    own = {number for number in given if number in training.gradient_of}
+    sizes = [[prod(training.facts.tensor(number).shape) for number in part] for part in (own, given - own)]
+    return all(size == 1 for size in sizes[1]) and (not sizes[1] or max(sizes[0], default=0) > 1)
+
+
+def clamps_values(training: Training, moment: Moment, unknown: bool = False) -> bool:
+    """Returns whether a line clamps the values of a gradient to a small number. `unknown` is the answer where the
+    number is not known."""
+    change = _change(training, moment)
+    if change is None or op_name(change) not in _CLAMPS:
+        return False
+    node = training.facts.node_at(change.site)
     given = [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []
     numbers = [number for each in given if (number := written_number(training.facts, each)) is not None]
-    return bool(numbers) and all(0 < abs(number) <= _SMALL for number in numbers)
+    return all(0 < abs(number) <= _SMALL for number in numbers) if numbers else unknown
 
 
 def _change(training: Training, moment: Moment) -> Call | None:

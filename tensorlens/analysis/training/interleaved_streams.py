@@ -2,7 +2,7 @@
 
 `ids.view(-1, batch)` puts consecutive items into one row, as `stack(ids.split(batch))` and `ids.unfold(0, batch,
 batch)` do. A recurrent layer that runs along the rows sees each item `batch` places after the one before.
-`ids.view(batch, -1).t()` gives each stream consecutive items.
+`ids.view(batch, -1).t()` gives each stream consecutive items. So it is with the numbers of one record.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.consecutive_numbers import is_one_record
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.runs_along_batch import RECURRENT
@@ -22,6 +23,8 @@ _RESHAPING = frozenset(("view", "reshape", "unflatten", "unfold"))
 _STACKING = frozenset(("stack", "vstack", "row_stack"))
 _SPLITTING = frozenset(("split", "chunk", "tensor_split"))
 _SAME_PLACES = frozenset("dropout layer_norm contiguous".split())
+_SAME_MEMORY = ("contiguous", "clone")
+_AS_COLUMN = frozenset(("getitem", "unsqueeze"))
 _SAME_ITEMS = frozenset("to long int contiguous clone".split())
 _WORDS = frozenset(
     "text texts corpus char chars character characters letter letters word words sentence sentences "
@@ -48,7 +51,7 @@ def interleaved_streams(facts: TraceIndex) -> Iterator[InterleavedStreams]:
             if op_name(layer) not in RECURRENT or not layer.inputs or len(layer.outputs) < 2:
                 continue
             rows = _rows(facts, layer)
-            reshape = None if rows is None else _reshape(facts, rows)
+            reshape = None if rows is None else _reshape(facts, rows, layer)
             if rows is None or reshape is None or reshape.site in reported or not _is_shifted(facts, rows):
                 continue
             reported.add(reshape.site)
@@ -56,7 +59,8 @@ def interleaved_streams(facts: TraceIndex) -> Iterator[InterleavedStreams]:
 
 
 def _rows(facts: TraceIndex, layer: Call) -> Call | None:
-    """Returns the call that takes the rows of which a layer gets the embeddings, if it runs along these."""
+    """Returns the call that takes the rows of which a layer gets the embeddings or the numbers, if it runs along
+    these."""
     shape, states = (facts.tensor(each[-1].tensor).shape for each in (layer.inputs[:1], layer.outputs[:2]))
     if len(shape) != 3 or len(states) != 3 or states[1] != shape[1] or shape[0] == shape[1]:
         return None
@@ -71,28 +75,42 @@ def _rows(facts: TraceIndex, layer: Call) -> Call | None:
             taken = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
             is_row = taken is not None and op_name(taken) == "getitem" and len(taken.inputs) == 1
             return taken if is_row and facts.tensor(made.inputs[0].tensor).shape == shape[:2] else None
-        if op_name(made) not in _SAME_PLACES:
+        sizes = facts.tensor(made.inputs[0].tensor).shape
+        if op_name(made) == "getitem" and len(made.inputs) == 1 and sizes[:2] != shape[:2]:
+            return made if sizes[1:2] == shape[1:2] else None
+        is_column = op_name(made) in _AS_COLUMN and sizes[:2] == shape[:2]
+        if op_name(made) not in _SAME_PLACES and not is_column:
             return None
         number, before = made.inputs[0].tensor, made.index
     return None
 
 
-def _reshape(facts: TraceIndex, rows: Call) -> Call | None:
+def _reshape(facts: TraceIndex, rows: Call, layer: Call) -> Call | None:
     """Returns the call that makes (rows, streams) of a sequence with consecutive items in each row."""
     made = facts.creator(rows.inputs[0].tensor)
-    while made is not None and op_name(made) == "contiguous" and made.inputs:
+    while made is not None and made.inputs and (op_name(made) in _SAME_MEMORY or _is_slice(facts, made)):
         made = facts.creator(made.inputs[0].tensor)
     cut = made if made is not None and op_name(made) in _RESHAPING else None
     if made is not None and op_name(made) in _STACKING:
         cut = _split(facts, made)
     span = None if made is None else facts.span(made.site)
-    if made is None or cut is None or span is None or len(facts.tensor(cut.inputs[0].tensor).shape) != 1:
+    if made is None or cut is None or span is None:
         return None
-    (items,), shape = facts.tensor(cut.inputs[0].tensor).shape, facts.tensor(made.outputs[0].tensor).shape
-    if len(shape) != 2 or shape[0] != items // shape[1]:
+    (items, *item), shape = facts.tensor(cut.inputs[0].tensor).shape, facts.tensor(made.outputs[0].tensor).shape
+    is_of_items = len(item) < 2 and list(shape[2:]) in (item, [*item, 1])
+    if len(shape) < 2 or not is_of_items or shape[0] != items // shape[1]:
         return None  # `unfold()` can have windows that overlap
     is_whole_rows = made is not cut and len(made.inputs) < len(cut.outputs)
-    return made if _is_one_text(facts, cut, span.file, is_whole_rows) else None
+    is_text = len(shape) == 2 and _is_one_text(facts, cut, span.file, is_whole_rows)
+    return made if is_text or is_one_record(facts, cut, layer) else None
+
+
+def _is_slice(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call takes some of the rows, or adds a dimension of one feature."""
+    if op_name(call) not in _AS_COLUMN or len(call.inputs) != 1:
+        return False
+    before, after = (facts.tensor(each.tensor).shape for each in (call.inputs[0], call.outputs[0]))
+    return len(before) > 1 and after[1:] in (before[1:], (*before[1:], 1))
 
 
 def _split(facts: TraceIndex, stack: Call) -> Call | None:
@@ -162,17 +180,27 @@ def _words_in(tree: ast.AST) -> set[str]:
 
 
 def _is_shifted(facts: TraceIndex, rows: Call) -> bool:
-    """Returns whether the script takes the rows one after those of the inputs as well: `[a + 1 : b + 1]`."""
-    span = facts.span(rows.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    lower = _lower(node)
-    if span is None or lower is None:
+    """Returns whether the script takes the rows one after those of the inputs as well: `[a + 1 : b + 1]`, or `[1:]`
+    where the inputs are `[:-1]`."""
+    span, node = facts.span(rows.site), facts.node_at(rows.site)
+    index = _first_slice(node)
+    if span is None or index is None or not isinstance(node, ast.Subscript):
         return False
-    wanted = {f"{lower} + 1", f"1 + {lower}"}
-    return any(_lower(each) in wanted for each in ast.walk(facts.tree(span.file)))
+    lower = None if index.lower is None else ast.unparse(index.lower)
+    wanted = {"1"} if lower is None else {f"{lower} + 1", f"1 + {lower}"}
+    if lower is None and (index.upper is None or ast.unparse(index.upper) != "-1"):
+        return False
+    of_one = None if lower is not None else ast.unparse(node.value)
+    for each in ast.walk(facts.tree(span.file)):
+        part = _first_slice(each)
+        if isinstance(each, ast.Subscript) and part is not None and part.lower is not None:
+            if ast.unparse(part.lower) in wanted and of_one in (None, ast.unparse(each.value)):
+                return True
+    return False
 
 
-def _lower(node: ast.AST | None) -> str | None:
-    """Returns the text of where a slice begins: its first index if there are several."""
+def _first_slice(node: ast.AST | None) -> ast.Slice | None:
+    """Returns the slice of the first dimension."""
     index = node.slice if isinstance(node, ast.Subscript) else None
-    return ast.unparse(index.lower) if isinstance(index, ast.Slice) and index.lower is not None else None
+    index = index.elts[0] if isinstance(index, ast.Tuple) and index.elts else index
+    return index if isinstance(index, ast.Slice) else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.caller_lines import caller_lines
+from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.training.changed_gradients import is_clip
-from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.clips_by_hand import clamps_values, scales_gradient
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.timeline import Moment
-from tensorlens.records.model import Backward, Call
+from tensorlens.records.model import Backward
 from tensorlens.records.observations import Step
 
 _MIN_STEPS = 2
@@ -24,6 +27,7 @@ class PartialClip:
     step: Step
     passes: int  # the most that one step adds up
     scales: bool  # it multiplies the gradients, or divides them
+    calling: int | None  # the line in the function of the backward pass that calls the function with the clip
 
 
 def partial_clips(training: MeasuredTraining) -> Iterator[PartialClip]:
@@ -40,15 +44,14 @@ def partial_clips(training: MeasuredTraining) -> Iterator[PartialClip]:
                 fills.append(moment)
                 waiting = []
             elif moment.kind == "touch":
-                waiting = [moment] if fills and (_clips(training, moment) or _scales(moment)) else []
+                waiting = [moment] if fills and _changes(training, moment) else []
             else:
                 first = clips[0] if clips else None
                 step, backward = moment.event, fills[-1].event if fills else None
                 if first is not None and isinstance(step, Step) and isinstance(backward, Backward):
                     site = first.event.site or 0
-                    found.setdefault(site, []).append(
-                        PartialClip(first, backward, step, len(fills), not _clips(training, first))
-                    )
+                    calling, scales = _calling(training, first, backward), not _clips(training, first)
+                    found.setdefault(site, []).append(PartialClip(first, backward, step, len(fills), scales, calling))
                     steps.setdefault(site, set()).add(step.index)
                 fills, clips, waiting = [], [], []
     for site, each in found.items():
@@ -57,11 +60,26 @@ def partial_clips(training: MeasuredTraining) -> Iterator[PartialClip]:
             yield most
 
 
+def _changes(training: MeasuredTraining, moment: Moment) -> bool:
+    return _clips(training, moment) or scales_gradient(training.training, moment)
+
+
 def _clips(training: MeasuredTraining, moment: Moment) -> bool:
-    return moment.event.site is not None and is_clip(training, moment.event.site)
+    if moment.event.site is not None and is_clip(training, moment.event.site):
+        return True
+    return clamps_values(training.training, moment, unknown=True)
 
 
-def _scales(moment: Moment) -> bool:
-    """Returns whether a line of the script multiplies a gradient, or divides it, in place."""
-    event = moment.event
-    return isinstance(event, Call) and not event.within and op_name(event) in ("mul", "div", "imul", "itruediv")
+def _calling(training: MeasuredTraining, clip: Moment, backward: Backward) -> int | None:
+    """Returns the line that called the function with a clip, in the function that runs the backward pass."""
+    facts, own = training.facts, _scope(training, backward.site)
+    if clip.event.site is None or own is None or _scope(training, clip.event.site) is own:
+        return None
+    outer = caller_lines(facts.trace).recorded(clip.event.site)
+    return next((site for site in outer if _scope(training, site) is own), None)
+
+
+def _scope(training: MeasuredTraining, site: int) -> ast.AST | None:
+    """Returns the function, or the module, with a line."""
+    span = training.facts.span(site)
+    return None if span is None else scope_around(training.facts, span.file, span.line)

@@ -92,6 +92,8 @@ def _above(facts: TraceIndex, made: Call, place: _Place, rows: int) -> list[_Pla
         found = list(_beside(facts, made, place, rows))
         return found or None
     axis = -1
+    if name == "getitem" and len(shape) == len(out) and shape[place.axis] != rows:
+        return None  # a slice takes the rows
     if name in ("squeeze", "unsqueeze"):
         axis = _of_nth(shape, sum(size > 1 for size in out[: place.axis]))
     elif name in _FIRST and place.axis == 0 and shape[:1] == (rows,) and _keeps_first(name, shape, out):

@@ -3,7 +3,8 @@
 (n,) against (n, n) pairs the elements with the last dimension. A vector that is looked up with an index that is drawn
 for each pass, as the noise of a diffusion model with its steps `t`, belongs to rows where another line gives `t` a
 further dimension, or looks up an embedding for each of its elements. Random numbers, as those of a mixup, belong to the
-rows where another line combines each with the target of one row.
+rows where another line combines each with the target of one row. A vector that was taken from the data with the rows of
+the table, by a loader or with one index, has one element for each of them.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.row_starts import Start, row_starts
 from tensorlens.analysis.training.runs_along_batch import LOSSES
-from tensorlens.analysis.training.sorted_rows import are_together
+from tensorlens.analysis.training.sorted_rows import are_parts, are_together
 from tensorlens.records.model import Call
 
 _COMBINING = frozenset(
     "mul rmul imul add radd iadd sub rsub isub div truediv rtruediv true_divide lerp where addcmul".split()
 )
+_WEIGHING = frozenset("binary_cross_entropy binary_cross_entropy_with_logits matmul mv".split())  # by number of the row
 _PLACING = frozenset("unsqueeze view reshape getitem embedding".split())
 _DRAWING = frozenset(("randint", "randint_like", "multinomial"))
 _RANDOM = frozenset(
@@ -47,7 +49,7 @@ class RowVector:
     vector: int
     table: int
     placed: Call  # has an element of the vector, or of what it is computed from, for each row
-    of: int  # the input of `placed`
+    of: int | None  # the input of `placed`; None if it takes the elements from the data
 
 
 def row_vectors(facts: TraceIndex) -> Iterator[RowVector]:
@@ -64,9 +66,13 @@ def row_vectors(facts: TraceIndex) -> Iterator[RowVector]:
             if call.site in seen or _is_of_pairs(facts, table, call.index):
                 continue
             own = _sources(facts, vector, call.index) if _is_looked_up(facts, vector, call.index, since) else ()
-            place = next(((placed[number], number) for number in own if number in placed), None)
+            place: tuple[Call, int | None] | None = next(
+                ((placed[number], number) for number in own if number in placed), None
+            )
             if place is None and _is_random(facts, vector, call.index, since):
                 place = _given_to_rows(facts, calls, call, vector, table)
+            if place is None:
+                place = _taken_with_rows(facts, call, vector, table, since)
             if place is not None:
                 seen.add(call.site)
                 found[call.site].append(RowVector(call, vector, table, *place))
@@ -75,7 +81,7 @@ def row_vectors(facts: TraceIndex) -> Iterator[RowVector]:
 
 def _square(facts: TraceIndex, call: Call) -> tuple[Call, int, int] | None:
     """Returns a call that combines a vector with a table that has as many rows as columns, and both."""
-    if op_name(call) not in _COMBINING or not 2 <= len(call.inputs) <= _MOST_INPUTS or call.within:
+    if op_name(call) not in _COMBINING | _WEIGHING or not 2 <= len(call.inputs) <= _MOST_INPUTS or call.within:
         return None
     vector, *_, table = sorted((a.tensor for a in call.inputs), key=lambda number: len(facts.tensor(number).shape))
     size, shape = facts.tensor(vector).shape, facts.tensor(table).shape
@@ -138,6 +144,46 @@ def _given_to_rows(
             if any(are_together(facts, one, other) for one in starts for other in found):
                 return call, flat
     return None
+
+
+def _taken_with_rows(facts: TraceIndex, square: Call, vector: int, table: int, since: int) -> tuple[Call, None] | None:
+    """Returns the call that takes the elements of a vector from the data for the samples whose values are the rows of a
+    table: its columns are in the data too, so that they are no samples."""
+    shape = facts.tensor(table).shape
+    tables = [a.tensor for a in square.inputs if facts.tensor(a.tensor).shape == shape]
+    known = [start for each in tables for start in _of_table(facts, each, square.index)]
+    rows = [start for start in known if facts.tensor(start.tensor).shape == shape and _is_of_more(facts, start, since)]
+    own = row_starts(facts, vector, square.index) if rows else []
+    are_of_rows = (
+        any(are_together(facts, one, other) or are_parts(facts, one, other) for other in rows) for one in own
+    )
+    if own and own[0].call is not None and all(are_of_rows):
+        return own[0].call, None
+    return None
+
+
+def _of_table(facts: TraceIndex, table: int, before: int) -> list[Start]:
+    """Returns the calls that take the rows of a table, or of the targets of the loss that it is."""
+    starts = row_starts(facts, table, before)
+    made = [start.call for start in starts if start.call is not None and op_name(start.call) in LOSSES]
+    targets = [(call.inputs[1].tensor, call.index) for call in made if len(call.inputs) > 1]
+    return starts + [start for number, index in targets for start in row_starts(facts, number, index)]
+
+
+def _is_of_more(facts: TraceIndex, start: Start, since: int) -> bool:
+    """Returns whether the rows are some of those of the data, each as it is there, with all its columns."""
+    call, shape = start.call, facts.tensor(start.tensor).shape
+    if call is None or not call.inputs:
+        return False
+    if start.is_collated:
+        item = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
+        data = None if item is None or op_name(item) != "getitem" else item.inputs[0].tensor
+    else:
+        data = call.inputs[0].tensor if op_name(call) in ("getitem", "index_select") else None
+    if data is None or any(made.index > since for made in facts.producers(data, call.index)):
+        return False  # a part of the columns may have been taken
+    size = facts.tensor(data).shape
+    return len(size) == len(shape) and size[0] > shape[0] and size[1:] == shape[1:]
 
 
 def _column_of(facts: TraceIndex, number: int, before: int) -> int:

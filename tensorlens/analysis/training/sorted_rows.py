@@ -157,14 +157,14 @@ def are_together(facts: TraceIndex, one: Start, other: Start) -> bool:
         return False
     if one.is_collated and other.is_collated:
         return _is_one_batch(facts, one.call, other.call)
-    if op_name(one.call) == op_name(other.call) and _are_parts(facts, one, other):
+    if op_name(one.call) == op_name(other.call) and are_parts(facts, one, other):
         tensors = one.call.inputs[0].tensor, other.call.inputs[0].tensor
         first, second = (row_starts(facts, each, one.call.index) for each in tensors)
         return _all_together(facts, first, second)
     return one.is_taken and other.is_taken and one.call.inputs[1].tensor == other.call.inputs[1].tensor
 
 
-def _are_parts(facts: TraceIndex, one: Start, other: Start) -> bool:
+def are_parts(facts: TraceIndex, one: Start, other: Start) -> bool:
     """Returns whether two calls take the same part of the rows of two tensors, by a slice or a split."""
     if one.call is None or other.call is None or len(one.call.inputs) != 1 or len(other.call.inputs) != 1:
         return False

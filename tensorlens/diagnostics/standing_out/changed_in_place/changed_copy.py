@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import function_around, statement_around
+from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_arguments import given_to
 from tensorlens.analysis.training.constant_terms import op_name
@@ -14,8 +15,15 @@ from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
 
+_OF_FORM = frozenset(  # functions that take the form of an argument
+    "len expand_as view_as reshape_as type_as zeros_like ones_like full_like empty_like rand_like randn_like "
+    "randint_like".split()
+)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _COPIES = frozenset("getitem index_select gather masked_select take take_along_dim".split())
+_FORM = frozenset(  # attributes that have nothing of the values
+    "shape size numel nelement ndim dim dtype device layout is_cuda new_zeros new_ones new_full new_empty".split()
+)
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -51,7 +59,7 @@ def _sentence(facts: TraceIndex, call: Call) -> Iterator[StandingOut]:
     where = "" if isinstance(statement, ast.Assign) else f" in `{function.name}()`"
     yield stands_out(
         f"`{facts.code_of(value, span.file)}` copies items of `{code}`{why}: what changes `{name}` in place{where} "
-        f"leaves `{code}` as it is, and nothing else reads `{name}`",
+        f"leaves `{code}` as it is, and nothing else reads the values of `{name}`",
         Label("observed_here", facts.span_of(changes[0], span.file), "changes the copy"),
         Label("value_made_here", facts.span_of(value, span.file), "a copy"),
     )
@@ -95,10 +103,10 @@ def _changes(function: _Function, name: str) -> list[ast.stmt] | None:
     stored = [
         n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
     ]
-    found: list[ast.stmt] = []
+    found, forms = list[ast.stmt](), _forms(function)
     statements = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and not hasattr(node, "body")]
     for statement in statements:
-        uses = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == name]
+        uses = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == name and n not in forms]
         if not any(isinstance(n.ctx, ast.Load) for n in uses):
             if uses and isinstance(statement, ast.AugAssign):
                 found.append(statement)
@@ -110,15 +118,26 @@ def _changes(function: _Function, name: str) -> list[ast.stmt] | None:
     for head in heads:
         parts = [part for field, part in ast.iter_fields(head) if field in ("test", "iter", "items")]
         nodes = [n for part in parts for each in (part if isinstance(part, list) else [part]) for n in ast.walk(each)]
-        if any(isinstance(n, ast.Name) and n.id == name for n in nodes):
+        if any(isinstance(n, ast.Name) and n.id == name and n not in forms for n in nodes):
             return None
     augmented = sum(isinstance(each, ast.AugAssign) for each in found)
     arguments = [each for each in ast.walk(function.args) if isinstance(each, ast.arg) and each.arg == name]
     return found if len(stored) + len(arguments) - augmented == 1 else None
 
 
+def _forms(function: _Function) -> set[ast.expr]:
+    """Returns the expressions of which only the shape, the dtype or the device is read: `x.shape`, `len(x)`."""
+    found: set[ast.expr] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and node.attr in _FORM:
+            found.add(node.value)
+        elif isinstance(node, ast.Call) and called_name(node) in _OF_FORM:
+            found |= set(node.args[:1])
+    return found
+
+
 def _is_change(statement: ast.stmt, name: str) -> bool:
-    """Returns whether a statement only changes a variable: `x.mul_(a).add_(b)`, `x += a`, `x[i] = a`."""
+    """Returns whether a statement only changes `x`: `x.mul_(a).add_(b)`, `x += a`, `x[i] = a` or `init.ones_(x)`."""
     if isinstance(statement, ast.AugAssign):
         target = statement.target
         base = target.value if isinstance(target, ast.Subscript) else target
@@ -129,6 +148,9 @@ def _is_change(statement: ast.stmt, name: str) -> bool:
             for each in statement.targets
         )
     call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args:
+        if last_name(call.func.value) in ("init", "torch") and call.func.attr.endswith("_"):
+            return isinstance(call.args[0], ast.Name) and call.args[0].id == name
     while isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
         if not call.func.attr.endswith("_"):
             return False

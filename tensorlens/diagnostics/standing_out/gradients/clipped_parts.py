@@ -28,6 +28,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             facts.label(
                 "modified_here", clip.site, f"{'scales' if each.scales else 'clips'} a part of the sum", clip.index
             ),
+            None if each.calling is None else facts.label("called_here", each.calling, "called here"),
             facts.label("accumulated_here", each.backward.site, "the gradients add up"),
             facts.label("needed_here", each.step.site, "the step"),
         )

@@ -20,11 +20,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         said.add(line)
         size, vector = facts.tensor(each.vector).shape[0], named(facts, each.vector, call.index)
+        place = "they were taken from the data with the rows"
+        if each.of is not None:
+            place = (
+                f"{as_written(facts, each.placed)} gives those of {named(facts, each.of, each.placed.index)} to rows"
+            )
+        where = "along rows" if each.of is not None else "taken with the rows"
         yield stands_out(
             f"{as_written(facts, call)} combines the {size:,} elements of {vector} with the {size:,} "
             f"columns of {named(facts, each.table, call.index)}, of shape {facts.tensor(each.table).shape},"
-            f" although they are one for each row: {as_written(facts, each.placed)} gives those of "
-            f"{named(facts, each.of, each.placed.index)} to rows",
+            f" although they are one for each row: {place}",
             facts.label("value_made_here", call.site, "along columns", call.index),
-            facts.label("observed_here", each.placed.site, "along rows", each.placed.index),
+            facts.label("observed_here", each.placed.site, where, each.placed.index),
         )
