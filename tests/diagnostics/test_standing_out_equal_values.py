@@ -108,6 +108,9 @@ RIGHT = {
     "            p += step\n            rest.copy_(step - (p - before))\n",
     "some elements alone": OWN.replace("for _", "masks = [torch.rand_like(p) < 0.1 for p in parameters]\nfor _", 1)
     + "for p, mask in zip(parameters, masks): p -= p.grad * mask\n",
+    "a mask after the update": OWN.replace("for _", (
+        "masks = [(torch.rand_like(p) < 0.1).bfloat16() for p in parameters]\nfor _"), 1)
+    + "for p, mask in zip(parameters, masks): p -= 0.1 * p.grad; p *= mask\n",
     "first values put back": OWN.replace("for _", "first = [p.clone() for p in parameters]\nfor _", 1)
     + "for p in parameters: p -= 0.1 * p.grad\nfor p, w in zip(parameters, first): p.data.copy_(w)\n",
     "large updates by a line": EACH + "p -= 0.5 * p.grad\n",

@@ -210,7 +210,21 @@ KEPT = {
         "keeps no copy: `self.best['net']` and `self.net` are one module",
     ),
 }  # fmt: skip
+KEPT["the count of a stop begins again"] = (
+    METHOD.replace("None, 1e9", "None, 1e9; self.bad = 0")
+    .replace("            self.consider(loss.item())", "            if self.consider(loss.item()): break")
+    .replace(
+        "= value, self.net\n",
+        "= value, self.net\n            self.bad = 0\n        else:\n            self.bad += 1\n"
+        "        return self.bad > 3\n",
+    ),
+    "keeps no copy: `self.best` and `self.net` are one module",
+)
 COPIED = {
+    "the loop ends there": FIT.replace("best = net\n", "best = net\n        break\n"),
+    "the caller ends its loop": METHOD.replace(
+        "            self.consider(loss.item())", "            if self.consider(loss.item()): break").replace(
+        "= value, self.net\n", "= value, self.net\n        return self.best is not None\n"),
     "blocks that become active": FIT.replace("best, low", "best, low, live").replace("None, 1e9", "net, 1e9, []")
     .replace("if loss < low:\n        low = loss\n        best = net", "if len(live) < 2:\n        live.append(net)"),
     "turns": METHOD.replace("consider(loss.item())", "consider(_)").replace(

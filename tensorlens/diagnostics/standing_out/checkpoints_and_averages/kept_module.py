@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.naming.places import place_of
-from tensorlens.analysis.naming.syntax import last_name, plain_name
+from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.best_so_far import keeps_best, stored_pairs
+from tensorlens.analysis.training.ended_loops import may_end_loop
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.two_names import modules_in
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -32,6 +33,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         for choice in (node for node in ast.walk(tree) if isinstance(node, ast.If)):
             around = inner.get(choice) or _called_by(facts, file, choice, loops)
             if around is not None and not _copies(choice) and not _is_of_two(choice):
+                if may_end_loop(facts, file, choice, _loops(around, loops), choice in inner):
+                    continue  # no step follows
                 made, is_best = _made_by(around, tree), keeps_best(facts, file, choice)
                 for statement in choice.body:
                     if is_best or (choice in inner and _is_whole(statement)):
@@ -43,6 +46,13 @@ def _called_by(facts: TraceIndex, file: str, choice: ast.If, loops: list[ast.For
     around = function_around(facts, file, choice.lineno)
     calls = (node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Call))
     return around if around is not None and any(last_name(call.func) == around.name for call in calls) else None
+
+
+def _loops(around: ast.AST, loops: list[ast.For | ast.While]) -> list[ast.For | ast.While]:
+    """Returns the loop itself, or those that call a function."""
+    if not isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+        return [loop for loop in loops if loop is around]
+    return [loop for loop in loops if any(called_name(node) == around.name for node in ast.walk(loop))]
 
 
 def _made_by(around: ast.AST, tree: ast.Module) -> set[str | None]:

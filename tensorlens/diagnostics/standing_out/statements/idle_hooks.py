@@ -72,8 +72,9 @@ def _has_not_run(facts: TraceIndex, definition: _Definition | None) -> bool:
         return False
     file, function = definition
     arguments = {each.arg for each in function.args.args}
+    own = {node.name for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     body = function.body if isinstance(function.body, list) else [ast.Expr(function.body)]
-    computes = any(_computes(node, arguments) for each in _first(body) for node in _unconditional(each))
+    computes = any(_computes(node, arguments, own) for each in _first(body) for node in _unconditional(each))
     around = facts.span_of(function, file)
     spans = (facts.span(site) for site in {call.site for call in facts.calls})
     return computes and not any(span is not None and is_inside(span, around) for span in spans)
@@ -91,12 +92,15 @@ def _first(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             return
 
 
-def _computes(node: ast.AST, arguments: set[str]) -> bool:
-    """Returns whether a part of a hook computes with a tensor: `output.abs()`, `inputs[0].norm()`."""
+def _computes(node: ast.AST, arguments: set[str], own: set[str]) -> bool:
+    """Returns whether a part of a hook computes with a tensor: `output.abs()`, `inputs[0].norm()`.
+
+    `own`: the names of the program's own methods, which an object of the program may have in place of a tensor's.
+    """
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _PURE:
         return False
     is_torchs = ast.unparse(node.func.value) == "torch" and bool(node.args)
-    if not is_torchs and node.func.attr in _OTHERS:
+    if not is_torchs and node.func.attr in _OTHERS | own:
         return False
     root = node.args[0] if is_torchs else node.func.value
     while isinstance(root, ast.Subscript):
