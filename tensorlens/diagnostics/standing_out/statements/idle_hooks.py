@@ -56,6 +56,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         reported.add(number)
         definition = _definition(facts, number)
+        if not made and kind in _OF_MODULE_CALLS and _may_be_called(facts, site):
+            continue
         if not made and (kind not in _OF_MODULE_CALLS or _has_not_run(facts, definition)):
             yield from _never(training, site, registrations)
         elif definition is not None and all(run.ended == "returned" and not _has_value(run) for run in made):
@@ -64,6 +66,19 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _has_value(run: Run) -> bool:
     return any(value.tensor is not None or value.type != "NoneType" for value in run.values)
+
+
+def _may_be_called(facts: TraceIndex, site: int) -> bool:
+    """Returns whether a branch that did not run calls the attribute that a hook is registered on, as a part of a network
+    that a setting of the run leaves out."""
+    node = facts.node_at(site)
+    on = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    choices = (each for _, tree in facts.trees() for each in ast.walk(tree) if isinstance(each, ast.If | ast.IfExp))
+    return isinstance(on, ast.Attribute) and any(
+        isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr == on.attr
+        for choice in choices
+        for each in ast.walk(choice)
+    )
 
 
 def _has_not_run(facts: TraceIndex, definition: _Definition | None) -> bool:
