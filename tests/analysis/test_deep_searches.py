@@ -9,7 +9,7 @@ import tensorlens
 from tensorlens.analysis.lineage import ancestry, backward_reaches, calls_reached_by, graph_leaves
 from tensorlens.analysis.states import StateHistory
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training import near_gradients
+from tensorlens.analysis.training.near_gradients import NearGradients
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call, Trace
 
@@ -101,14 +101,14 @@ def test_an_update_of_many_parameters_in_one_call_is_searched_once(
             scaled = [weight.grad * 0.5 for weight in weights if weight.grad is not None]
             torch._foreach_sub_(weights[1:], scaled[1:])
             torch._foreach_sub_(weights[:1], [torch.ones(1)])
-    searches = 0
+    searches, search = 0, NearGradients._made
 
-    def counted(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, Call]]:
+    def counted(self: NearGradients, number: int, before: int) -> Iterator[Call]:
         nonlocal searches
         searches += 1
-        return ancestry(facts, root, before)
+        return search(self, number, before)
 
-    monkeypatch.setattr(near_gradients, "ancestry", counted)
+    monkeypatch.setattr(NearGradients, "_made", counted)
     training = Training(TraceIndex(run.trace()))
     updates = {
         leaf: [each.fresh for each in moments if each.kind == "update"] for leaf, moments in training.moments.items()
