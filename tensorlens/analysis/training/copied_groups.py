@@ -145,8 +145,8 @@ def _is_text(facts: TraceIndex, file: str, write: ast.expr) -> bool:
 
 
 def _is_read(facts: TraceIndex, file: str, write: ast.expr, option: str) -> bool:
-    """Returns whether the function of a write reads such an option elsewhere than in that statement, or shows the group,
-    as after its values are rounded."""
+    """Returns whether the function of a write reads such an option elsewhere than in that statement, or shows the
+    group, as after its values are rounded."""
     own = statement_around(facts, facts.span_of(write, file))
     inside = set(ast.walk(own)) if own is not None else set()
     group = write.value if isinstance(write, ast.Subscript) else None

@@ -64,8 +64,8 @@ def _made_by(around: ast.AST, tree: ast.Module) -> set[str | None]:
 
 
 def _is_of_two(facts: TraceIndex, file: str, choice: ast.If) -> bool:
-    """Returns whether the `else` of an `if`, or a line before it in its block, gives one of the same names another value,
-    so that the name means one of several live modules."""
+    """Returns whether the `else` of an `if`, or a line before it in its block, gives one of the same names another
+    value, so that the name means one of several live modules."""
     block = block_around(facts, file, choice)
     before = block[: next((place for place, each in enumerate(block) if each is choice), 0)]
     started = {

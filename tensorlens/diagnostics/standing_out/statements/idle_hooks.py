@@ -69,8 +69,8 @@ def _has_value(run: Run) -> bool:
 
 
 def _may_be_called(facts: TraceIndex, site: int) -> bool:
-    """Returns whether a branch that did not run calls the attribute that a hook is registered on, as a part of a network
-    that a setting of the run leaves out."""
+    """Returns whether a branch that did not run calls the attribute that a hook is registered on, as a part of a
+    network that a setting of the run leaves out."""
     node = facts.node_at(site)
     on = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
     choices = (each for _, tree in facts.trees() for each in ast.walk(tree) if isinstance(each, ast.If | ast.IfExp))

@@ -13,6 +13,7 @@ from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.given_buffers import given_buffers
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -25,7 +26,6 @@ _SUMS = frozenset(("add", "sub"))
 _WRITING = frozenset("setattr load_state_dict buffers named_buffers functional_call".split())
 _KEPT = frozenset("prior anchor anchors mask causal template base default initial uniform grid table".split())
 """Words of names of buffers that are meant to stay as they are."""
-_COPIES = frozenset("clone detach to float contiguous as_tensor tensor from_numpy".split())
 _MIN_RUNS = 3
 _MAX_CALLS = 40
 _RANDOM = DRAWS | {"dropout"}
@@ -78,7 +78,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _local_updates(facts: TraceIndex, file: str, holder: ast.ClassDef) -> Iterator[_LocalUpdate]:
     nodes = list(ast.walk(holder))
-    buffers = _buffers(nodes) - _given_buffers(holder)
+    buffers = _buffers(nodes) - given_buffers(holder)
     for method in (node for node in holder.body if isinstance(node, ast.FunctionDef)):
         in_training = _in_training(method)
         for variable, name in _reads(method).items():
@@ -98,20 +98,6 @@ def _buffers(nodes: list[ast.AST]) -> set[str]:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "self.register_buffer" and node.args
         if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
     }
-
-
-def _given_buffers(holder: ast.ClassDef) -> set[str]:
-    """Returns the buffers whose first value the caller gives: it may be what is known of other data, and stay so."""
-    found = set[str]()
-    for method in (node for node in holder.body if isinstance(node, ast.FunctionDef)):
-        arguments = {each.arg for each in (*method.args.args, *method.args.kwonlyargs)}
-        for node in ast.walk(method):
-            if isinstance(node, ast.Call) and called_name(node) == "register_buffer" and len(node.args) > 1:
-                name, value = node.args[:2]
-                is_given = isinstance(value, ast.Name | ast.Attribute) or called_name(value) in _COPIES
-                if is_given and isinstance(name, ast.Constant) and arguments & _names(value) - {"self"}:
-                    found.add(str(name.value))
-    return found
 
 
 def _is_returned(method: ast.FunctionDef, variable: str) -> bool:
