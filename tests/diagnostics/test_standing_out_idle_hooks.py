@@ -94,7 +94,8 @@ RUNS = {
     "tags.register_forward_hook(lambda module, args, out: out.add('bias'))\n"
     + TRAIN.replace("opt.step()", "opt.step()\n    tags(['weight'])"),
     "a part that a setting leaves out": NET.replace(
-        "nn.Linear(8, 1)\n", "nn.Linear(8, 1)\n        self.aux = nn.Linear(4, 1)\n").replace("        return", "        if len(kept) > 99:\n            x = x + self.aux(x)\n        return")
+        "nn.Linear(8, 1)\n", "nn.Linear(8, 1)\n        self.aux = nn.Linear(4, 1)\n").replace(
+        "        return", "        if len(kept) > 99:\n            x = x + self.aux(x)\n        return")
     + "net.aux.register_forward_hook(lambda module, args, out: kept.append(out.abs().mean()))\n" + TRAIN,
     "a method of the program": NET + "class Span:\n    def abs(self):\n        return 1\n\nclass Ask(nn.Module):\n"
     "    def forward(self):\n        return Span()\n\nask = Ask()\n"
