@@ -65,7 +65,7 @@ class ParameterStatistics:
     norms: tuple[float, ...]  # L2 norms of the gradients; if there are more than MOST_NORMS, means of several in a row
     first_nonfinite: NonNegative  # the first round with an infinity or NaN in the gradient, from 1; 0: none
     half_steps: NonNegative = 0  # rounds in half precision
-    kept: NonNegative = 0  # elements that had a gradient and still have their first value in half precision
+    kept: NonNegative = 0  # elements that had a gradient and, whenever looked at, their first value in half precision
 
 
 @dataclass(frozen=True, slots=True)

@@ -445,6 +445,19 @@ ITEMS = {  # a list whose items share their memory, and parts of an expanded ten
 }
 
 RIGHT = {
+    "one rate in all groups": """
+        rate = torch.tensor(0.05)
+        groups = [{"net": net, "rate": rate} for net in (Net(), Net(), Net())]
+        for _ in range(6):
+            rate.mul_(0.9)
+        """,
+    "one model in all clients": """
+        state, clients = torch.zeros(3), []
+        for k in range(4):
+            clients.append({"state": state, "data": torch.randn(3)})
+        for _ in range(6):
+            state += 0.1 * sum(client["data"] for client in clients)
+        """,
     "samples that are copies": """
         samples = []
         for t in range(4):

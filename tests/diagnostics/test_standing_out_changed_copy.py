@@ -42,6 +42,8 @@ WRONG = {
         "\n    blend(bank.index_select(0, index)", "\n    Mix().blend(fresh=features, rows=bank[index])#"
     ) + TRAIN,
     "index_select": START + UPDATE.replace("bank[index]", "torch.index_select(bank, 0, index)") + TRAIN,
+    "torch by another name": "import torch as th\n" + START
+    + UPDATE.replace("bank[index]", "th.index_select(bank, 0, index)") + TRAIN,
     "methods": START + UPDATE + TRAIN,
     "an augmented assignment": START + UPDATE.replace("entries.mul_(0.5).add_(features, alpha=0.5)", "entries *= 0.5")
     + TRAIN,
@@ -67,6 +69,7 @@ RIGHT = {
     + "kept = []\n"
     + BLEND.replace("True))\n", "True))\n    kept.append(rows)\n")
     + TRAIN,
+    "a global name": START + UPDATE.replace("    entries = ", "    global entries\n    entries = ") + TRAIN,
     "written back": START + UPDATE.replace("True))\n", "True))\n    bank[index] = entries\n") + TRAIN,
     "returned": START + UPDATE.replace("True))\n", "True))\n    return entries\n") + TRAIN,
     "a view": START + UPDATE.replace("bank[index]", "bank[:8]") + TRAIN,

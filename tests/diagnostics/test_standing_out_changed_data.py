@@ -245,6 +245,20 @@ USUAL = {
                 part.add_(torch.randn(8, 4))
             step(sums[0], target[:8])
         """,
+    "a walk at random": """
+        friction = torch.full((4, 4), 0.5)
+        for n in range(12):
+            for part in friction:
+                part.add_(torch.randn(4), alpha=0.05).clamp_(0.1, 1.0)
+                step(data[:8] * part, target[:8])
+        """,
+    "noise that goes to and fro": """
+        noise = torch.randn(4, 4)
+        for n in range(12):
+            for part in noise:
+                part.lerp_(torch.randn(4), 0.15)
+                step(data[:8] + part, target[:8])
+        """,
     "a state with input and decay": """
         state = torch.zeros(2, 8, 4)
         for n in range(12):

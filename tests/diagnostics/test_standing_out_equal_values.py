@@ -108,8 +108,14 @@ RIGHT = {
     "            p += step\n            rest.copy_(step - (p - before))\n",
     "some elements alone": OWN.replace("for _", "masks = [torch.rand_like(p) < 0.1 for p in parameters]\nfor _", 1)
     + "for p, mask in zip(parameters, masks): p -= p.grad * mask\n",
+    "a mask after the update": OWN.replace("for _", (
+        "masks = [(torch.rand_like(p) < 0.1).bfloat16() for p in parameters]\nfor _"), 1)
+    + "for p, mask in zip(parameters, masks): p -= 0.1 * p.grad; p *= mask\n",
     "first values put back": OWN.replace("for _", "first = [p.clone() for p in parameters]\nfor _", 1)
     + "for p in parameters: p -= 0.1 * p.grad\nfor p, w in zip(parameters, first): p.data.copy_(w)\n",
+    "steps there and back that bfloat16 has exactly":
+    OWN.replace("for _", "for p in parameters: p.data = (torch.randint(-4, 5, p.shape) / 4).bfloat16()\nfor _", 1)
+    + "for p in parameters: p -= (2 ** -5) * p.grad.sign()\n",
     "large updates by a line": EACH + "p -= 0.5 * p.grad\n",
     "a measure of sharpness": EACH + "p.add_(p.grad, alpha=1e-2)\n    (model(x) - y).square().mean()\n"
     "    with torch.no_grad():\n        for p in parameters: p.sub_(p.grad, alpha=1e-2)\n",

@@ -55,6 +55,8 @@ RIGHT = {
         LINE, "    for group in opt.param_groups: group.update(lr=0.1 * (1 - step / 6))\n"
     ),
     "a part of the groups": NET + MADE + TRAIN.replace(LINE, ALL.replace("opt.param_groups", "opt.param_groups[:1]")),
+    "a group of two": NET + MADE + TRAIN.replace(
+        LINE, "    group, _ = opt.param_groups\n    group['lr'] = 0.1 / (1 + step)\n"),
     "the other group has a name": NET + MADE
     + "def warm(group, step):\n    group.update(lr=0.1 / (1 + step))\ngroup, _bias_group = opt.param_groups\n"
     + TRAIN.replace(LINE, "    warm(group, step)\n"),

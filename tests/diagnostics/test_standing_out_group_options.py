@@ -89,6 +89,9 @@ NO_COPIES = {
         "    torch.optim.Adam([{**group, 'params': list(net.parameters())} for group in groups])\n")),
     "printed": SET.replace(LOOP, (
         "    shown = opt.state_dict()['param_groups'][0]\n    shown['lr'] = 0.1\n    print(shown, end='')\n")),
+    "rounded to be shown": SET.replace(LOOP, (
+        "    for group in opt.state_dict()['param_groups']:\n        group['lr'] = 0.1\n"
+        "        print(group['weight_decay'], end='')\n")),
     "read again": SET.replace(LOOP, LOOP + "        print(group['lr'], end='')\n"),
     "a rate that is also set where steps read it": SET.replace(
         "    set_rate", "    opt.param_groups[0]['lr'] = 0.01 / (1 + step)\n    set_rate"

@@ -93,6 +93,14 @@ RUNS = {
     "a set": NET + "class Tags(nn.Module):\n    def forward(self, names):\n        return set(names)\n\ntags = Tags()\n"
     "tags.register_forward_hook(lambda module, args, out: out.add('bias'))\n"
     + TRAIN.replace("opt.step()", "opt.step()\n    tags(['weight'])"),
+    "a part that a setting leaves out": NET.replace(
+        "nn.Linear(8, 1)\n", "nn.Linear(8, 1)\n        self.aux = nn.Linear(4, 1)\n").replace(
+        "        return", "        if len(kept) > 99:\n            x = x + self.aux(x)\n        return")
+    + "net.aux.register_forward_hook(lambda module, args, out: kept.append(out.abs().mean()))\n" + TRAIN,
+    "a method of the program": NET + "class Span:\n    def abs(self):\n        return 1\n\nclass Ask(nn.Module):\n"
+    "    def forward(self):\n        return Span()\n\nask = Ask()\n"
+    "ask.register_forward_hook(lambda module, args, out: kept.append(out.abs()))\n"
+    + TRAIN.replace("opt.step()", "opt.step()\n    ask()"),
     "a module": NET + FORWARD.replace("out = out + ", "return out + ").replace("  #!", "") + ON_MODULE + TRAIN,
     "one that is removed": NET + "handle = net.register_forward_hook(lambda module, args, out: out * 0.5)\n"
     "handle.remove()\n" + TRAIN,

@@ -40,6 +40,13 @@ WRONG = {
 RIGHT = {
     "nothing is set": LOOP.format("LambdaLR(opt, lambda n: 1 / (1 + n))", "pass"),
     "a scheduler that goes on from there": LOOP.format("StepLR(opt, 100)", 'opt.param_groups[0]["lr"] = 0.05'),
+    "lower, once, for a bad batch": "braked = False\n" + LOOP.format("LambdaLR(opt, lambda n: 1.0)", "pass").replace(
+        "    if step == 10:\n        pass\n    head(", "    loss = head("
+    ).replace("square().mean().backward()", "square().mean() * (99 if step == 12 else 1)").replace(
+        "    opt.step()",
+        "    if loss.item() > 9 and not braked:\n        opt.param_groups[1]['lr'] = 1e-5\n        braked = True\n"
+        "    loss.backward()\n    opt.step()",
+    ),
     "the base rate too": LOOP.format(
         "LambdaLR(opt, lambda n: 1.0)", 'opt.param_groups[0]["lr"] = schedule.base_lrs[0] = 0.05'
     ),

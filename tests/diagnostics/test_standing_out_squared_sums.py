@@ -57,6 +57,8 @@ RIGHT = {
     "squares of several": FISHER.replace("randn(6, 3):", "randn(6, 3):\n    net.zero_grad()").replace(
         "        weight[n] +=", "        weight[n] += p.grad.detach() ** 2\n        weight[n] +="),
     "a sum of its own": FISHER.replace(SQUARE, "weight[n].zero_(); weight[n] += p.grad.detach() ** 2"),
+    "a mean so far": FISHER.replace("for x in torch.randn(6, 3)", "for k, x in enumerate(torch.randn(6, 3))").replace(
+        SQUARE, "weight[n] += (p.grad / (k + 1)) ** 2"),
     "an array": FISHER.replace(SQUARE, "weight[n] += p.grad ** 2; g = p.grad.detach().numpy(); g[:] = 0"),
     "not summed": FISHER.replace(SQUARE, "print(p.grad.pow(2).sum().item())"),
 }  # fmt: skip

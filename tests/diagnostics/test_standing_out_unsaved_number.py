@@ -69,6 +69,9 @@ FLAGS = {
 }  # fmt: skip
 NO_FLAGS = {
     "a flag that is a buffer": BUFFER,
+    "a method takes the flag back": NORM.replace("    def forward", (
+        "    def anew(self):\n        self.ready = False\n    def forward")).replace(
+        "other.eval()", "other[0].anew()\nother.eval()"),
     "the flag is set": NORM.replace("other.eval()", "other[0].ready = True\nother.eval()"),
     "initialized before the load": NORM.replace(
         "other.load", "other(torch.randn(8, 3))\nother.load"),
@@ -152,6 +155,9 @@ NO_COUNTS = {
     "from the state": ADAM.replace("                state[\"m\"].lerp_", (
         "                state[\"t\"] = self.t = state.get(\"t\", 0) + 1\n                state[\"m\"].lerp_")).replace(
         "        self.t += 1\n", ""),
+    "one dict of the class": ADAM.replace("        self.t = 0  #!\n", "").replace(
+        "    def __init__", "    t = {0: 0}\n    def __init__", 1).replace("self.t += 1", "self.t[0] += 1").replace(
+        "** self.t", "** self.t[0]"),
     "no load": ADAM.replace("        opt.load_state_dict(saved[1])\n", ""),
     "no averages": ADAM.replace("session(session())",
         "net, _ = session()\nsession((net, Mine(nn.Linear(3, 1).parameters()).state_dict()))"),

@@ -210,13 +210,36 @@ KEPT = {
         "keeps no copy: `self.best['net']` and `self.net` are one module",
     ),
 }  # fmt: skip
+KEPT["a variable that is read before"] = (
+    METHOD.replace("        if value", "        best = self.best\n        if value").replace(
+        "self.low, self.best = value, self.net\n",
+        "self.low, best = value, self.net\n            self.best = self.net\n",
+    ),
+    "keeps no copy: `self.best` and `self.net` are one module",
+)
+KEPT["the count of a stop begins again"] = (
+    METHOD.replace("None, 1e9", "None, 1e9; self.bad = 0")
+    .replace("            self.consider(loss.item())", "            if self.consider(loss.item()): break")
+    .replace(
+        "= value, self.net\n",
+        "= value, self.net\n            self.bad = 0\n        else:\n            self.bad += 1\n"
+        "        return self.bad > 3\n",
+    ),
+    "keeps no copy: `self.best` and `self.net` are one module",
+)
 COPIED = {
+    "the loop ends there": FIT.replace("best = net\n", "best = net\n        break\n"),
+    "the caller ends its loop": METHOD.replace(
+        "            self.consider(loss.item())", "            if self.consider(loss.item()): break").replace(
+        "= value, self.net\n", "= value, self.net\n        return self.best is not None\n"),
     "blocks that become active": FIT.replace("best, low", "best, low, live").replace("None, 1e9", "net, 1e9, []")
     .replace("if loss < low:\n        low = loss\n        best = net", "if len(live) < 2:\n        live.append(net)"),
     "turns": METHOD.replace("consider(loss.item())", "consider(_)").replace(
         "value < self.low", "value >= self.low").replace(
         "self.best = value", "self.best = value + 2").replace("1e9", "0"),
     "one of two": FIT.replace("best = net\n", "best = net\n    else:\n        best = opt\n").replace("best(x)", "x"),
+    "one of two, the first before": FIT.replace("    if loss < low", "    best = opt\n    if loss < low").replace(
+        "best(x)", "x"),
     "the largest size": METHOD.replace("consider(loss.item())", "consider(_)"),
     "a copy": FIT.replace("best = net", "best = copy.deepcopy(net)"),
     "a copy as an attribute": CLASS.replace(", self.net\n", ", copy.deepcopy(self.net)\n"),

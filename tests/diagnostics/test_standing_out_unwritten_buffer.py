@@ -104,6 +104,9 @@ RIGHT = {
         "return x / peak", "out, kept = x / peak, x\n        return out, peak"
     ).replace("loss = net(torch.randn(8, 3))", "out, top = net[1](net[0](torch.randn(8, 3)))\n    loss = net[2](out)"),
     "a prior": PEAK.replace("peak", "prior"),
+    "statistics of other data": PEAK.replace(
+        "def __init__(self):", "def __init__(self, peak=torch.tensor(1.0)):"
+    ).replace('register_buffer("peak", torch.tensor(1.0))', 'register_buffer("peak", peak.clone())'),
     "noise": PEAK.replace(UPDATE, "peak = 0.9 * peak + 0.1 * torch.rand(())"),
     "the batch alone": PEAK.replace(UPDATE, "peak = x.detach().abs().amax()"),
     "in all modes": PEAK.replace("if self.training:", "if True:"),

@@ -30,7 +30,7 @@ def keeps_best(facts: TraceIndex, file: str, choice: ast.If) -> bool:
         for part in (part for part in inner if isinstance(part, ast.Name | ast.Attribute | ast.Call | ast.Subscript)):
             other = _read(part)
             is_other = plain_name(other) not in {*targets, "self"} and ast.unparse(other) in given
-            if is_other and _is_computed(facts, file, other, _DEPTH):
+            if is_other and is_computed(facts, file, other, _DEPTH):
                 return True
     return False
 
@@ -75,7 +75,7 @@ def _read(value: ast.expr) -> ast.expr:
     return value
 
 
-def _is_computed(facts: TraceIndex, file: str, value: ast.expr, depth: int) -> bool:
+def is_computed(facts: TraceIndex, file: str, value: ast.expr, depth: int) -> bool:
     """Returns whether a call computes a value: there, where its name is set, or where its function is given it."""
     calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
     if depth == 0 or any(last_name(call.func) in _PLAIN for call in calls):
@@ -94,14 +94,14 @@ def _is_computed(facts: TraceIndex, file: str, value: ast.expr, depth: int) -> b
             for node in nodes
             if isinstance(node, ast.Call) and last_name(node.func) == around.name
         )
-        return any(_is_computed(facts, file, each, depth - 1) for found in given for each in found)
+        return any(is_computed(facts, file, each, depth - 1) for found in given for each in found)
     for node in sets:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         bound = {plain_name(part) for target in targets for part in ast.walk(target) if isinstance(part, ast.expr)}
         if name and name in bound and node.value is not None and function_around(facts, file, node.lineno) is around:
-            if _is_computed(facts, file, node.value, depth - 1):
+            if is_computed(facts, file, node.value, depth - 1):
                 return True
     if isinstance(value, ast.BinOp | ast.UnaryOp):
         inner = [value.left, value.right] if isinstance(value, ast.BinOp) else [value.operand]
-        return any(_is_computed(facts, file, each, depth - 1) for each in inner)
-    return isinstance(value, ast.Subscript) and _is_computed(facts, file, value.value, depth - 1)
+        return any(is_computed(facts, file, each, depth - 1) for each in inner)
+    return isinstance(value, ast.Subscript) and is_computed(facts, file, value.value, depth - 1)

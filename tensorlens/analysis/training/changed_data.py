@@ -26,6 +26,11 @@ _ADDING = _TURNING | frozenset(
 _SETTING = frozenset(("setitem", "masked_fill", "fill", "zero"))
 _LIMITING = frozenset("clamp clip clamp_min clamp_max relu abs round nan_to_num".split())  # twice is as once
 _RANDOM = frozenset("rand randn rand_like randn_like randint randint_like normal bernoulli poisson uniform".split())
+_CONSTANT = frozenset(
+    f"{prefix}{name}{suffix}"
+    for name in ("zeros", "ones", "full", "empty")
+    for prefix, suffix in (("", ""), ("", "_like"), ("new_", ""))
+)
 _FLOATS, _WHOLE = ("float", "bfloat"), ("int", "uint")
 _MIN_ROUNDS = 2  # in which each element is changed, on average
 _MAX_DEPTH = 24
@@ -45,7 +50,7 @@ def changed_data(training: Training) -> Iterator[ChangedData]:
     """Yields this memory, by the calls from which on none is missing.
 
     What is added or multiplied are plain numbers, fixed values and new random values. So a running average, which is
-    made from other values, is left out, as is memory that a line writes anew.
+    made from other values, is left out, as is memory that a line writes anew, and a state that begins as a constant.
     """
     facts = training.facts
     if not training.steps:
@@ -70,6 +75,8 @@ def changed_data(training: Training) -> Iterator[ChangedData]:
             continue
         sites = {each.site for each in later}
         changes = [call for call in calls if call.site in sites]
+        if len(changes) == len(calls) and _is_constant(facts, data):
+            continue  # no data: a state such as a walk at random
         size = facts.trace.storages[storage].nbytes
         parts = [facts.tensor(call.writes[0].tensor) for call in changes]
         changed = sum(elements(part.shape) * item_size(part.dtype) for part in parts)
@@ -98,6 +105,18 @@ def _data(tensors: list[Tensor]) -> int | None:
 
 def _whole_numbers(facts: TraceIndex, number: int) -> bool:
     return facts.tensor(number).dtype.startswith(_WHOLE)
+
+
+def _is_constant(facts: TraceIndex, number: int) -> bool:
+    """Returns whether a tensor is made from plain numbers alone, as `0.5 * torch.ones(4)` is."""
+    waiting = [number]
+    for each in waiting:
+        call = facts.creator(each)
+        is_made = call is not None and (op_name(call) in _CONSTANT or (call.inputs and op_name(call) in _ADDING))
+        if call is None or not is_made or len(waiting) > _MAX_DEPTH:
+            return False
+        waiting += [] if op_name(call) in _CONSTANT else [access.tensor for access in call.inputs]
+    return True
 
 
 def _sets_number(facts: TraceIndex, call: Call) -> bool:
@@ -129,6 +148,8 @@ def add_up(facts: TraceIndex, changes: list[Call]) -> bool:
             continue
         if op_name(call) not in _ADDING | _LIMITING:
             return False
+        if op_name(call) == "lerp" and _draws(facts, call.inputs[1].tensor, call.index, since):
+            return False  # a state that goes to and fro
         for place, access in enumerate(call.inputs):
             draws = set() if access.tensor == part.id else _draws(facts, access.tensor, call.index, since)
             if draws is None or draws & drawn:

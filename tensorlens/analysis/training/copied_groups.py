@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import parent_of, scope_around, statement_around
-from tensorlens.analysis.naming.syntax import last_name
+from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Span
 
 _GROUPS = "param_groups"
 _LOOKS = frozenset(("enumerate", "zip", "reversed", "iter", "next", "len", "list"))
 """Functions whose results hold what they are given at most until a loop has ended."""
+_SHOWING = frozenset("print info debug write".split())
 _MOST = 5  # names that are followed for one group
 
 
@@ -144,13 +145,17 @@ def _is_text(facts: TraceIndex, file: str, write: ast.expr) -> bool:
 
 
 def _is_read(facts: TraceIndex, file: str, write: ast.expr, option: str) -> bool:
-    """Returns whether the function of a write reads such an option elsewhere than in that statement."""
+    """Returns whether the function of a write reads such an option elsewhere than in that statement, or shows the
+    group, as after its values are rounded."""
     own = statement_around(facts, facts.span_of(write, file))
     inside = set(ast.walk(own)) if own is not None else set()
+    group = write.value if isinstance(write, ast.Subscript) else None
     for node in ast.walk(scope_around(facts, file, write.lineno)):
         if node not in inside and isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             if _text(node.slice) == option:
                 return True
+        if called_name(node) in _SHOWING and isinstance(group, ast.Name) and group.id in map(last_name, ast.walk(node)):
+            return True
     return False
 
 

@@ -15,6 +15,7 @@ from tensorlens.analysis.code_around import (
 )
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.best_so_far import is_computed
 from tensorlens.records.model import Span
 
 _MOST = 4  # functions around a line
@@ -61,8 +62,22 @@ def _sets_flag(facts: TraceIndex, span: Span, ways: list[Span]) -> bool:
         value = each.value if isinstance(each, ast.Assign) else None
         if name and isinstance(value, ast.Constant) and isinstance(value.value, bool):
             if _is_kept(facts, name, each, value.value) and any(_is_asked(facts, way, name) for way in ways):
-                return True
+                return not any(_is_for_outlier(facts, way) for way in ways)
     return False
+
+
+def _is_for_outlier(facts: TraceIndex, span: Span) -> bool:
+    """Returns whether a line is below a condition such as `loss > 50`: its value may be that of a bad batch."""
+    statement = statement_around(facts, span)
+    around = upwards(facts, span.file, statement) if statement is not None else ()
+    tests = (node for each in around if isinstance(each, ast.If) for node in ast.walk(each.test))
+    return any(
+        isinstance(test, ast.Compare)
+        and isinstance(test.ops[0], ast.Gt | ast.GtE)
+        and isinstance(test.comparators[0], ast.Constant)
+        and is_computed(facts, span.file, test.left, _MOST)
+        for test in tests
+    )
 
 
 def _is_kept(facts: TraceIndex, name: str, write: ast.stmt, value: bool) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.one_memory import elements
 from tensorlens.analysis.training.timeline import Moment
 from tensorlens.records.model import Call
 
@@ -36,7 +37,8 @@ def updates_in_half(training: MeasuredTraining, row: ParameterRow) -> list[Call]
     updates = [each for each in moments if each.kind == "update" and fills and each.index > fills[0]]
     calls = [each.event for each in updates if each.fresh and isinstance(each.event, Call)]
     others = [each.event for each in updates if not each.fresh or not isinstance(each.event, Call)]
-    are_decays = all(isinstance(event, Call) and op_name(event) in _PRODUCTS for event in others)
+    decays = [event for event in others if isinstance(event, Call) and op_name(event) in _PRODUCTS]
+    are_decays = len(decays) == len(others) and not any(_may_mask(training, row, call) for call in decays)
     rounds = [bisect_left(fills, call.index) for call in calls]
     if len(calls) < _FEWEST or not are_decays or len({*rounds}) < len(rounds):
         return []
@@ -59,13 +61,14 @@ def _plain(call: Call) -> str:
 
 
 def _may_mask(training: MeasuredTraining, row: ParameterRow, call: Call) -> bool:
-    """Returns whether a call multiplies two tensors with the shape of a parameter."""
+    """Returns whether a call multiplies two tensors with the shape of a parameter, or its value by other elements."""
     shape, changed = training.facts.tensor(row.tensor).shape, call.outputs or call.writes
     if _plain(call) not in _PRODUCTS:
         return False
     if op_name(call).startswith("foreach_"):
         return len(call.inputs) > len(changed)
-    return len({each.tensor for each in call.inputs if training.facts.tensor(each.tensor).shape == shape}) > 1
+    shapes = {each.tensor: training.facts.tensor(each.tensor).shape for each in call.inputs}
+    return sum(each == shape or elements(each) > 1 for each in shapes.values()) > 1
 
 
 def _source(training: MeasuredTraining, number: int, leaf: int) -> int:

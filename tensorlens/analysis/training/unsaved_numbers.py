@@ -112,13 +112,18 @@ def _flag_above(facts: TraceIndex, call: Call) -> tuple[str, Span] | None:
             continue
         for name in _asked(facts, span, statement):
             start = start_of(holder, name)
-            values = [each.value for each in _stores(holder, name) if isinstance(each, ast.Assign | ast.AnnAssign)]
-            is_set = any(isinstance(each, ast.Constant) and each.value not in (None, False, 0) for each in values)
-            is_set |= any(_counted(each) == name for each in _stores(holder, name))
+            later = [each for each in _stores(holder, name) if each is not start]
             is_flag = isinstance(start, ast.Assign | ast.AnnAssign) and isinstance(start.value, ast.Constant)
+            is_set = bool(later) and all(_is_true(each) or _counted(each) == name for each in later)
             if start is not None and is_flag and is_set and not _is_set_outside(facts, name):
                 return name, facts.span_of(start, span.file)
     return None
+
+
+def _is_true(statement: ast.stmt) -> bool:
+    """Returns whether a statement assigns a constant that is no first value, as 0, None and False are."""
+    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+    return isinstance(value, ast.Constant) and bool(value.value)
 
 
 def _asked(facts: TraceIndex, span: Span, statement: ast.stmt) -> Iterator[str]:
@@ -160,8 +165,10 @@ def unsaved_counts(training: MeasuredTraining) -> Iterator[UnsavedCount]:
         for name in dict.fromkeys(name for each in ast.walk(holder) if (name := _counted(each)) is not None):
             start = start_of(holder, name)
             changes = [each for each in _stores(holder, name) if each is not start]
-            is_count = start is not None and _is_constant(start) and all(_counted(each) == name for each in changes)
-            if start is None or not changes or not is_count or _is_set_outside(facts, name, reads=True):
+            is_count = changes and all(_counted(each) == name for each in changes)
+            if start is None or not is_count or not _is_constant(start, start in holder.body):
+                continue
+            if _is_set_outside(facts, name, reads=True):
                 continue
             if any(_is_exponent(facts, method, name) for method in holder.body):
                 change = facts.span_of(changes[0], file)
@@ -247,9 +254,12 @@ def _added_in_place(node: ast.AST) -> str | None:
     return _own(call.func.value) if is_added and isinstance(call.func, ast.Attribute) else None  # type: ignore[union-attr]
 
 
-def _is_constant(statement: ast.stmt) -> bool:
-    """Returns whether a statement assigns a number, a list or dict of numbers, or an empty one."""
+def _is_constant(statement: ast.stmt, is_of_class: bool) -> bool:
+    """Returns whether a statement assigns a number, a list or dict of numbers, or an empty one; in a class a number:
+    all its objects have the one list."""
     value = getattr(statement, "value", None)
+    if is_of_class:
+        return isinstance(value, ast.Constant)
     if isinstance(value, ast.Call):
         names = {*_TENSORS, *_COUNTS}
         return last_name(value.func) in names and not any(isinstance(each, ast.ListComp) for each in value.args)

@@ -106,6 +106,8 @@ def _bound_place(facts: TraceIndex, file: str, value: ast.expr, target: ast.AST,
         return 0 if _ends_at_once(target) and _is_list(facts, file, value) else None
     parts = target.elts if isinstance(target, ast.Tuple | ast.List) else []
     others = [each.value if isinstance(each, ast.Starred) else each for each in parts[1:]]
+    if any(last_name(each) == "_" for each in parts[1:]):
+        return None  # `group, _ = ...`, but not `group, *_`, says how many there are
     is_first = bool(parts) and all(_OTHERS.issuperset(words_of_last(last_name(each))) for each in others)
     return 0 if is_first and _is_list(facts, file, value) else None
 

@@ -58,7 +58,7 @@ class Series:
 class MeasuredParameter:
     """One parameter. A round is a step of an optimizer that holds it or, if none does, a backward pass."""
 
-    __slots__ = ("_counted", "_elements", "_half", "_kept", "_norms", "_reached", "_start", "_zeros",
+    __slots__ = ("_counted", "_elements", "_half", "_kept", "_left", "_norms", "_reached", "_start", "_zeros",
                  "filled", "first_nonfinite", "half_steps", "nonfinite", "number", "ref", "rounds", "stepped",
                  "zero")  # fmt: skip
 
@@ -74,6 +74,7 @@ class MeasuredParameter:
         self._elements = 0
         self._start: torch.Tensor | None = None  # a copy of the values before the first round
         self._half: torch.Tensor | None = None  # a copy of the first values in half precision
+        self._left: torch.Tensor | None = None  # the elements that have had another value in half precision
         self.half_steps, self._kept = 0, (0, 0)
         self._reached: torch.Tensor | bool = False  # the elements that had a gradient; True: all; False: none
 
@@ -86,8 +87,17 @@ class MeasuredParameter:
             if self._half is None or self._half.dtype != parameter.dtype:
                 is_first = self._start is not None and self._start.dtype == parameter.dtype
                 self._half = self._start if is_first else _copy(parameter)
-                self.half_steps = 0
+                self.half_steps, self._left = 0, None
+            self._note_left(parameter)
             self.half_steps += 1
+
+    def _note_left(self, parameter: torch.Tensor) -> None:
+        """Notes the elements without their first value after 1, 2, 4, 8, ... rounds: some come back to it later."""
+        rounds, first = self.half_steps, self._half
+        if first is None or rounds == 0 or rounds & (rounds - 1) or not _is_like(first, parameter):
+            return
+        left = not_equal(detach(parameter), to_like(first, parameter))
+        self._left = left if self._left is None else left | to_like(self._left, left)
 
     def expect_round(self, parameter: torch.Tensor, stepped: bool) -> None:
         """Keeps a copy of the values before the first round, which may be measured only when it has ended."""
@@ -173,14 +183,21 @@ class MeasuredParameter:
         return ParameterMovement(0, number, self.number, size, distance, self._elements, unreached, unreached_moved)
 
     def _keeping(self, parameter: torch.Tensor) -> tuple[int, int]:
-        """Counts the rounds in half precision, and the elements that had a gradient and still have their first
-        value."""
+        """Counts the rounds in half precision, and the elements that had a gradient and were never seen without their
+        first value."""
         first = self._half
-        if first is None or self._reached is False or first.shape != parameter.shape or first.dtype != parameter.dtype:
+        if first is None or self._reached is False or not _is_like(first, parameter):
             return self.half_steps, 0
         same = ~not_equal(detach(parameter), to_like(first, parameter))
+        if self._left is not None:
+            same &= ~to_like(self._left, same)
         kept = same if self._reached is True else same & to_like(self._reached, same)
         return self.half_steps, int(count_nonzero(kept))
+
+
+def _is_like(first: torch.Tensor, parameter: torch.Tensor) -> bool:
+    """Returns whether a copy can be compared with a parameter."""
+    return is_measurable(parameter) and first.shape == parameter.shape and first.dtype == parameter.dtype
 
 
 def _distance(filled: int) -> int:

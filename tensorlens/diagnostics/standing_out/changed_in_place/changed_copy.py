@@ -40,7 +40,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _sentence(facts: TraceIndex, call: Call) -> Iterator[StandingOut]:
     span = facts.span(call.site)
     value = None if span is None else facts.names.syntax.node(span)
-    base = _base(value, op_name(call))
+    base = _base(value, call)
     statement = None if span is None else statement_around(facts, span)
     if span is None or value is None or base is None:
         return
@@ -65,16 +65,15 @@ def _sentence(facts: TraceIndex, call: Call) -> Iterator[StandingOut]:
     )
 
 
-def _base(value: ast.AST | None, op: str) -> ast.expr | None:
+def _base(value: ast.AST | None, call: Call) -> ast.expr | None:
     """Returns the expression whose items `bank[index]`, `bank.take(i)` or `torch.take(bank, i)` copies."""
     if isinstance(value, ast.Subscript):
         return value.value if isinstance(value.ctx, ast.Load) else None
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or not value.args:
         return None
-    if value.func.attr != op:
-        return None  # a library's function calls it
-    is_function = isinstance(value.func.value, ast.Name) and value.func.value.id == "torch"
-    return value.args[0] if is_function else value.func.value
+    if value.func.attr != op_name(call) or last_name(value.func.value) == "Tensor":
+        return None  # a library's function calls it, or the method is taken from its class
+    return value.func.value if call.op.startswith("Tensor.") else value.args[0]
 
 
 def _called(facts: TraceIndex, copy: Call, value: ast.AST) -> tuple[_Function, str] | None:
@@ -100,6 +99,9 @@ def _called(facts: TraceIndex, copy: Call, value: ast.AST) -> tuple[_Function, s
 
 def _changes(function: _Function, name: str) -> list[ast.stmt] | None:
     """Returns the statements that change a variable in place; None if another statement uses it."""
+    outer = (node for node in ast.walk(function) if isinstance(node, ast.Global | ast.Nonlocal))
+    if any(name in node.names for node in outer):
+        return None
     stored = [
         n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
     ]

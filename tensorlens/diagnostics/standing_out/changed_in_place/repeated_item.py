@@ -7,13 +7,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import function_around, is_inside, upwards
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.one_memory import is_one, origin
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.limits import LISTED_ITEMS
-from tensorlens.records.model import Call
+from tensorlens.records.model import Call, Span
 from tensorlens.records.report import StandingOut
 
 _MIN_ITEMS = 3
@@ -31,6 +33,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         writes = _writes(facts, numbers, None)
         if not skipped & set(numbers) and writes and writes[-1].site not in seen:
             seen.add(writes[-1].site)
+            if _is_meant(facts, name, writes):
+                continue
             yield _sentence(facts, f"`{name}` holds one tensor {_times(numbers)}", numbers, writes, None)
     for call in facts.calls:
         numbers = [access.tensor for access in call.inputs]
@@ -55,6 +59,51 @@ def _lists(facts: TraceIndex) -> dict[str, list[int]]:
         if len(numbers) >= _MIN_ITEMS and _writes(facts, numbers, None):
             found.setdefault(name, numbers)
     return found
+
+
+def _is_meant(facts: TraceIndex, name: str, writes: list[Call]) -> bool:
+    """Returns whether a script fills a list with one variable, as with a rate that all have, and changes that variable
+    itself, and only where it does not fill the list."""
+    changed = {_root(facts, call) for call in writes}
+    fills = [
+        each for file, tree in facts.trees() for node in ast.walk(tree) for each in _fills(facts, file, node, name)
+    ]
+    for file, statement, value in fills:
+        around = [each for each in upwards(facts, file, statement) if isinstance(each, ast.For | ast.While)]
+        whole = facts.span_of(around[-1] if around else statement, file)
+        inside = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+        if not changed <= inside or function_around(facts, file, statement.lineno) is not None:
+            return False
+        if any(is_inside(span, whole) for call in writes for span in _callers(facts, call)):
+            return False
+    return bool(fills)
+
+
+def _root(facts: TraceIndex, call: Call) -> str:
+    """Returns the variable that a line changes in place; "" for an item or an attribute."""
+    node = facts.node_at(call.site)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return last_name(node.func.value) if isinstance(node.func.value, ast.Name) else ""
+    return node.target.id if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) else ""
+
+
+def _fills(facts: TraceIndex, file: str, node: ast.AST, name: str) -> Iterator[tuple[str, ast.stmt, ast.expr]]:
+    """Yields the statements that make a list with its items, or add items, and what the items are."""
+    own = name.rpartition(".")[2]
+    if isinstance(node, ast.Assign) and any(last_name(each) == own for each in node.targets):
+        if not isinstance(node.value, ast.List) or node.value.elts:
+            yield file, node, node.value
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        if last_name(node.value.func.value) == own:
+            yield file, node, node.value
+
+
+def _callers(facts: TraceIndex, call: Call) -> Iterator[Span]:
+    """Yields the place of a call, and those from which its functions are called."""
+    site: int | None = call.site
+    while site is not None and (span := facts.span(site)) is not None:
+        yield span
+        site = facts.trace.sites[site].caller
 
 
 def _times(numbers: list[int]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.code_around import function_around
+from tensorlens.analysis.code_around import block_around, function_around
 from tensorlens.analysis.naming.places import place_of
-from tensorlens.analysis.naming.syntax import last_name, plain_name
+from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.best_so_far import keeps_best, stored_pairs
+from tensorlens.analysis.training.ended_loops import may_end_loop
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.two_names import modules_in
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -31,7 +32,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         inner = {node: loop for loop in loops for node in ast.walk(loop) if isinstance(node, ast.If)}
         for choice in (node for node in ast.walk(tree) if isinstance(node, ast.If)):
             around = inner.get(choice) or _called_by(facts, file, choice, loops)
-            if around is not None and not _copies(choice) and not _is_of_two(choice):
+            if around is not None and not _copies(choice) and not _is_of_two(facts, file, choice):
+                if may_end_loop(facts, file, choice, _loops(around, loops), choice in inner):
+                    continue  # no step follows
                 made, is_best = _made_by(around, tree), keeps_best(facts, file, choice)
                 for statement in choice.body:
                     if is_best or (choice in inner and _is_whole(statement)):
@@ -45,6 +48,13 @@ def _called_by(facts: TraceIndex, file: str, choice: ast.If, loops: list[ast.For
     return around if around is not None and any(last_name(call.func) == around.name for call in calls) else None
 
 
+def _loops(around: ast.AST, loops: list[ast.For | ast.While]) -> list[ast.For | ast.While]:
+    """Returns the loop itself, or those that call a function."""
+    if not isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+        return [loop for loop in loops if loop is around]
+    return [loop for loop in loops if any(called_name(node) == around.name for node in ast.walk(loop))]
+
+
 def _made_by(around: ast.AST, tree: ast.Module) -> set[str | None]:
     """Returns the names that a loop or a function sets, and the attributes that methods set which make no object."""
     methods = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "__init__"]
@@ -53,14 +63,22 @@ def _made_by(around: ast.AST, tree: ast.Module) -> set[str | None]:
     return {plain_name(target) for node in ast.walk(around) for target in _bound(node)} | attributes
 
 
-def _is_of_two(choice: ast.If) -> bool:
-    """Returns whether the `else` of an `if` gives one of the same names another value, so that the name means one of
-    several live modules."""
+def _is_of_two(facts: TraceIndex, file: str, choice: ast.If) -> bool:
+    """Returns whether the `else` of an `if`, or a line before it in its block, gives one of the same names another
+    value, so that the name means one of several live modules."""
+    block = block_around(facts, file, choice)
+    before = block[: next((place for place, each in enumerate(block) if each is choice), 0)]
+    started = {
+        plain_name(target)
+        for each in before
+        for target, value in stored_pairs(each)
+        if isinstance(value, ast.Name | ast.Attribute) and last_name(value) != last_name(target)
+    }
     stored = [
         {plain_name(target) for each in body for node in ast.walk(each) for target, _ in stored_pairs(node)} - {None}
         for body in (choice.body, choice.orelse)
     ]
-    return bool(stored[0] & stored[1])
+    return bool(stored[0] & (stored[1] | started))
 
 
 def _is_whole(statement: ast.stmt) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tensorlens.analysis.code_around import statement_around, upwards
+from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -24,6 +26,7 @@ from tensorlens.records.report import StandingOut
 
 _SAME = frozenset("detach clone data to float double cpu contiguous flatten reshape view ravel div mul".split())
 _ALIASES = frozenset("detach data view flatten reshape ravel contiguous".split())
+_SCALING = frozenset(("div", "mul"))
 _JOINING = frozenset(("cat", "stack"))
 _REDUCING = frozenset(("sum", "mean"))
 _LEAVING = frozenset(("numpy", "from_numpy"))
@@ -106,7 +109,7 @@ def _added(facts: TraceIndex) -> list[tuple[_Square, _Square]]:
             pairs += _summed(facts, call, found)
         elif (square := _square_of(facts, call, found)) is not None:
             found.squares[result] = square
-        elif (copied := _held_by(call, found.held)) is not None:
+        elif (copied := _held_by(facts, call, found.held)) is not None:
             found.held[result] = copied
     return pairs
 
@@ -115,13 +118,31 @@ def _name(call: Call) -> str:
     return {_DATA_READ: "data", "Tensor.__truediv__": "div"}.get(call.op, op_name(call))
 
 
-def _held_by(call: Call, held: dict[int, _Held]) -> _Held | None:
+def _held_by(facts: TraceIndex, call: Call, held: dict[int, _Held]) -> _Held | None:
     """Returns what the result of a call holds of a gradient, if it holds one; of several in a row, the first one."""
     given, name = [held.get(access.tensor) for access in call.inputs], _name(call)
     first = given[0]
-    if first is None or not ((name == "cat" and all(given)) or (name in _SAME and len(given) == 1)):
+    is_same = (name == "cat" and all(given)) or (name in _SAME and len(given) == 1)
+    if first is None or not is_same or (name in _SCALING and _is_counted(facts, call)):
         return None
     return first if name in _ALIASES or first.at is not None else _Held(first.leaf, first.gradient, call.index)
+
+
+def _is_counted(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a factor or divisor counts the rounds of a loop, as in `p.grad / (k + 1)`, a mean so far."""
+    span, node = facts.span(call.site), facts.node_at(call.site)
+    statement = None if span is None else statement_around(facts, span)
+    if span is None or node is None or statement is None:
+        return False
+    counts = set[str]()
+    for loop in (each for each in upwards(facts, span.file, statement) if isinstance(each, ast.For | ast.While)):
+        if isinstance(loop, ast.For) and called_name(loop.iter) in ("range", "enumerate", "count"):
+            target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else loop.target
+            counts.add(last_name(target))
+        counts |= {last_name(each.target) for each in ast.walk(loop) if isinstance(each, ast.AugAssign)}
+    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else getattr(node, "args", [])
+    factors = [part for part in parts if not any(last_name(each) == "grad" for each in ast.walk(part))]
+    return any(last_name(each) in counts - {""} for part in factors for each in ast.walk(part))
 
 
 def _square_of(facts: TraceIndex, call: Call, found: _Found) -> _Square | None:

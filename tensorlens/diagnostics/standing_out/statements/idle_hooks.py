@@ -56,6 +56,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         reported.add(number)
         definition = _definition(facts, number)
+        if not made and kind in _OF_MODULE_CALLS and _may_be_called(facts, site):
+            continue
         if not made and (kind not in _OF_MODULE_CALLS or _has_not_run(facts, definition)):
             yield from _never(training, site, registrations)
         elif definition is not None and all(run.ended == "returned" and not _has_value(run) for run in made):
@@ -66,14 +68,28 @@ def _has_value(run: Run) -> bool:
     return any(value.tensor is not None or value.type != "NoneType" for value in run.values)
 
 
+def _may_be_called(facts: TraceIndex, site: int) -> bool:
+    """Returns whether a branch that did not run calls the attribute that a hook is registered on, as a part of a
+    network that a setting of the run leaves out."""
+    node = facts.node_at(site)
+    on = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    choices = (each for _, tree in facts.trees() for each in ast.walk(tree) if isinstance(each, ast.If | ast.IfExp))
+    return isinstance(on, ast.Attribute) and any(
+        isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr == on.attr
+        for choice in choices
+        for each in ast.walk(choice)
+    )
+
+
 def _has_not_run(facts: TraceIndex, definition: _Definition | None) -> bool:
     """Returns whether a hook computes with its arguments in each of its runs, and the trace has no call inside it."""
     if definition is None:
         return False
     file, function = definition
     arguments = {each.arg for each in function.args.args}
+    own = {node.name for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     body = function.body if isinstance(function.body, list) else [ast.Expr(function.body)]
-    computes = any(_computes(node, arguments) for each in _first(body) for node in _unconditional(each))
+    computes = any(_computes(node, arguments, own) for each in _first(body) for node in _unconditional(each))
     around = facts.span_of(function, file)
     spans = (facts.span(site) for site in {call.site for call in facts.calls})
     return computes and not any(span is not None and is_inside(span, around) for span in spans)
@@ -91,12 +107,15 @@ def _first(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             return
 
 
-def _computes(node: ast.AST, arguments: set[str]) -> bool:
-    """Returns whether a part of a hook computes with a tensor: `output.abs()`, `inputs[0].norm()`."""
+def _computes(node: ast.AST, arguments: set[str], own: set[str]) -> bool:
+    """Returns whether a part of a hook computes with a tensor: `output.abs()`, `inputs[0].norm()`.
+
+    `own`: the names of the program's own methods, which an object of the program may have in place of a tensor's.
+    """
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _PURE:
         return False
     is_torchs = ast.unparse(node.func.value) == "torch" and bool(node.args)
-    if not is_torchs and node.func.attr in _OTHERS:
+    if not is_torchs and node.func.attr in _OTHERS | own:
         return False
     root = node.args[0] if is_torchs else node.func.value
     while isinstance(root, ast.Subscript):

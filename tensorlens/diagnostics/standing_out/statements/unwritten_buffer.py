@@ -13,6 +13,7 @@ from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.given_buffers import given_buffers
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -77,7 +78,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _local_updates(facts: TraceIndex, file: str, holder: ast.ClassDef) -> Iterator[_LocalUpdate]:
     nodes = list(ast.walk(holder))
-    buffers = _buffers(nodes)
+    buffers = _buffers(nodes) - given_buffers(holder)
     for method in (node for node in holder.body if isinstance(node, ast.FunctionDef)):
         in_training = _in_training(method)
         for variable, name in _reads(method).items():
