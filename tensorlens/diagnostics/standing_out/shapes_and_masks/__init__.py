@@ -9,6 +9,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     counted_mask,
     default_dimension,
     hidden_token,
+    ignored_end,
     interleaved_stream,
     last_of_padded,
     mixed_by_reshape,
@@ -45,4 +46,5 @@ FINDERS: tuple[Finder, ...] = (
     padding_position.find,
     interleaved_stream.find,
     padded_id.find,
+    ignored_end.find,
 )
