@@ -1,4 +1,4 @@
-"""Tells which of two data sets a loss compares a result with, by the memory that values are parts of."""
+"""Finds out which of two data sets a loss compares a result with, by the memory that values are parts of."""
 
 from __future__ import annotations
 
