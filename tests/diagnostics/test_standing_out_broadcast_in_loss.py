@@ -51,6 +51,23 @@ WRONG = {
     loss = (net(x) - goal).square().mean()""",
         "`y` of shape (8,) and `0.9 * net(x)` of shape (8, 1) to shape (8, 8)",
     ),
+    "a returned gradient": (
+        """
+    loss = torch.subtract(net(x), y).abs().mean()  # here
+    torch.autograd.grad(loss, list(net.parameters()), retain_graph=True)
+    loss = net(x).square().mean()""",
+        "`y` of shape (8,) to shape (8, 8): 64 elements",
+    ),
+    "a function of the parameters": (
+        """
+    values = {name: p.detach() for name, p in net.named_parameters()}
+    def pinball(values, x, y):
+        miss = torch.sub(y, torch.func.functional_call(net, values, (x,)))  # here
+        return torch.maximum(0.6 * miss, -0.4 * miss).mean()
+    torch.func.grad_and_value(pinball)(values, x, y)
+    loss = net(x).square().mean()""",
+        "`y` of shape (8,) to shape (8, 8): 64 elements",
+    ),
     "images": (
         """
     image = F.conv2d(x.view(4, 1, 2, 3), net[0].weight[:1, :1].reshape(1, 1, 1, 1))
@@ -79,6 +96,17 @@ RIGHT = {
         "    s = net(x).squeeze(1)\n    t = y.unsqueeze(1)\n    loss = (s - t).abs().min(dim=1).values.mean()"
     ),
     "pairs of predictions": "    s = net(x)\n    loss = (s - s.squeeze(1)).square().mean()",
+    "a returned gradient of an input": """
+    t = torch.rand(8, 3, requires_grad=True)
+    u = t[:, :1] * net(t)
+    (slope,) = torch.autograd.grad(u.sum(), t, create_graph=True)
+    loss = (slope[:, 0] - y).square().mean()""",
+    "a function of one sample": """
+    values = {name: p.detach() for name, p in net.named_parameters()}
+    def miss(values, x, y):
+        return (torch.func.functional_call(net, values, (x[None],))[0] - y).square().sum()
+    torch.func.vmap(torch.func.grad(miss), in_dims=(None, 0, 0))(values, x, y)
+    loss = net(x).square().mean()""",
     "a learned scale": (
         "    scale = net[0].bias\n    loss = (scale.view(4, 1) * torch.ones(4)).mean() + net(x).square().mean()"
     ),

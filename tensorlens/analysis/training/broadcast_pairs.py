@@ -41,7 +41,7 @@ class BroadcastPair:
 def broadcast_pairs(facts: TraceIndex) -> Iterator[BroadcastPair]:
     """Yields these calls, each line once."""
     reported: set[tuple[str, int] | None] = set()
-    for backward in examined_passes(facts):
+    for backward in examined_passes(facts, with_asked=True):
         calls = sorted(loss_calls(facts, backward), key=lambda call: call.index)
         for call in calls:
             span = facts.span(call.site)

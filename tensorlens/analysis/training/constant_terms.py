@@ -24,7 +24,7 @@ LINEAR = (
     "reshape", "flatten", "clone", "float", "double", "to",
 )  # fmt: skip
 _ALIASES = {
-    "expit": "sigmoid", "multiply": "mul", "subtract": "sub", "negative": "neg", "concatenate": "cat",
+    "expit": "sigmoid", "spmm": "mm", "multiply": "mul", "subtract": "sub", "negative": "neg", "concatenate": "cat",
 }  # fmt: skip
 _TRANSPOSED = ("T", "mT", "H", "mH")  # properties, "Tensor.T.__get__"
 MAX_PASSES = 8  # of one line that are looked at

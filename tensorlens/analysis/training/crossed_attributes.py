@@ -11,16 +11,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.crossed_data import is_of_first
+from tensorlens.analysis.training.kept_values import attribute_of, kept_in
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 
 _MIN_PASSES = 3
 _MAX_CALLS = 400
-_INVERSE = {"mul": ("div", "truediv"), "imul": ("div", "truediv"), "add": ("sub",), "iadd": ("sub",)}
-_REDUCTIONS = frozenset("mean sum var std var_mean std_mean amax amin norm median quantile".split())
+_DIVISIONS, _PRODUCTS = frozenset(("div", "truediv", "itruediv", "idiv", "true_divide", "divide")), ("mul", "imul")
+_DIFFERENCES, _SUMS = frozenset(("sub", "isub")), ("add", "iadd")
+_INVERSE = {
+    **dict.fromkeys(_PRODUCTS, _DIVISIONS),
+    **dict.fromkeys(_SUMS, _DIFFERENCES),
+    **dict.fromkeys(_DIVISIONS, frozenset(_PRODUCTS)),
+}
+_REDUCTIONS = frozenset("mean sum var std var_mean std_mean amax amin max min norm vector_norm median quantile".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +38,18 @@ class CrossedAttribute:
 
     name: str  # "self.mean"
     used: Call  # has the attribute and a value that was computed with an earlier one
+    other: int  # this value
     first: Call  # set the attribute to the earlier value
     last: Call  # set it to the value that is used: a call of the same line
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """An input of a call that a method has set an attribute to."""
+
+    value: int
+    made: Call
+    name: str
 
 
 def crossed_attributes(facts: TraceIndex) -> Iterator[CrossedAttribute]:
@@ -38,32 +57,40 @@ def crossed_attributes(facts: TraceIndex) -> Iterator[CrossedAttribute]:
     found: dict[int, list[CrossedAttribute | None]] = {}
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
-            if len(call.inputs) == 2 and (setting := _setting(facts, call)) is not None:
-                found.setdefault(call.site, []).append(_crossed(facts, call, *setting))
+            for setting in _settings(facts, call):
+                found.setdefault(call.site, []).append(_crossed(facts, call, setting, backward))
+                break
     for each in found.values():
         crossed = [one for one in each if one is not None]
         if len(crossed) == len(each) >= _MIN_PASSES:
             yield crossed[-1]
 
 
-def _setting(facts: TraceIndex, call: Call) -> tuple[int, Call, str] | None:
-    """Returns an input that another method has set an attribute to, the call that made it, and the attribute.
+def _settings(facts: TraceIndex, call: Call) -> Iterator[_Setting]:
+    """Yields the inputs that another function has set an attribute to, which this one reads.
 
     The program makes one object of the class, and the attribute is a statistic of data alone.
     """
+    if op_name(call) not in _INVERSE and op_name(call) != "addcmul":
+        return
     function = facts.trace.sites[call.site].function
-    for access in call.inputs:
+    for access in call.inputs if len(call.inputs) > 1 else ():
         made = facts.creator(access.tensor)
         site = None if made is None else facts.trace.sites[made.site]
         if made is None or site is None or site.function == function or made.within:
             continue
-        owner = site.function.rpartition(".")[0]
-        is_method = owner == function.rpartition(".")[0] != "" and not site.function.endswith(".__init__")
-        names = site.targets if len(site.targets) == len(made.outputs) == 1 else ()
-        name = next((each for each in names if each.startswith("self.") and "[" not in each), None)
-        if name and is_method and _is_statistic(facts, access.tensor, call.index) and _has_one_object(facts, owner):
-            return access.tensor, made, name
-    return None
+        kept = kept_in(facts, made, access.tensor) if _is_statistic(facts, access.tensor, call.index) else None
+        if kept is None or site.function.endswith(".__init__") or not _reads(facts, call, attribute_of(kept[1])):
+            continue
+        if _has_one_object(facts, kept[0]):
+            yield _Setting(access.tensor, made, kept[1])
+
+
+def _reads(facts: TraceIndex, call: Call, attribute: str) -> bool:
+    """Returns whether the function of a call reads an attribute."""
+    span = facts.span(call.site)
+    nodes = () if span is None else ast.walk(scope_around(facts, span.file, span.line))
+    return any(isinstance(each, ast.Attribute) and each.attr == attribute for each in nodes)
 
 
 def _is_statistic(facts: TraceIndex, number: int, before: int) -> bool:
@@ -80,23 +107,46 @@ def _has_one_object(facts: TraceIndex, owner: str) -> bool:
     return sum(isinstance(node, ast.Name) and node.id == name for node in nodes) == 1
 
 
-def _crossed(facts: TraceIndex, call: Call, value: int, last: Call, name: str) -> CrossedAttribute | None:
-    """Returns the attribute if the other input was computed with an earlier value of it by the inverse operation, and
-    not with this one."""
-    other = next((access.tensor for access in call.inputs if access.tensor != value), None)
-    if other is None or op_name(call) not in _INVERSE:
-        return None
-    earlier: Call | None = None
-    for _, above in ancestry(facts, other, call.index, _MAX_CALLS):
+def _crossed(facts: TraceIndex, call: Call, setting: _Setting, backward: Backward) -> CrossedAttribute | None:
+    """Returns the attribute if the other input was computed with an earlier value of it by the inverse operation.
+
+    It was not computed with this one, too, or the loss compares the result with the data of the earlier value.
+    """
+    value, last = setting.value, setting.made
+    other, inverse = _combined(facts, call, value)
+    earlier: tuple[Call, int] | None = None
+    is_mixed = False
+    for _, above in () if other is None else ancestry(facts, other, call.index, _MAX_CALLS):
         for access in above.inputs:
+            is_mixed |= access.tensor == value
             made = facts.creator(access.tensor)
-            if access.tensor == value:
-                return None
             if made is not None and made.site == last.site and made.index < last.index:
-                if op_name(above) in _INVERSE[op_name(call)]:
-                    earlier = made if earlier is None else max(earlier, made, key=lambda each: each.index)
-    if earlier is None:
+                if op_name(above) in inverse and _place(made, access.tensor) == _place(last, value):
+                    if earlier is None or made.index > earlier[0].index:
+                        earlier = made, access.tensor
+    if earlier is None or other is None or _is_derived(facts, value, call.index, earlier[1]):
         return None
-    number = earlier.outputs[0].tensor
-    is_derived = any(number in {a.tensor for a in above.inputs} for _, above in ancestry(facts, value, call.index))
-    return None if is_derived else CrossedAttribute(name, call, earlier, last)
+    if is_mixed and not is_of_first(facts, (earlier[0], last), call, backward):
+        return None
+    return CrossedAttribute(setting.name, call, other, earlier[0], last)
+
+
+def _place(made: Call, number: int) -> int:
+    """Returns which of the results of a call a tensor is."""
+    return [access.tensor for access in made.outputs].index(number)
+
+
+def _is_derived(facts: TraceIndex, value: int, before: int, earlier: int) -> bool:
+    """Returns whether a value is computed from an earlier one, as an average is."""
+    return any(earlier in {each.tensor for each in above.inputs} for _, above in ancestry(facts, value, before))
+
+
+def _combined(facts: TraceIndex, call: Call, value: int) -> tuple[int | None, frozenset[str]]:
+    """Returns the input that a call multiplies by a value, or adds it to, and the names of the inverse operations."""
+    inputs, name = [access.tensor for access in call.inputs], op_name(call)
+    if name == "addcmul" and len(inputs) == 3:
+        factors = [each for each in inputs[1:] if each != value and facts.requires_grad(each, call.index - 1)]
+        return (factors[0], _DIVISIONS if inputs[0] != value else _DIFFERENCES) if factors else (None, frozenset())
+    if len(inputs) != 2 or (name in _DIVISIONS and inputs[1] != value):
+        return None, frozenset()
+    return next((each for each in inputs if each != value), None), _INVERSE.get(name, frozenset())

@@ -50,12 +50,18 @@ def loss_calls(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
         waiting += [(access.tensor, call.index) for access in call.inputs]
 
 
-def examined_passes(facts: TraceIndex) -> Iterator[Backward]:
-    """Yields the passes that fill `.grad`, at most MAX_PASSES of one line."""
+def examined_passes(facts: TraceIndex, with_asked: bool = False) -> Iterator[Backward]:
+    """Yields the passes that fill `.grad`, at most MAX_PASSES of one line.
+
+    With `with_asked`, also those of single numbers that return gradients, as in `torch.autograd.grad(loss, weights)` or
+    `torch.func.grad()`.
+    """
     counts: Counter[int] = Counter()
     for backward in facts.backwards:
         counts[backward.site] += 1
-        if not backward.failed and backward.op != "autograd.grad" and counts[backward.site] <= MAX_PASSES:
+        is_asked = backward.op == "autograd.grad"
+        is_number = all(facts.tensor(root.tensor).shape == () for root in backward.roots)
+        if not backward.failed and counts[backward.site] <= MAX_PASSES and (not is_asked or (with_asked and is_number)):
             yield backward
 
 

@@ -20,9 +20,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         lines.setdefault(None if span is None else (span.file, span.line), each)
     for each in lines.values():
         used, last = each.used, each.last
-        other = next(access.tensor for access in used.inputs if access.tensor != last.outputs[0].tensor)
         yield stands_out(
-            f"{as_written(facts, used)} uses a `{each.name}` of other data: {named(facts, other, used.index)} is "
+            f"{as_written(facts, used)} uses a `{each.name}` of other data: {named(facts, each.other, used.index)} is "
             f"computed with the value that {as_written(facts, last)} set before, and the line has set another since",
             facts.label("needed_here", used.site, "used here", used.index),
             facts.label("replaced_here", last.site, "set here, and set again", last.index),

@@ -11,6 +11,7 @@ from math import isclose, isfinite
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.learning_rate_text import group_name, lines_that_set_rates
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.diagnostics.standing_out.rates_and_schedules.first_round import floor_of_first_round
 from tensorlens.records.eager import COARSEST, EPSILON
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import OptimizerGroup
@@ -37,6 +38,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         elif way := _way(group) or _floor(training, group):
             text = f"the learning rate of {group_name(training, group)} {way}"
             yield stands_out(text, _made(training, group), *_schedulers(training, group), _set(training, group))
+        else:
+            yield from floor_of_first_round(training, group)
     yield from _replaced(training)
     yield from _unmoved(training)
 

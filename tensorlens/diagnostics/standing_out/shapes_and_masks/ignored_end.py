@@ -1,0 +1,20 @@
+"""Names losses that ignore the end of sequences, because the padding has the same id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.shared_ids import shared_ids
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.report import Label, StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    for each in shared_ids(training.facts):
+        yield stands_out(
+            f"`{each.padding}` has the id of `{each.end}`, and the loss ignores it: no target is the end that the "
+            "program puts into its sequences and looks for",
+            Label("value_made_here", each.given, "the id is given here"),
+            Label("needed_here", each.loss, "ignored here"),
+        )
