@@ -41,14 +41,14 @@ def _keeps(facts: TraceIndex, file: str, statement: ast.stmt, is_better: bool) -
         return False
     if any(isinstance(target, ast.Subscript) for target in statement.targets):
         return True
-    names = {name for target in _targets(statement) if (name := plain_name(target)) is not None}
+    names = {plain_name(target) for target in _targets(statement)} - {None}
     is_choice = isinstance(statement.value, ast.IfExp) and _is_better(facts, file, statement.value.test)
     if (is_better or is_choice) and names & {plain_name(node) for node in _read(statement.value)}:
         return True  # the value before is the other choice
     return _around(facts, file, statement, frozenset(names))
 
 
-def _around(facts: TraceIndex, file: str, statement: ast.stmt, names: frozenset[str]) -> bool:
+def _around(facts: TraceIndex, file: str, statement: ast.stmt, names: frozenset[str | None]) -> bool:
     """Returns whether a statement is below a comparison, in the same function, whose block reads none of the names."""
     for around in list(upwards(facts, file, statement))[1:]:
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
