@@ -167,8 +167,8 @@ DRAWN = {
         "self.order = torch.from_numpy(np.random.permutation(4))",
         "self.orders = [torch.from_numpy(np.random.permutation(4)) for _ in range(2)]").replace(
         "return x[:, self.order]", "return x[:, self.orders[0]][:, self.orders[1]]"),
-    "a dict": FLOW.replace("self.order = torch.randperm(4)", "self.orders = {k: torch.randperm(4) for k in 'ab'}")
-    .replace("self.order]", "self.orders['a']]"),
+    "a dict": LIST.replace("[torch.randperm(4) for _ in range(2)]", "{k: torch.randperm(4) for k in 'ab'}").replace(
+        "in self.orders:", "in self.orders.values():"),
     "a shuffled list": NUMPY.replace("self.order = torch.from_numpy(np.random.permutation(4))", (
         "order = [0, 1, 2, 3]\n        random.shuffle(order)\n        self.order = torch.tensor(order)")),
     "one generator of NumPy": NUMPY.replace("np.random.seed(0)", "rng = np.random.default_rng(0)").replace(
