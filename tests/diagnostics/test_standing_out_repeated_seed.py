@@ -127,7 +127,8 @@ OBJECTS = {
         "    rng.manual_seed(seed)  #!\n    return rng\nclass Noiser"),
     "a constant of the program": NET + "SEED = 3\n" + LOOP
     + "    generator = torch.Generator().manual_seed(SEED)  #!\n" + DRAW.replace("16, 4", "x.shape") + WITH_NOISE,
-    "two objects": NOISED.replace("range(5)", "range(8)") + "with torch.no_grad():\n    print(net(x + Noiser(9)(x)).mean())\n",
+    "two objects": NOISED.replace("range(5)", "range(8)")
+    + "with torch.no_grad():\n    print(net(x + Noiser(9)(x)).mean())\n",
 }  # fmt: skip
 ONE |= {
     "an attribute of the object": NOISED.replace(
