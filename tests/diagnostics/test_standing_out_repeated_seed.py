@@ -103,6 +103,41 @@ ONE = {
     "for evaluation": NET + LOOP + STEP + "    generator = torch.Generator().manual_seed(7)\n" + DRAW
     + "    with torch.no_grad():\n        net(x + noise)\n",
 }  # fmt: skip
+NOISER = """\
+class Noiser:
+    def __init__(self, seed):
+        self.seed = seed
+
+    def __call__(self, x):
+        generator = torch.Generator().manual_seed(self.seed)  #!
+        return torch.randn(x.shape, generator=generator)
+
+noiser = Noiser(3)
+"""
+NOISED = NET + NOISER + LOOP + "    noise = noiser(x)\n" + WITH_NOISE
+OBJECTS = {
+    "an attribute": NOISED,
+    "two statements": NOISED.replace("manual_seed(self.seed)  #!", "cpu()").replace("Generator().cpu()", "Generator()\n"
+                                     "        generator.manual_seed(self.seed)  #!"),
+    "one generator that gets the seed again": NOISED.replace("self.seed = seed", "self.seed = seed\n"
+        "        self.rng = torch.Generator()").replace("generator = torch.Generator().manual", "self.rng.manual")
+    .replace("generator=generator", "generator=self.rng"),
+    "a function that makes it": NOISED.replace("generator = torch.Generator().manual_seed(self.seed)  #!",
+        "generator = made(self.seed)").replace("class Noiser", "def made(seed):\n    rng = torch.Generator()\n"
+        "    rng.manual_seed(seed)  #!\n    return rng\nclass Noiser"),
+    "a constant of the program": NET + "SEED = 3\n" + LOOP
+    + "    generator = torch.Generator().manual_seed(SEED)  #!\n" + DRAW.replace("16, 4", "x.shape") + WITH_NOISE,
+    "two objects": NOISED.replace("range(5)", "range(8)")
+    + "with torch.no_grad():\n    print(net(x + Noiser(9)(x)).mean())\n",
+}  # fmt: skip
+ONE |= {
+    "an attribute of the object": NOISED.replace(
+        "self.seed = seed", "self.rng = torch.Generator().manual_seed(seed)"
+    ).replace("torch.Generator().manual_seed(self.seed)  #!", "self.rng"),
+    "a seed that counts": NOISED.replace("  #!", "\n        self.seed += 1"),
+    "an object for each step": NOISED.replace("noise = noiser(x)", "noise = Noiser(step)(x)"),
+    "a projection that the seed gives again": NOISED.replace("torch.randn(x.shape", "x @ torch.randn(4, 4"),
+}
 SAME = "draws the same random numbers in each of"
 
 
@@ -113,6 +148,13 @@ def test_a_generator_that_begins_anew_is_named(tmp_path: Path, name: str) -> Non
     assert found.labels[0].span.line == marked(NEW[name])
 
 
+@pytest.mark.parametrize("name", OBJECTS)
+def test_a_seed_of_an_object_is_named(tmp_path: Path, name: str) -> None:
+    words = "draws for 8 backward passes with no more than 2 seeds" if name == "two objects" else SAME
+    (found,) = (each for each in sentences(tmp_path, OBJECTS[name]) if words in each.text)
+    assert found.labels[0].span.line == marked(OBJECTS[name])
+
+
 @pytest.mark.parametrize("name", ONE)
 def test_other_generators_are_left_alone(tmp_path: Path, name: str) -> None:
-    assert [each.text for each in sentences(tmp_path, ONE[name]) if SAME in each.text] == []
+    assert [each.text for each in sentences(tmp_path, ONE[name]) if "begins anew" in each.text] == []

@@ -19,6 +19,31 @@ for _ in range(4):
             p.grad = g / 5  #!
     opt.step()
 """
+CLIENTS = """\
+import copy
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=1.0)
+def fit(model):
+    local = copy.deepcopy(model)
+    inner = torch.optim.SGD(local.parameters(), lr=0.1)
+    inner.zero_grad()
+    local(torch.randn(8, 3)).square().mean().backward()
+    inner.step()
+    return local
+for _ in range(4):
+    opt.zero_grad()
+    total = [torch.zeros_like(p) for p in net.parameters()]
+    other = net
+    for _ in range(5):
+        other = fit(net)
+        for p, q, t in zip(net.parameters(), other.parameters(), total):
+            p.grad = (p.detach() - q.detach()) / 5  #!
+    opt.step()
+"""
+DELTA = "p.grad = (p.detach() - q.detach()) / 5  #!"
+VECTOR = CLIENTS.replace(DELTA, "p.grad = (theirs[:p.numel()].view_as(p) - p).neg().detach()  #!").replace(
+    "        for p, q", "        theirs = nn.utils.parameters_to_vector(other.parameters())\n        for p, q"
+)
 SET = "p.grad = g / 5  #!"
 RIGHT = {
     "a running sum": TASKS.replace("    for _ in range(5)", "    total = [0, 0]\n    for _ in range(5)").replace(
@@ -36,14 +61,17 @@ RIGHT = {
         "range(5)", "range(1)"),
     "a backward pass and a mask": TASKS.replace("grads = torch.autograd.grad(loss, list(net.parameters()))", (
         "loss.backward()\n        grads = [p.grad * 0.5 for p in net.parameters()]")),
+    "the changes of all clients in one": CLIENTS.replace(DELTA, "t += (p.detach() - q.detach()) / 5; p.grad = t"),
+    "one client after the other": CLIENTS.replace("fit(net)", "fit(other)"),
 }  # fmt: skip
 WORDS = "which uses only the last"
 
 
-def test_a_gradient_that_is_set_for_each_task_is_named(tmp_path: Path) -> None:
-    (found,) = (each for each in sentences(tmp_path, TASKS) if WORDS in each.text)
+@pytest.mark.parametrize("body", [TASKS, CLIENTS, VECTOR])
+def test_a_gradient_that_is_set_for_each_task_is_named(tmp_path: Path, body: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
     assert "`p.grad = ...` sets each gradient of `net.weight` and `net.bias` 5 times for a step" in found.text
-    assert found.labels[0].span.line == marked(TASKS)
+    assert found.labels[0].span.line == marked(body)
 
 
 @pytest.mark.parametrize("name", RIGHT)

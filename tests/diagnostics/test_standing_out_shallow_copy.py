@@ -86,7 +86,33 @@ WRONG = {
     .replace("        if loss.item() < best:\n            best, best_model = loss.item(), copy.copy(model)  #!\n",
              "        keeper.see(model, loss.item())\n").replace("return best_model", "return keeper.best"),
 }  # fmt: skip
+LOW = "        if loss.item() < best:\n            best, best_model = loss.item(), copy.copy(model)  #!\n"
+RECORD = BEST.replace('best, best_model = float("inf"), None', 'best = {"loss": float("inf")}').replace(
+    "return best_model", 'return best["model"]'
+)
+WRONG |= {
+    "an update of a dict": RECORD.replace(LOW, "        if loss.item() < best[\"loss\"]:\n"
+                                          "            best.update(loss=loss.item(), model=copy.copy(model))  #!\n"),
+    "a flag": BEST.replace(LOW, "        is_better = loss.item() < best\n        if is_better:\n            "
+                           "best, best_model = loss.item(), copy.copy(model)  #!\n"),
+    "a choice": BEST.replace(LOW, "        best_model = copy.copy(model) if loss.item() < best else best_model  #!\n"
+                             "        best = min(best, loss.item())\n"),
+    "a function that returns it": BEST.replace("def fit(", "def frozen(model):\n    return copy.copy(model)  #!\n"
+                                               "def fit(").replace("copy.copy(model)  #!\n    return", "frozen(model)"
+                                                                  "\n    return").replace(
+        "loss.item(), copy.copy(model)  #!", "loss.item(), frozen(model)"),
+    "a function that chooses": BEST.replace("def fit(", "def better(kept, loss, model):\n    if loss < kept[0]:\n"
+                                            "        return loss, copy.copy(model)  #!\n    return kept\ndef fit(")
+    .replace(LOW, "        kept = better(kept, loss.item(), model)\n")
+    .replace("best, best_model = float(\"inf\"), None", "kept = (1e9, None)")
+    .replace("return best_model", "return kept[1]"),
+}  # fmt: skip
 RIGHT = {
+    "an update of what is shown": RECORD.replace(LOW, "        best.update(model=copy.copy(model))\n"),
+    "a function that returns a view": BEST.replace("def fit(", "def view(model, loss, low):\n    if loss < low:\n"
+                                                   "        return copy.copy(model)\n    return model\ndef fit(")
+    .replace(LOW, "        shown = view(model, loss.item(), best)\n        print(shown(x).mean().item())\n")
+    .replace("return best_model", "return model"),
     "a deep copy": DISTILLED.replace("copy.copy(", "copy.deepcopy("),
     "a deep copy of the target": AGENT.replace("copy.copy(", "copy.deepcopy("),
     "the best model, copied": BEST.replace("copy.copy(", "copy.deepcopy("),

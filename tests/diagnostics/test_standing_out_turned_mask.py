@@ -36,6 +36,14 @@ WRONG = {
     "an encoder": "y = layer(x, src_mask=before)",
     "filled": FILL.format("before"),
     "a large number": FILL.format("before").replace('float("-inf")', "-1e9"),
+    "the least number": FILL.format("before").replace('float("-inf")', "torch.finfo(x.dtype).min"),
+    "a constant": FILL.format("before").replace('float("-inf")', "-torch.inf"),
+    "places": FILL.format("torch.arange(T)[None, :] <= torch.arange(T)[:, None]"),
+    "chosen": "y = torch.where(later, scores, -1e9).softmax(-1) @ x",
+    "items": "scores[:, before] = -1e9; y = scores.softmax(-1) @ x",
+    "added": "y = (scores + before.float() * -1e9).softmax(-1) @ x",
+    "taken off": "y = (scores - 1e9 * (1 - later.float())).softmax(-1) @ x",
+    "a sum in attention": DOT.format('torch.full((T, T), float("-inf")).tril()'),
 }
 RIGHT = {
     "attention": DOT.format("before"),
@@ -50,6 +58,13 @@ RIGHT = {
     "the next part": DOT.format("later[:, 2:]").replace("x, x, attn", "x[:, 2:], x[:, 2:], attn"),
     "a part beside the diagonal": DOT.format("~before[1:, :-1]").replace("(x, x, x", "(x[:, 1:], x[:, :-1], x[:, :-1]"),
     "both directions": FILL.format("before") + " + scores.masked_fill(later, float('-inf')).softmax(-1) @ x",
+    "places": FILL.format("torch.arange(T)[None, :] > torch.arange(T)[:, None]"),
+    "chosen": "y = torch.where(before, scores, -1e9).softmax(-1) @ x",
+    "items": "scores[:, later] = -1e9; y = scores.softmax(-1) @ x",
+    "added": "y = (scores + later.float() * -1e9).softmax(-1) @ x",
+    "taken off": "y = (scores - 1e9 * (1 - before.float())).softmax(-1) @ x",
+    "a sum in attention": DOT.format('torch.full((T, T), float("-inf")).triu(1)'),
+    "numbers of distance": "y = (scores + before.float() * -0.1).softmax(-1) @ x",
     "a small number": FILL.format("before").replace('float("-inf")', "0.0"),
 }
 NEXT = START.replace(
@@ -68,7 +83,11 @@ WORDS = "each position sees only those after it"
 def test_a_mask_that_is_turned_round_is_named(tmp_path: Path, name: str) -> None:
     body = START.format(WRONG[name] + "  #!")
     (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
-    assert ("attends where" in found.text) == ("scaled_dot" in WRONG[name])
+    is_added = name in ("added", "taken off", "a sum in attention")
+    assert ("very low numbers" in found.text) == is_added
+    assert ("attends where" in found.text) == (
+        not is_added and ("scaled_dot" in WRONG[name] or "where(" in WRONG[name])
+    )
     assert found.labels[0].span.line == marked(body)
 
 

@@ -151,6 +151,9 @@ RESUMED = FLOW.replace("other = Net()", "import io\nfile = io.BytesIO()\ntorch.s
 PROJECTED = RESUMED.replace("torch.randperm(4)", "2 * torch.randn(4, 4)").replace(
     "x[:, self.order]", "torch.cos(x @ self.order)"
 )
+NUMPY = FLOW.replace("torch.randperm(4)", "torch.from_numpy(np.random.permutation(4))").replace(
+    "class Shuffle", "import random\nimport numpy as np\nnp.random.seed(0)\nclass Shuffle"
+)
 DRAWN = {
     "a list of permutations": LIST,
     "permutations that are appended": LIST.replace(
@@ -159,10 +162,27 @@ DRAWN = {
     "a permutation in a resumed training": RESUMED,
     "a projection in a resumed training": PROJECTED,
     "a permutation": FLOW,
+    "a permutation of NumPy": NUMPY,
+    "a list of permutations of NumPy": NUMPY.replace(
+        "self.order = torch.from_numpy(np.random.permutation(4))",
+        "self.orders = [torch.from_numpy(np.random.permutation(4)) for _ in range(2)]").replace(
+        "return x[:, self.order]", "return x[:, self.orders[0]][:, self.orders[1]]"),
+    "a dict": LIST.replace("[torch.randperm(4) for _ in range(2)]", "{k: torch.randperm(4) for k in 'ab'}").replace(
+        "in self.orders:", "in self.orders.values():"),
+    "a shuffled list": NUMPY.replace("self.order = torch.from_numpy(np.random.permutation(4))", (
+        "order = [0, 1, 2, 3]\n        random.shuffle(order)\n        self.order = torch.tensor(order)")),
+    "one generator of NumPy": NUMPY.replace("np.random.seed(0)", "rng = np.random.default_rng(0)").replace(
+        "np.random.permutation", "rng.permutation"),
     "features": FLOW.replace("torch.randperm(4)", "2 * torch.randn(4, 3)").replace(
         "x[:, self.order]", "torch.cos(x @ self.order)").replace("Linear(4", "Linear(3"),
 }  # fmt: skip
 NOT_DRAWN = {
+    "a seed of NumPy before each object": NUMPY.replace("other = Net", "np.random.seed(0)\nother = Net"),
+    "a function that sets the seed of NumPy": NUMPY.replace(
+        "np.random.seed(0)", "def fix(): np.random.seed(0)\nfix()"
+    ).replace("other = Net", "fix()\nother = Net"),
+    "a generator of NumPy with a seed": NUMPY.replace("np.random.permutation", "np.random.default_rng(0).permutation"),
+    "numbers that NumPy does not draw": NUMPY.replace("np.random.permutation(4)", "np.arange(4)[::-1].copy()"),
     "a list that is copied as well": LIST.replace(
         "with torch.no", "other.first.orders = net.first.orders\nwith torch.no"
     ),

@@ -6,6 +6,7 @@ as those of mined negatives, do not move.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,10 +15,18 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import history_lost_at, op_name, trained_by
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
 from tensorlens.analysis.training.timeline import Training
+from tensorlens.analysis.written_call import written_call
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
-_RANKING = frozenset("softplus logsigmoid relu margin_ranking_loss".split())
+_RANKING = frozenset("softplus logsigmoid relu".split())
+_CLAMPS = frozenset("clamp clamp_min clip".split())
+_MAXIMA = frozenset(("maximum", "max"))
+_OF_INNER = {"log": "sigmoid", "log1p": "exp"}  # the same as `logsigmoid` and `softplus`
 _DIFFERENCES = frozenset("sub rsub isub".split())
+_SUMS = frozenset("add radd iadd".split())
+_TURNING = frozenset(("neg", "rsub"))
+_SHIFTS = _TURNING | frozenset("add radd sub".split())  # with a number
 _STEPS = frozenset("mul rmul neg add radd div truediv".split())  # with a number
 _MAX_STEPS = 4
 
@@ -40,19 +49,21 @@ def compared_constants(training: Training) -> Iterator[ComparedConstant]:
     for backward in examined_passes(facts):
         used = trained_by(training, backward)
         for call in loss_calls(facts, backward):
-            compared = _compared(facts, call) if op_name(call) in _RANKING and used else None
-            if compared is None or compared.site in reported:
+            compared = _compared(facts, call) if used else None
+            if compared is None or compared[0].site in reported:
                 continue
             found = _constant(training, backward, compared, used)
             if found is not None:
-                reported.add(compared.site)
+                reported.add(found.compared.site)
                 yield found
 
 
-def _constant(training: Training, backward: Backward, compared: Call, used: set[int]) -> ComparedConstant | None:
+def _constant(
+    training: Training, backward: Backward, found: tuple[Call, list[int]], used: set[int]
+) -> ComparedConstant | None:
     """Returns the side of a comparison that the values of trained parameters have made while gradients were off."""
-    facts, before = training.facts, compared.index - 1
-    sides = [access.tensor for access in compared.inputs[:2]]
+    facts, (compared, sides) = training.facts, found
+    before = compared.index - 1
     recorded = [number for number in sides if facts.requires_grad(number, before)]
     if len(recorded) != 1 or sides[0] == sides[1]:
         return None
@@ -65,18 +76,76 @@ def _constant(training: Training, backward: Backward, compared: Call, used: set[
     return None
 
 
-def _compared(facts: TraceIndex, call: Call) -> Call | None:
-    """Returns the call that compares two tensors for a ranking loss: itself, or the difference that it is given."""
+def _compared(facts: TraceIndex, call: Call) -> tuple[Call, list[int]] | None:
+    """Returns the call that compares two tensors for a ranking loss, and the two: itself, or the difference that it is
+    given. `margin - positive + negative` is one, too."""
     if op_name(call) == "margin_ranking_loss":
-        return call if len(call.inputs) > 1 else None
-    number, before = call.inputs[0].tensor, call.index
-    for _ in range(_MAX_STEPS):
+        return (call, [access.tensor for access in call.inputs[:2]]) if len(call.inputs) > 1 else None
+    number, before = _ranked(facts, call), call.index
+    for _ in range(_MAX_STEPS if number is not None else 0):
+        assert number is not None
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs:
             return None
-        if op_name(made) in _DIFFERENCES and len(made.inputs) == 2:
-            return made
+        if op_name(made) in _DIFFERENCES | _SUMS and len(made.inputs) == 2:
+            sides = [_side(facts, access.tensor, made.index) for access in made.inputs]
+            is_turned = (sides[0][1] != sides[1][1]) != (op_name(made) in _DIFFERENCES)
+            return (made, [side for side, _ in sides]) if is_turned else None
         if op_name(made) not in _STEPS | _DIFFERENCES or len(made.inputs) != 1:
             return None
         number, before = made.inputs[0].tensor, made.index
     return None
+
+
+def _ranked(facts: TraceIndex, call: Call) -> int | None:
+    """Returns what a ranking loss is to raise or to lower; None if the call is no such loss."""
+    name, inputs = op_name(call), [access.tensor for access in call.inputs]
+    if name in _RANKING and inputs:
+        return inputs[0]
+    if name in _MAXIMA and len(inputs) == 2:
+        others = [each for each in inputs if facts.requires_grad(each, call.index - 1)]
+        return others[0] if len(others) == 1 and _is_zero(facts, inputs, others[0], call.index) else None
+    if name in _CLAMPS and inputs:
+        return inputs[0] if _is_at_least_zero(facts, call) else None
+    inner = next(iter(facts.producers(inputs[0], call.index)), None) if name in _OF_INNER and inputs else None
+    if name == "log" and inner is not None and op_name(inner) in ("add", "clamp", "clamp_min") and inner.inputs:
+        inner = next(iter(facts.producers(inner.inputs[0].tensor, inner.index)), None)  # a small number
+    is_pair = inner is not None and op_name(inner) == _OF_INNER[name] and len(inner.inputs) == 1
+    return inner.inputs[0].tensor if is_pair and inner is not None else None
+
+
+def _is_at_least_zero(facts: TraceIndex, clamp: Call) -> bool:
+    """Returns whether a clamp cuts off what is below 0, and nothing above."""
+    written = written_call(facts, clamp)
+    lower = None if written is None else written.argument(1, "min")
+    upper = None if written is None else written.argument(2, "max")
+    return lower is not None and written_number(facts, lower) == 0 and upper is None
+
+
+def _is_zero(facts: TraceIndex, inputs: list[int], recorded: int, before: int) -> bool:
+    makers = [facts.producers(each, before) for each in inputs if each != recorded]
+    made = next((call for each in makers for call in each[:1]), None)
+    node = None if made is None else facts.node_at(made.site)
+    if made is None or op_name(made) in ("zeros", "zeros_like", "new_zeros"):
+        return made is not None
+    is_written = op_name(made) == "tensor" and isinstance(node, ast.Call) and bool(node.args)
+    return is_written and written_number(facts, node.args[0]) == 0  # type: ignore[union-attr]
+
+
+def _side(facts: TraceIndex, number: int, before: int) -> tuple[int, bool]:
+    """Returns the tensor that a side of a sum is computed from by a number or a sign, and whether the sign is the
+    other one."""
+    is_turned = False
+    for _ in range(_MAX_STEPS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or len(made.inputs) != 1 or op_name(made) not in _SHIFTS:
+            break
+        is_turned ^= op_name(made) in _TURNING or (op_name(made) == "sub" and _is_taken_from_number(facts, made))
+        number, before = made.inputs[0].tensor, made.index
+    return number, is_turned
+
+
+def _is_taken_from_number(facts: TraceIndex, difference: Call) -> bool:
+    """Returns whether a difference is `margin - scores`, and not `scores - margin`."""
+    node = facts.node_at(difference.site)
+    return isinstance(node, ast.BinOp) and written_number(facts, node.left) is not None

@@ -73,7 +73,7 @@ def filled_value(facts: TraceIndex, fill: Call) -> float | None:
         return 0.0
     span = facts.span(fill.site)
     node = None if span is None else facts.names.syntax.node(span)
-    given = _filling(facts, fill)
+    given = filling(facts, fill)
     if span is None or given is not None:
         return None if given is None else given[1]
     if op_name(fill) == "setitem":
@@ -84,11 +84,11 @@ def filled_value(facts: TraceIndex, fill: Call) -> float | None:
 
 def masked_inputs(facts: TraceIndex, fill: Call) -> list[int]:
     """Returns the scores and the mask of a call, and whatever else it takes but a tensor of one number."""
-    given = _filling(facts, fill)
+    given = filling(facts, fill)
     return [access.tensor for access in fill.inputs if given is None or access.tensor != given[0]]
 
 
-def _filling(facts: TraceIndex, fill: Call) -> tuple[int, float] | None:
+def filling(facts: TraceIndex, fill: Call) -> tuple[int, float] | None:
     """Returns the tensor of one number that a call sets masked scores to, as `zeros_like(scores)`, and the number."""
     if op_name(fill) not in ("where", "masked_fill") or len(fill.inputs) < 3:
         return None

@@ -15,7 +15,9 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.padding_signs import is_with_padding, lengths_of, marks_beginnings
-from tensorlens.analysis.training.turned_masks import DOT, FILLS, LAYER, NOT, SAME, attention_masks, hiding_mask
+from tensorlens.analysis.training.score_masks import FILLS, ScoreMask, hiding_mask
+from tensorlens.analysis.training.triangles import NOT, SAME
+from tensorlens.analysis.training.turned_masks import LAYER, attention_masks
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
@@ -48,7 +50,7 @@ def hidden_tokens(facts: TraceIndex) -> Iterator[HiddenTokens]:
         for use in uses:
             if use.hides and use.call.site not in reported and (use.lengths is None or use.lengths not in both):
                 reported.add(use.call.site)
-                yield HiddenTokens(use.call, use.comparison, op_name(use.call) == DOT)
+                yield HiddenTokens(use.call, use.comparison, use.attends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +58,24 @@ class _Use:
     call: Call
     comparison: Call
     hides: bool  # the tokens
+    attends: bool  # where the mask is True
     lengths: int | None  # that the places are compared with, if they are
 
 
 def _uses(facts: TraceIndex, call: Call, lookups: list[Call]) -> Iterator[_Use]:
     """Yields the uses that a call makes of masks of padding."""
-    for mask, before in _masks(facts, call):
-        found = _comparison(facts, mask, before, lookups)
+    for given in _masks(facts, call):
+        found = _comparison(facts, given.mask, given.before, lookups)
         if found is not None:
             comparison, is_true, is_turned, lengths = found
-            yield _Use(call, comparison, (is_true != is_turned) != (op_name(call) == DOT), lengths)
+            yield _Use(call, comparison, (is_true != is_turned) != given.attends, given.attends, lengths)
 
 
-def _masks(facts: TraceIndex, call: Call) -> list[tuple[int, int]]:
-    """Returns the masks of attention or of scores that a call takes, each with the event that uses it."""
-    masks = attention_masks(facts, call)
+def _masks(facts: TraceIndex, call: Call) -> list[ScoreMask]:
+    """Returns the masks of attention or of scores that a call takes."""
     if op_name(call) in FILLS:
-        masks = [mask for mask in [hiding_mask(facts, call)] if mask is not None]
-    return [(mask, before) for mask, before, _ in masks]
+        return [mask for mask in [hiding_mask(facts, call)] if mask is not None]
+    return attention_masks(facts, call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,8 @@ def opposite_masks(facts: TraceIndex) -> Iterator[OppositeMasks]:
         layers: dict[int, Call] = {}
         for call in facts.calls_between(0, backward.index):
             if op_name(call) == LAYER:
-                layers |= {mask: call for mask, before in _masks(facts, call) if _is_valid(facts, mask, before)}
+                masks = _masks(facts, call)
+                layers |= {each.mask: call for each in masks if _is_valid(facts, each.mask, each.before)}
                 continue
             mask = _turned(facts, call) if op_name(call) in FILLS else None
             if mask is None or mask not in layers or layers[mask].site in reported:

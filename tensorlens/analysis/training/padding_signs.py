@@ -10,7 +10,7 @@ from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.naming.name_words import words_of, words_of_last
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.turned_masks import SAME
+from tensorlens.analysis.training.triangles import SAME
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 

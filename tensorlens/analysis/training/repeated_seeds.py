@@ -8,12 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tensorlens.analysis.code_around import function_around, loop_around_line
-from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import recorded_above
-from tensorlens.records.model import Backward, Call, Span
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 from tensorlens.records.training_values import SeedSet
 
@@ -25,8 +23,8 @@ DRAWS = frozenset(
     "rand randn randint randperm rand_like randn_like randint_like normal bernoulli poisson uniform multinomial "
     "exponential log_normal geometric cauchy random".split()
 )
-_RANDOM = _LAYERS | DRAWS
-_MIN_TIMES = 3
+RANDOM = _LAYERS | DRAWS
+MIN_TIMES = 3
 _MAX_DEPTH = 4  # calls between a random value and the graph of a loss
 
 
@@ -60,7 +58,7 @@ def repeated_seeds(facts: TraceIndex) -> Iterator[RepeatedSeed]:
                 earlier.append((seed, drawn))
     others = {each.site for each in seeds if each.seed is None and each.state is None}
     for (site, *_), each in found.items():
-        if site not in others and len(each) >= _MIN_TIMES:
+        if site not in others and len(each) >= MIN_TIMES:
             others.add(site)
             yield RepeatedSeed(each[-1][0], len(each), each[-1][1].call)
 
@@ -79,63 +77,6 @@ def _follows(earlier: _Drawn, later: _Drawn) -> bool:
     return earlier.step.index < later.passed and not set(earlier.step.parameters).isdisjoint(later.step.parameters)
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedGenerator:
-    """A random call that is given a new generator with the same seed each time, and whose result losses use."""
-
-    draw: Call
-    times: int  # backward passes that use such a result
-    made: Span  # what makes the generator
-
-
-def repeated_generators(facts: TraceIndex) -> Iterator[RepeatedGenerator]:
-    """Yields these calls, one for each line."""
-    used: dict[int, list[Call]] = defaultdict(list)
-    made: dict[int, Span] = {}
-    sites = {call.site for call in facts.calls if op_name(call) in _RANDOM}
-    for site in sites:
-        span = _generator_at(facts, site)
-        if span is not None:
-            made[site] = span
-    steps = [step.index for step in facts.trace.inspection.steps]
-    draws = {call.index: call for call in facts.calls if call.site in made and op_name(call) in _RANDOM}
-    for backward in facts.backwards if draws else ():
-        found = _used(facts, backward, draws)
-        if found is not None and bisect_left(steps, backward.index) < len(steps):
-            used[found.site].append(found)
-    for site, calls in used.items():
-        if len({call.index for call in calls}) >= _MIN_TIMES:
-            yield RepeatedGenerator(calls[-1], len(calls), made[site])
-
-
-def _generator_at(facts: TraceIndex, site: int) -> Span | None:
-    """Returns where the generator of a random call is made, if the loop or the function around the call makes it anew
-    with a constant seed: `generator = torch.Generator().manual_seed(0)`."""
-    span = facts.span(site)
-    node = None if span is None else facts.names.syntax.node(span)
-    keywords = node.keywords if isinstance(node, ast.Call) else []
-    given = next((each.value for each in keywords if each.arg == "generator"), None)
-    if span is None or given is None:
-        return None
-    around = loop_around_line(facts, span.file, span.line) or function_around(facts, span.file, span.line)
-    values = [given]
-    if isinstance(given, ast.Name) and around is not None:
-        assigned = (each for each in ast.walk(around) if isinstance(each, ast.Assign))
-        own = [each for each in assigned if given.id in map(plain_name, each.targets)]
-        values = [each.value for each in own if len(own) == 1 and each in around.body]  # below no condition
-    if len(values) != 1 or around is None or not _is_new_generator(values[0]):
-        return None
-    return facts.span_of(values[0], span.file)
-
-
-def _is_new_generator(value: ast.expr) -> bool:
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or len(value.args) != 1:
-        return False
-    made = value.func.value
-    is_made = isinstance(made, ast.Call) and ast.unparse(made.func).rpartition(".")[2] == "Generator"
-    return is_made and value.func.attr == "manual_seed" and isinstance(value.args[0], ast.Constant)
-
-
 def _draw(facts: TraceIndex, begin: int, end: int, steps: Sequence[Step], first: dict[int, int]) -> _Drawn | None:
     """Returns a random call after a seed whose result goes into the next loss that a step uses, before another seed.
 
@@ -151,7 +92,7 @@ def _draw(facts: TraceIndex, begin: int, end: int, steps: Sequence[Step], first:
         return None
     calls = facts.events[facts.trace.position(begin) : facts.trace.position(passes[0].index)]
     draws = {event.index: event for event in calls if isinstance(event, Call) and _draws(facts, event)}
-    call = _used(facts, passes[0], draws) if draws else None
+    call = used_draw(facts, passes[0], draws) if draws else None
     return None if call is None else _Drawn(call, passes[0].index, step)
 
 
@@ -165,12 +106,12 @@ def _draws(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a call draws from the generator that `manual_seed()` seeds."""
     if op_name(call) in _LAYERS:
         return True
-    span = facts.span(call.site) if op_name(call) in _RANDOM else None
+    span = facts.span(call.site) if op_name(call) in RANDOM else None
     node = None if span is None else facts.names.syntax.node(span)
     return isinstance(node, ast.Call) and not any(keyword.arg in ("generator", None) for keyword in node.keywords)
 
 
-def _used(facts: TraceIndex, backward: Backward, draws: dict[int, Call]) -> Call | None:
+def used_draw(facts: TraceIndex, backward: Backward, draws: dict[int, Call]) -> Call | None:
     for call in recorded_above(facts, backward):
         if call.index in draws:
             return call

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET, Moment, Training
 from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
 
+_OUTSIDE = frozenset("tensor as_tensor asarray from_numpy frombuffer item tolist numpy".split())
 _LOOKED_AT = 16  # steps, of one parameter
 
 
@@ -77,8 +79,17 @@ def _is_of_last_round(training: Training, settings: list[Call]) -> bool:
     since = max((step.index for step in training.steps if step.index < settings[0].index), default=-1)
     above = [call for access in last.inputs[1:] for _, call in ancestry(facts, access.tensor, last.index)]
     above = [call for call in above if not call.writes]  # as those of a step
-    is_known = any(call.op == "autograd.grad" or call.op == GRAD_READ for call in above)
-    return is_known and not any(since < call.index < settings[-2].index for call in above)
+    return _is_known(last, above) and not any(since < call.index < settings[-2].index for call in above)
+
+
+def _is_known(setting: Call, above: list[Call]) -> bool:
+    """Returns whether a gradient is computed from another one, or from the parameter itself, as its difference from
+    what a copy was trained to. What comes from outside of PyTorch may have been summed there."""
+    if any(call.op == "autograd.grad" or call.op == GRAD_READ for call in above):
+        return True
+    is_outside = any(op_name(call) in _OUTSIDE for call in above)
+    parameter = setting.inputs[0].tensor
+    return not is_outside and any(access.tensor == parameter for call in above for access in call.inputs)
 
 
 def _reads(training: Training) -> dict[int, list[int]]:

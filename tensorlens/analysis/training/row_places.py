@@ -16,7 +16,7 @@ from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.padding_signs import REPEATING
-from tensorlens.analysis.training.turned_masks import SAME
+from tensorlens.analysis.training.triangles import SAME
 from tensorlens.records.model import Call
 
 _MOVED = frozenset("unsqueeze view reshape getitem to contiguous dropout mul rmul".split())  # keep all items

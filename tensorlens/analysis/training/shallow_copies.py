@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.code_around import statement_at, upwards
 from tensorlens.analysis.lineage import ancestry, calls_reached_by
-from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.kept_copies import is_kept
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
@@ -20,8 +18,6 @@ _FORWARD = frozenset(
     "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d embedding bilinear matmul rmatmul mm bmm addmm "
     "einsum layer_norm batch_norm lstm gru".split()
 )
-_KEEPING = frozenset(("append", "add", "put"))
-_NAME = ast.Name | ast.Attribute
 _MAX_PASSES = 20
 
 
@@ -73,7 +69,7 @@ def _snapshot(training: Training, copy: ShallowCopy, parameters: set[int]) -> Ta
     steps = [step for step in training.steps if _uses_gradients(step, parameters)]
     before = any(step.index < copy.index for step in steps)
     after = next((step for step in steps if step.index > copy.index), None)
-    if not before or after is None or not _is_kept(training.facts, copy):
+    if not before or after is None or not is_kept(training.facts, copy.site):
         return None
     return TakenForTwo(copy, None, after)
 
@@ -81,47 +77,3 @@ def _snapshot(training: Training, copy: ShallowCopy, parameters: set[int]) -> Ta
 def _uses_gradients(step: Step, parameters: set[int]) -> bool:
     pairs = zip(step.parameters, step.gradients, strict=True)
     return any(number in parameters and gradient is not None for number, gradient in pairs)
-
-
-def _is_kept(facts: TraceIndex, copy: ShallowCopy) -> bool:
-    """Returns whether a line puts the copy into a list or dict, or keeps it below a comparison such as `loss < best`
-    whose block does not use it."""
-    span = facts.trace.sites[copy.site].span
-    statement = statement_at(facts, span.file, span.line)
-    if isinstance(statement, ast.Expr):
-        call = statement.value
-        return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING
-    if not isinstance(statement, ast.Assign):
-        return False
-    if any(isinstance(target, ast.Subscript) for target in statement.targets):
-        return True
-    names = {plain_name(target) for target in _targets(statement)}
-    for around in list(upwards(facts, span.file, statement))[1:]:
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            return False
-        if isinstance(around, ast.If) and _is_better(around.test):
-            inside = [node for each in around.body for node in ast.walk(each) if isinstance(node, _NAME)]
-            return not any(isinstance(node.ctx, ast.Load) and plain_name(node) in names for node in inside)
-    return False
-
-
-def _targets(statement: ast.Assign) -> list[ast.expr]:
-    """Returns what a statement assigns a copy to: of `best, model = loss, copy.copy(net)` the second target."""
-    targets = []
-    for target in statement.targets:
-        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
-            pairs = zip(target.elts, statement.value.elts, strict=False)
-            targets += [name for name, value in pairs if any(isinstance(node, ast.Call) for node in ast.walk(value))]
-        else:
-            targets.append(target)
-    return targets
-
-
-def _is_better(test: ast.expr) -> bool:
-    """Returns whether a condition compares two values, neither of which is written as a number."""
-    compared = [node for node in ast.walk(test) if isinstance(node, ast.Compare)]
-    return any(
-        isinstance(node.ops[0], ast.Lt | ast.Gt | ast.LtE | ast.GtE)
-        and not any(isinstance(each, ast.Constant) for each in (node.left, *node.comparators))
-        for node in compared
-    )

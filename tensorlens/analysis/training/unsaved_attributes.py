@@ -18,6 +18,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.module_loads import module_loads
+from tensorlens.analysis.training.outside_draws import is_drawn_outside, is_permuted_outside
 from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.records.model import Call
@@ -29,7 +30,7 @@ REDUCTIONS = frozenset("mean sum var std var_mean std_mean amax amin max min nor
 _ORDERS = frozenset(("argsort", "randperm"))
 _PROJECTIONS = frozenset(("matmul", "rmatmul", "mm", "linear"))
 _TAKEN = frozenset("item tolist numpy float clone detach to cpu repr format".split())
-_COMPREHENSIONS = (".<locals>.<listcomp>", ".<locals>.<genexpr>")
+_COMPREHENSIONS = (".<locals>.<listcomp>", ".<locals>.<dictcomp>", ".<locals>.<genexpr>")
 _MIN_CHANGES = 3
 _MAX_CALLS, _MAX_OBJECTS = 60, 32
 
@@ -97,7 +98,7 @@ def _is_resumed(facts: TraceIndex, made: Call, place: tuple[Call, Call], others:
     """
     load, used = place
     first, own = facts.backwards[0].index, {access.tensor for each in others for access in each.outputs}
-    is_order = op_name(made) in _ORDERS and used.op == "Tensor.__getitem__"
+    is_order = (op_name(made) in _ORDERS or is_permuted_outside(facts, made)) and used.op == "Tensor.__getitem__"
     is_projection = op_name(used) in _PROJECTIONS and len(facts.tensor(made.outputs[0].tensor).shape) > 1
     is_saved = any(first < saved.index < load.index for saved in facts.trace.inspection.saved_files)
     later = facts.calls_between(load.index)
@@ -136,7 +137,9 @@ def _set(facts: TraceIndex) -> Iterator[tuple[tuple[str, str], list[Call], list[
 
 def _is_drawn(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a value is computed from random numbers, none of which a generator of its own gives."""
-    above = (made for _, made in islice(ancestry(facts, call.outputs[0].tensor, call.index + 1), _MAX_CALLS))
+    above = [made for _, made in islice(ancestry(facts, call.outputs[0].tensor, call.index + 1), _MAX_CALLS)]
+    if any(is_drawn_outside(facts, made) for made in above):
+        return True
     spans = [facts.span(made.site) for made in above if op_name(made) in DRAWS]
     is_own = all(span is not None and "generator" not in facts.names.syntax.text(span, 1_000) for span in spans)
     return bool(spans) and is_own
@@ -220,6 +223,7 @@ def _lists(facts: TraceIndex, site: int) -> tuple[str, ...]:
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("list", "tuple"):
             value = value.args[0] if value.args else value
         items = [value.elt] if isinstance(value, ast.ListComp | ast.GeneratorExp) else getattr(value, "elts", [])
+        items = [value.value] if isinstance(value, ast.DictComp) else items
         return (ast.unparse(statement.targets[0]),) if any(item is node for item in items) else ()
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":

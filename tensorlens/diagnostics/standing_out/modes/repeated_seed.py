@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.repeated_seeds import repeated_generators, repeated_seeds
+from tensorlens.analysis.training.repeated_generators import repeated_generators
+from tensorlens.analysis.training.repeated_seeds import repeated_seeds
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import Label, StandingOut
@@ -26,9 +27,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         )
     for drawn in repeated_generators(facts):
         made = text_of(facts.trace.sources[drawn.made.file], drawn.made)
+        what = f"draws the same random numbers in each of {drawn.times:,} backward passes that use them"
+        if drawn.seeds > 1:
+            what = f"draws for {drawn.times:,} backward passes with no more than {drawn.seeds} seeds"
         yield stands_out(
-            f"{as_written(facts, drawn.draw)} draws the same random numbers in each of {drawn.times:,} backward passes "
-            f"that use them: `{made}` begins anew each time",
+            f"{as_written(facts, drawn.draw)} {what}: `{made}` begins anew each time",
             Label("called_here", drawn.made, "the same seed each time"),
             facts.label("value_made_here", drawn.draw.site, "draws after it", drawn.draw.index),
         )

@@ -16,6 +16,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in turned_masks(facts):
         mask = named(facts, each.mask, each.call.index)
         does = "attends where its mask of bools is True" if each.attends else "hides where its mask of bools is True"
+        does = "adds very low numbers to scores" if each.is_added else does
         seen = "itself and those after it" if each.itself else "those after it"
         yield stands_out(
             f"{as_written(facts, each.call)} {does}: with {mask}, each position sees only {seen}"
