@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.lineage import ancestry, calls_reached_by
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.kept_copies import is_kept
+from tensorlens.analysis.training.kept_results import is_kept
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
