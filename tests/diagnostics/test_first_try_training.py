@@ -47,6 +47,7 @@ SETS = (
     "training_twenty_first",
     "training_twenty_second",
     "training_twenty_third",
+    "training_twenty_fourth",
     "training_forms",
     "training_forms_second",
 )
