@@ -96,7 +96,8 @@ RUNS_RIGHT = {
     "the whole ones": RAGGED.replace("embed(ids)", "embed(ids[lengths == 6])"),
     "some of the whole ones": RAGGED.replace("embed(ids)", (
         "embed(ids[(lengths == 6).nonzero().squeeze(1)[torch.randperm(2)]])")),
-    "the last step is held": FILLED.replace("= row\n", "= row\n        ids[i, len(row) :] = row[-1]\n"),
+    "the last step is held": FILLED.replace("= row\n", "= row\n        ids[i, len(row) :] = row[-1]\n").replace(
+        "embed(ids)", "ids").replace("randint(1, 9, (n,))", "randn(n, 3)").replace("4, 6, dtype=torch.long", "4, 6, 3"),
     "the state at the first step": BOTH.replace("h[-2]", "states[torch.arange(4), lengths - 1, :5]"),
     "packed": RAGGED.replace("embed(ids)", (
         "pack_padded_sequence(embed(ids), lengths, batch_first=True, enforce_sorted=False)")),
