@@ -44,7 +44,9 @@ def _is_own(facts: TraceIndex, name: str) -> bool:
 def _is_tensor(node: ast.expr, tensors: frozenset[str]) -> bool:
     if isinstance(node, ast.Subscript):
         return _is_tensor(node.value, tensors)
-    return node.id in tensors if isinstance(node, ast.Name) else isinstance(node, ast.Attribute) and node.attr in _TENSORS
+    return (
+        node.id in tensors if isinstance(node, ast.Name) else isinstance(node, ast.Attribute) and node.attr in _TENSORS
+    )
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -109,7 +109,8 @@ RIGHT = {
         "rates = sum(float(m.in_features) for m in net.modules() if isinstance(m, nn.Linear))\n"),
     "a helper that counts": NET + "import numpy as np\ndef side(module):\n    return np.max(module.weight.shape)\n"
     + FIT + "print(sum(map(side, [m for m in net.modules() if isinstance(m, nn.Linear)])))\n"
-    "bound = 0.0\nfor name, p in net.named_parameters():\n    if 'weight' in name:\n        bound += abs(p.dim() - 1)\n",
+    "bound = 0.0\nfor name, p in net.named_parameters():\n    if 'weight' in name:\n"
+    "        bound += abs(p.dim() - 1)\n",
     "a count of a generator": NET + SUM.replace("p.norm()", "p.numel()"),
     "a sum that begins at another number": NET + SUM.replace("sum(p", "sum((p").replace("in n)", "in n), start=1)"),
     "modules": NET + PENALTY.replace("children", "modules") + TRAIN,

@@ -72,7 +72,8 @@ WRONG = {
     ),
     "a field of what helpers get": (
         TERMS.replace("for _", "def total(terms, scale=2):\n    return scale * terms.fit\nfor _").replace(
-            "2 * terms.fit", "total(terms)"),
+            "2 * terms.fit", "total(terms)"
+        ),
         "has a graph to `enc.weight` and `enc.bias`, and no line reads any of its 4",
     ),
     "the last loss of a loop": (RNN, "computes 5 losses or more before each of 4 backward passes, and each pass uses"),
@@ -118,7 +119,8 @@ for _ in range(4):
     "a field that is shown": TERMS.replace("    opt.zero", "    print(terms)\n    opt.zero"),
     "all parts in a text": TERMS.replace("Terms(fit, kl)", "{'fit': fit, 'kl': kl}").replace(
         "terms.fit", "terms['fit']") + "    print(f'step {_}: {terms}')\n",
-    "parts that are kept": TERMS.replace("x =", "kept = {}\nx =").replace("    opt.zero", "    kept[_] = terms\n    opt.zero")
+    "parts that are kept": TERMS.replace("x =", "kept = {}\nx =").replace("    opt.zero", (
+        "    kept[_] = terms\n    opt.zero"))
     + "torch.save(kept[0].fit.item(), '/dev/null')\n",
     "parts that another module shows": TERMS.replace("from dataclasses", "from pprint import pformat\nfrom dataclasses")
     + "text = pformat(terms)\n",
