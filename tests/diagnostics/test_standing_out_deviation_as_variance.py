@@ -29,12 +29,29 @@ WRONG = {
 SHOWN = "print((mu + 1.64 * sigma).mean())"
 OTHERS = {
     "a distribution": BANDS.replace(SHOWN, "print(torch.distributions.Normal(mu, sigma).cdf(y))"),
+    "a band of a width that is given": BANDS.replace(SHOWN, (
+        "for z in (1.0, 2.0):\n    print((mu - z * sigma).mean(), (mu + z * sigma).mean())")),
+    "a density": BANDS.replace(SHOWN, "print((-0.5 * ((y - mu) / sigma) ** 2 - sigma.log()).mean())"),
+    "a share inside": BANDS.replace(SHOWN, "print(((y - mu).abs() <= 2 * sigma).float().mean())"),
     "a draw": BANDS.replace(SHOWN, "print(torch.normal(mu, sigma).mean())"),
     "a score": BANDS.replace(SHOWN, "print(((y - mu) / sigma).std())"),
     "an item": BANDS.replace("    loss", "    out = {'mean': mu, 'std': sigma}\n    loss").replace(
         "mu, y, sigma)", "out['mean'], y, out['std'].clamp(min=1e-4))"),
 }  # fmt: skip
 RIGHT = {
+    "the mean of a log-normal": BANDS.replace("1.64 * sigma", "0.5 * sigma"),
+    "a utility": BANDS.replace("mu + 1.64 * sigma", "mu - 3.0 * sigma"),
+    "a divergence": BANDS.replace("1.64 * sigma", "1.64 * sigma - raw").replace("(mu +", "(1.64 * mu**2 +"),
+    "an average over steps": BANDS.replace("nll =", "level = torch.ones(8)\nnll =").replace("    opt.step()", (
+        "    opt.step()\n    level = 0.9 * level + 0.1 * sigma.detach()")).replace(SHOWN, "print(level.mean())"),
+    "the derivative of a density": BANDS.replace(SHOWN, "print(((y - mu) / sigma).abs().mean())"),
+    "two values of one helper": BANDS.replace("nn.functional.softplus(raw) + 1e-3", "positive(raw)").replace(
+        "nll =", (
+        "other = nn.Linear(3, 2)\ndef positive(v):\n    return nn.functional.softplus(v) + 1e-3\nnll =")).replace(
+        "    opt.zero", (
+        "    m, s = other(x).unbind(1)\n    std = positive(s)\n"
+        "    loss = loss - torch.distributions.Normal(m, std).log_prob(y).mean()\n    opt.zero")).replace(
+        SHOWN, "print((m + 1.64 * std).mean())"),
     "a distribution of its root": BANDS.replace(SHOWN, "print(torch.distributions.Normal(mu, sigma.sqrt()).cdf(y))"),
     "a distribution of the square": BANDS.replace("mu, y, sigma)", "mu, y, sigma**2)").replace(
         SHOWN, "print(torch.distributions.Normal(mu, sigma).cdf(y))"),

@@ -80,8 +80,25 @@ FILLED = RAGGED.replace("    ids = pad_sequence(rows, batch_first=True)", (
     "        ids[i, : len(row)] = row"))  # fmt: skip
 TURNED = RAGGED.replace("ids = pad_sequence(rows, batch_first=True)", "ids = pad_sequence(rows)").replace(
     "embed(ids)", "embed(ids).transpose(0, 1)")  # fmt: skip
-PADDED = {"the last state": RAGGED, "the last result": LAST, "zeros that lines fill": FILLED, "turned": TURNED}
+MIXED = RAGGED.replace("embed(ids)", "embed(ids[torch.randperm(4)[:3]])")
+BOTH = RAGGED.replace("(3, 5, batch_first=True)", "(3, 5, batch_first=True, bidirectional=True)").replace(
+    "Linear(5", "Linear(10").replace("h[-1]", "torch.cat([h[-2], h[-1]], 1)")  # fmt: skip
+PADDED = {
+    "the last state": RAGGED,
+    "the last result": LAST,
+    "zeros that lines fill": FILLED,
+    "turned": TURNED,
+    "mixed rows": MIXED,
+    "two directions": BOTH,
+    "the last results of two directions": BOTH.replace("torch.cat([h[-2], h[-1]], 1)", "states[:, -1]"),
+}
 RUNS_RIGHT = {
+    "the whole ones": RAGGED.replace("embed(ids)", "embed(ids[lengths == 6])"),
+    "some of the whole ones": RAGGED.replace("embed(ids)", (
+        "embed(ids[(lengths == 6).nonzero().squeeze(1)[torch.randperm(2)]])")),
+    "the last step is held": FILLED.replace("= row\n", "= row\n        ids[i, len(row) :] = row[-1]\n").replace(
+        "embed(ids)", "ids").replace("randint(1, 9, (n,))", "randn(n, 3)").replace("4, 6, dtype=torch.long", "4, 6, 3"),
+    "the state at the first step": BOTH.replace("h[-2]", "states[torch.arange(4), lengths - 1, :5]"),
     "packed": RAGGED.replace("embed(ids)", (
         "pack_padded_sequence(embed(ids), lengths, batch_first=True, enforce_sorted=False)")),
     "each its own": RAGGED.replace("h[-1]", "states[torch.arange(4), lengths - 1]"),

@@ -25,6 +25,7 @@ for step in range(4):
     loss.backward()
     opt.step()
 """
+FIT = TRAIN.replace(" + 0.01 * penalty(net)", "")
 LOOP = TRAIN.replace(
     " + 0.01 * penalty(net)",
     """
@@ -69,6 +70,8 @@ WRONG = {
     "a helper in a comprehension": NET + GAP + SUM.replace("p.norm()", "gap(p)"),
     "a filter": NET + MAPPED.replace("[p for n, p in net.named_parameters() if n.split('.')[-1] == 'kernel']", (
         "list(filter(lambda m: isinstance(m, nn.Conv1d), net.modules()))")),
+    "a function of torch": NET + LOOP.replace("p.norm()", "torch.linalg.vector_norm(p)"),
+    "a method that arrays have too": NET + LOOP.replace("p.norm()", "p.max()"),
     "one of several words": NET + LOOP.replace('"kernel" in name', 'any(word in name for word in ("kernel", "gain"))'),
     "a pattern": NET + "import re\n" + LOOP.replace('"kernel" in name', 're.search(r"kernel$", name)'),
     "a sum of a generator": NET + SUM,
@@ -100,6 +103,14 @@ RIGHT = {
     "a sum over a list": NET + LIST.replace("body.", "0."),
     "a sum of a generator below a condition": NET + SUM.replace("sum(p", "(0 if step < 9 else sum(p").replace(
         "in n)", "in n))"),
+    "plain numbers of each parameter": NET + "import math\n" + FIT + (
+        "bits = sum(math.log(p.numel()) for n, p in net.named_parameters() if n.endswith('weight'))\n"
+        "sides = sum(max(p.shape) for p in net.parameters())\n"
+        "rates = sum(float(m.in_features) for m in net.modules() if isinstance(m, nn.Linear))\n"),
+    "a helper that counts": NET + "import numpy as np\ndef side(module):\n    return np.max(module.weight.shape)\n"
+    + FIT + "print(sum(map(side, [m for m in net.modules() if isinstance(m, nn.Linear)])))\n"
+    "bound = 0.0\nfor name, p in net.named_parameters():\n    if 'weight' in name:\n"
+    "        bound += abs(p.dim() - 1)\n",
     "a count of a generator": NET + SUM.replace("p.norm()", "p.numel()"),
     "a sum that begins at another number": NET + SUM.replace("sum(p", "sum((p").replace("in n)", "in n), start=1)"),
     "modules": NET + PENALTY.replace("children", "modules") + TRAIN,

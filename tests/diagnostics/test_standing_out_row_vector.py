@@ -41,6 +41,14 @@ RIGHT = {
     "made once": NOISE.replace("x, t = torch.randn(8, 8), torch.randint(0, 10, (8,))", "x = torch.randn(8, 8)").replace(
         "net =", "t = torch.randint(0, 10, (8,))\nnet ="),
     "trained": NOISE.replace("bar = torch.linspace(0.9, 0.1, 10)", "bar = nn.Parameter(torch.linspace(0.9, 0.1, 10))"),
+    "columns that are drawn": """\
+data, spread, emb = torch.randn(90, 40), torch.rand(40) + 1, nn.Embedding(40, 5)
+head = nn.Linear(5, 1)
+for _ in range(4):
+    columns, rows = torch.randint(0, 40, (8,)), torch.randperm(90)[:8]
+    x = data[rows][:, columns] / spread[columns]
+    head((x[:, :, None] * emb(columns)).mean(1)).square().mean().backward()
+""",
     "not for rows": NOISE.replace("t.float().unsqueeze(1)", "noise[:, :1]"),
 }  # fmt: skip
 MIXED = """\
@@ -78,6 +86,14 @@ OF_COLUMNS = {
     "a column": MIXED.replace("x, share)", "x, share[:, None])"),
     "one share": MIXED.replace("sample((8,))", "sample()"),
     "shares of features and of rows": MIXED.replace("x, share)", "x, torch.rand(8))"),
+    "features that are left out": """\
+data, labels, net = torch.randn(40, 8), torch.randn(40), nn.Linear(8, 1)
+for _ in range(4):
+    rows = torch.randint(0, 40, (8,))
+    x, y = data[rows], labels[rows]
+    keep = torch.bernoulli(torch.full((8,), 0.8))
+    (net(x * keep).squeeze(1) - y).square().mean().backward()
+""",
     "a sub-graph with nodes left out": """\
 edges, data, labels = (torch.rand(40, 40) < 0.2).float(), torch.randn(40, 5), torch.randint(0, 3, (40,))
 net = nn.Linear(5, 3)

@@ -70,6 +70,12 @@ WRONG = {
         TERMS.replace("Terms(fit, kl)", "{'fit': fit, 'kl': kl}").replace("terms.fit", "terms['fit']"),
         "has a graph to `enc.weight` and `enc.bias`, and no line reads any of its 4",
     ),
+    "a field of what helpers get": (
+        TERMS.replace("for _", "def total(terms, scale=2):\n    return scale * terms.fit\nfor _").replace(
+            "2 * terms.fit", "total(terms)"
+        ),
+        "has a graph to `enc.weight` and `enc.bias`, and no line reads any of its 4",
+    ),
     "the last loss of a loop": (RNN, "computes 5 losses or more before each of 4 backward passes, and each pass uses"),
     "the others are printed": (RNN.replace("  #!", "; total += loss.item()  #!"), "uses only the last of them"),
     "a term that no loss has": (
@@ -78,6 +84,28 @@ WRONG = {
     ),
 }
 RIGHT = {
+    "the loss of the best head": RNN.replace("h, total = torch.zeros(16, 8), 0.0", (
+        "h, losses = torch.zeros(16, 8), []")).replace("loss = F", "losses.append(F").replace(
+        "[t + 1])", "[t + 1]))").replace("    opt.zero", (
+        "    loss = min(losses, key=lambda each: each.item())\n    opt.zero")),
+    "the greatest loss, which is the last": RNN.replace("total = torch.zeros(16, 8), 0.0", (
+        "worst = torch.zeros(16, 8), torch.zeros(())")).replace("[t + 1])", "[t + 1]) * (t + 1) ** 4").replace("  #!", (
+        "\n        worst = loss if loss.item() > worst.item() else worst")).replace("loss.backward", "worst.backward"),
+    "losses of other data by the same line": RNN.replace("for t in range(5):\n        h =", (
+        "for t in range(3):\n        h =")).replace("    h, total", (
+        "    held = [evaluate(t).item() for t in (3, 4)]\n    h, total")).replace("F.mse_loss(out(h), series[t + 1])", (
+        "evaluate(t, h)")).replace("for t in range(3)", "for t in range(1)").replace("for _ in", (
+        "def evaluate(t, h=torch.zeros(16, 8)):\n    return F.mse_loss(out(cell(series[t], h)), series[t + 1])\n"
+        "for _ in")).replace("    opt.step()", "    opt.step()\n    print(loss.item())"),
+    "a transform of the same line": """\
+w = nn.Parameter(torch.ones(3))
+def bend(scale):
+    return (scale * w).square().sum()
+for _ in range(4):
+    curve = torch.func.vmap(bend)(torch.linspace(0, 1, 5))
+    slope = torch.func.grad(bend)(torch.tensor(1.0))
+    curve.mean().backward()
+""",
     "all losses": RNN.replace("loss = F", "total = total + F").replace("loss.backward", "total.backward"),
     "a pass for each loss": RNN.replace("    opt.zero", "        opt.zero").replace(
         "    loss.backward()", "        loss.backward(retain_graph=True)"
@@ -89,6 +117,13 @@ RIGHT = {
     "a field of the loss": TERMS.replace("2 * terms.fit", "terms.fit + 0.1 * terms.kl"),
     "all fields at once": TERMS.replace("2 * terms.fit", "sum(vars(terms).values()) + terms.fit"),
     "a field that is shown": TERMS.replace("    opt.zero", "    print(terms)\n    opt.zero"),
+    "all parts in a text": TERMS.replace("Terms(fit, kl)", "{'fit': fit, 'kl': kl}").replace(
+        "terms.fit", "terms['fit']") + "    print(f'step {_}: {terms}')\n",
+    "parts that are kept": TERMS.replace("x =", "kept = {}\nx =").replace("    opt.zero", (
+        "    kept[_] = terms\n    opt.zero"))
+    + "torch.save(kept[0].fit.item(), '/dev/null')\n",
+    "parts that another module shows": TERMS.replace("from dataclasses", "from pprint import pformat\nfrom dataclasses")
+    + "text = pformat(terms)\n",
     "a number beside the loss": TERMS.replace("kl:", "error:").replace("kl = ", "error = ").replace(
         "fit, kl)", "fit, error)"),
     "a term without a graph": GATE.replace(".sum()  #!", ".sum().detach()"),

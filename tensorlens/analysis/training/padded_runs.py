@@ -25,6 +25,9 @@ _SAME_STEPS = frozenset(  # they work on each time step alone
 )
 _LENGTHS = frozenset("lens lengths sizes".split())
 _ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
+_WHOLE = frozenset("transpose permute mean sum cat".split())
+_DRAWN = frozenset("getitem split chunk to".split())  # they take some of the rows that `randperm()` has mixed
+_DIRECTIONS = 2
 _MAX_CALLS = 12
 
 
@@ -68,23 +71,41 @@ def _has_lengths(facts: TraceIndex) -> bool:
 def _use(facts: TraceIndex, above: tuple[Call, ...], layer: Call) -> Call | None:
     """Returns a call that reads the last hidden state of a layer, also as the last of its results."""
     results, state = layer.outputs[0].tensor, layer.outputs[1].tensor
-    shape, size = facts.tensor(results).shape, facts.tensor(state).shape[1]
+    shape, (_, size, *width) = facts.tensor(results).shape, facts.tensor(state).shape
     dimension = 1 if shape[0] == size else 0
+    has_two = [shape[-1]] != width
     for call in above:
         numbers = [access.tensor for access in call.inputs]
-        if state in numbers:
+        if state in numbers and (not has_two or _takes_forward(facts, call)):
             return call
         if op_name(call) == "getitem" and numbers[0] == results and takes_last(facts, call, dimension):
-            return call
+            if not has_two or len(_indices(facts, call)) == dimension + 1:
+                return call
     return None
+
+
+def _indices(facts: TraceIndex, call: Call) -> list[ast.expr]:
+    node = facts.node_at(call.site)
+    if not isinstance(node, ast.Subscript):
+        return []
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _takes_forward(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call reads the state of the direction that ends at the last step: the other one ends at the
+    first."""
+    if op_name(call) != "getitem":
+        return op_name(call) in _WHOLE
+    first = next(iter(_indices(facts, call)), None)
+    if isinstance(first, ast.Slice):
+        return first.upper is None and (first.lower is None or written_number(facts, first.lower) == -_DIRECTIONS)
+    number = written_number(facts, first)
+    return number is not None and number % _DIRECTIONS == 0
 
 
 def takes_last(facts: TraceIndex, call: Call, dimension: int) -> bool:
     """Returns whether an index is -1 in a dimension, and takes all of those before it."""
-    node = facts.node_at(call.site)
-    if not isinstance(node, ast.Subscript):
-        return False
-    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    indices = _indices(facts, call)
     is_all = all(isinstance(each, ast.Slice) and not (each.lower or each.upper) for each in indices[:dimension])
     return len(indices) > dimension and is_all and written_number(facts, indices[dimension]) == -1
 
@@ -97,27 +118,60 @@ def _padded(facts: TraceIndex, layer: Call) -> tuple[Call, int, int, int] | None
     if len(facts.tensor(number).shape) != 3 or sizes[0] == sizes[1] or batch not in sizes:
         return None
     steps = sizes[0] if sizes[1] == batch else sizes[1]
+    taken: list[Call] = []
     for _ in range(_MAX_CALLS):
         made, begun = next(iter(facts.producers(number, before)), None), facts.creator(number)
         if made is not None and op_name(made) == "pad_sequence":
             lengths = [facts.tensor(access.tensor).shape[0] for access in made.inputs]
             is_padded = max(lengths) == steps and _is_right(facts, made)
-            return _counted(made, lengths, steps) if is_padded else None
+            return _counted(facts, made, lengths, steps, taken) if is_padded else None
         if begun is not None and op_name(begun) in _ZEROS and marks_beginnings(facts, number, before):
-            writes = [call for call in facts.producers(number, before) if op_name(call) == "setitem"]
-            shapes = [facts.tensor(call.inputs[-1].tensor).shape for call in writes if len(call.inputs) == 2]
-            lengths = [shape[0] for shape in shapes if shape]
-            is_padded = len(lengths) == len(writes) and lengths != [] and steps in facts.tensor(number).shape[:2]
-            return _counted(begun, lengths, steps) if is_padded else None
+            lengths = _written(facts, number, before, begun)
+            return _counted(facts, begun, lengths, steps, taken) if steps in facts.tensor(number).shape[:2] else None
         if made is None or not made.inputs or not _keeps_steps(facts, made):
             return None
+        taken += [made] if op_name(made) == "getitem" else []
         number, before = _data(facts, made), made.index
     return None
 
 
-def _counted(made: Call, lengths: list[int], steps: int) -> tuple[Call, int, int, int] | None:
-    shorter = sum(length < steps for length in lengths)
-    return (made, steps, shorter, len(lengths)) if shorter else None
+def _written(facts: TraceIndex, number: int, before: int, begun: Call) -> list[int]:
+    """Returns the lengths of the sequences that lines write into zeros, if each line writes one from the beginning of
+    a row of its own, and nothing else changes the zeros."""
+    writes = [call for call in facts.producers(number, before) if call.index != begun.index]
+    shape, lengths = facts.tensor(number).shape, list[int]()
+    for call in writes:
+        indices, value = _indices(facts, call), facts.tensor(call.inputs[-1].tensor).shape
+        row, places = (*indices, None, None)[:2]
+        is_begun = isinstance(places, ast.Slice) and places.upper is not None and not (places.lower or places.step)
+        is_row = len(indices) == 2 and isinstance(row, ast.Name | ast.Constant) and len(value) == len(shape) - 1
+        if op_name(call) != "setitem" or len(call.inputs) != 2 or not is_begun or not is_row or value[0] == 1:
+            return []
+        lengths.append(value[0])
+    return lengths if len(lengths) == shape[0] else []
+
+
+def _counted(
+    facts: TraceIndex, made: Call, lengths: list[int], steps: int, taken: list[Call]
+) -> tuple[Call, int, int, int] | None:
+    """Returns what is known of the padding, if one of the shorter sequences is among the rows that calls have taken."""
+    shorter, rows = sum(length < steps for length in lengths), len(lengths)
+    is_met = all(_drawn(facts, call, rows) > rows - shorter for call in taken)
+    return (made, steps, shorter, rows) if shorter and is_met else None
+
+
+def _drawn(facts: TraceIndex, call: Call, rows: int) -> int:
+    """Returns how many rows an index takes, if it has places that `randperm()` has mixed; 0 if it may choose them."""
+    number, before = call.inputs[1].tensor, call.index
+    size = facts.tensor(number).shape
+    for _ in range(_MAX_CALLS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is not None and op_name(made) == "randperm":
+            return size[0] if facts.tensor(number).shape == (rows,) and len(size) == 1 else 0
+        if made is None or op_name(made) not in _DRAWN or len(made.inputs) != 1:
+            return 0
+        number, before = made.inputs[0].tensor, made.index
+    return 0
 
 
 def _keeps_steps(facts: TraceIndex, call: Call) -> bool:

@@ -9,10 +9,12 @@ the table, by a loader or with one index, has one element for each of them.
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from math import prod
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
@@ -73,7 +75,7 @@ def row_vectors(facts: TraceIndex) -> Iterator[RowVector]:
                 place = _given_to_rows(facts, calls, call, vector, table)
             if place is None:
                 place = _taken_with_rows(facts, call, vector, table, since)
-            if place is not None:
+            if place is not None and not _is_of_columns(facts, vector, table, call.index):
                 seen.add(call.site)
                 found[call.site].append(RowVector(call, vector, table, *place))
     yield from (each[-1] for each in found.values() if len(each) >= _MIN_PASSES)
@@ -219,7 +221,26 @@ def _is_of_pairs(facts: TraceIndex, table: int, before: int) -> bool:
 
 
 def _sources(facts: TraceIndex, vector: int, before: int) -> Iterator[int]:
-    """Yields the vectors of the same size that a vector is computed from, element by element."""
+    """Yields the vectors of the same size that a vector is computed from, element by element: the way to each leads
+    over nothing that has more elements, as the input of a layer."""
     size = facts.tensor(vector).shape
-    for _, made in islice(ancestry(facts, vector, before), _MAX_CALLS):
-        yield from (access.tensor for access in made.inputs if facts.tensor(access.tensor).shape == size)
+    waiting, seen = [(vector, before)], {vector}
+    for number, limit in islice(waiting, _MAX_CALLS):
+        for made in facts.producers(number, limit):
+            same = [each.tensor for each in made.inputs if prod(facts.tensor(each.tensor).shape) == prod(size)]
+            if op_name(made) in _PAIRING or op_name(made) in ("linear", "mv"):
+                continue
+            yield from (each for each in same if facts.tensor(each).shape == size)
+            waiting += [(each, made.index) for each in same if each not in seen]
+            seen |= set(same)
+
+
+def _is_of_columns(facts: TraceIndex, vector: int, table: int, before: int) -> bool:
+    """Returns whether the columns of a table were taken with an index that a vector was taken with too."""
+    own = {vector, *_sources(facts, vector, before)}
+    for _, made in islice(ancestry(facts, table, before), _MAX_CALLS):
+        if op_name(made) in _LOOKING_UP and own & {access.tensor for access in made.inputs[1:]}:
+            node = facts.node_at(made.site)
+            if not isinstance(node, ast.Subscript) or isinstance(node.slice, ast.Tuple):
+                return True
+    return False

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
+from tensorlens.analysis.code_around import is_inside
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
@@ -17,8 +20,9 @@ from tensorlens.analysis.unread_fields import unread_fields
 from tensorlens.records.model import Backward, Call, Span
 
 _MIN_ROUNDS = 3
+_MOST_NESTED = 4  # transforms
 _TERM = frozenset("loss kl kld penalty reg residual commit commitment physics smoothness consistency balance".split())
-_Window = tuple[int, int]  # indices of the backward passes before and after
+_Window = tuple[int, int]  # the index of the backward pass before, and where the next one begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +45,44 @@ class ForgottenTerm:
 
 
 def last_losses_only(training: Training) -> Iterator[LastLossOnly]:
-    """Yields these lines. They have computed several losses before each of their passes."""
+    """Yields these lines. They have computed several losses before each of their passes.
+
+    A program may choose one of several losses by their values, or evaluate with the line that computes its loss: it
+    compares the others, or reads them where it does not read the one that it trains.
+    """
     facts = training.facts
-    numbers = _numbers(facts)
     windows = _windows(facts)
-    for site, calls in numbers.items():
+    for calls in _numbers(facts).values():
         unused = [call for call in calls if call.outputs[0].tensor not in differentiated(facts)]
         roots = {call.outputs[0].tensor for call in calls}
         own = [(window, each) for window, each in windows if any(root.tensor in roots for root in each.roots)]
-        if len(own) < _MIN_ROUNDS or not unused:
+        if len(own) < _MIN_ROUNDS or not unused or not all(_uses_last(calls, *each) for each in own):
             continue
         counts = [sum(begin < call.index < end for call in unused) for (begin, end), _ in own]
-        if min(counts) and numbers[site]:
+        if min(counts) and not _are_chosen(facts, unused, {root.tensor for _, each in own for root in each.roots}):
             yield LastLossOnly(calls[0], own[0][1], 1 + min(counts), len(own))
+
+
+def _uses_last(calls: list[Call], window: _Window, backward: Backward) -> bool:
+    """Returns whether a pass begins at what the last of some calls before it has made."""
+    begin, end = window
+    last = [call.outputs[0].tensor for call in calls if begin < call.index < end][-1:]
+    return bool(last) and last[0] in {root.tensor for root in backward.roots}
+
+
+def _are_chosen(facts: TraceIndex, unused: list[Call], used: set[int]) -> bool:
+    """Returns whether an expression reads unused losses in a comparison, to order them, or reads no used one."""
+    others = {call.outputs[0].tensor for call in unused}
+    inputs: dict[int, set[int]] = defaultdict(set)
+    for call in facts.calls:
+        inputs[call.site] |= {access.tensor for access in call.inputs}
+    spans = [facts.span(site) for site, numbers in inputs.items() if numbers & others]
+    if any(not numbers & used for numbers in inputs.values() if numbers & others):
+        return True
+    kinds = ast.Compare | ast.Lambda
+    nodes = ((file, node) for file, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, kinds))
+    places = [facts.span_of(node, file) for file, node in nodes]
+    return any(span is not None and is_inside(span, place) for span in spans for place in places)
 
 
 def forgotten_terms(training: Training) -> Iterator[ForgottenTerm]:
@@ -122,9 +151,14 @@ def _name_of(node: ast.AST) -> str | None:
 
 
 def _numbers(facts: TraceIndex) -> dict[int, list[Call]]:
-    """Maps lines to their calls that made a single number with a graph."""
+    """Maps lines to their calls that made a single number with a graph, outside of `vmap()` and other transforms: these
+    return what they compute as other tensors."""
     found: dict[int, list[Call]] = defaultdict(list)
+    transforms = [call for call in facts.calls if call.op.startswith("func.")]
     for call in facts.calls:
+        place = bisect_left(transforms, call.index, key=attrgetter("index"))
+        if any(_has_nodes(each, call) for each in transforms[place : place + _MOST_NESTED]):
+            continue
         if len(call.outputs) == 1 and not call.within and not call.writes and call.nodes[1] > call.nodes[0]:
             number = call.outputs[0].tensor
             if is_number(facts, number) and number not in {access.tensor for access in call.inputs}:
@@ -132,6 +166,10 @@ def _numbers(facts: TraceIndex) -> dict[int, list[Call]]:
     return found
 
 
+def _has_nodes(whole: Call, part: Call) -> bool:
+    return whole.nodes[0] <= part.nodes[0] and part.nodes[1] <= whole.nodes[1]
+
+
 def _windows(facts: TraceIndex) -> list[tuple[_Window, Backward]]:
     passes = [each for each in facts.backwards if not each.failed]
-    return [((passes[n - 1].index if n else -1, each.index), each) for n, each in enumerate(passes)]
+    return [((passes[n - 1].index if n else -1, each.started), each) for n, each in enumerate(passes)]

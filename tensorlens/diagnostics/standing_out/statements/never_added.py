@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import block_around, is_inside
 from tensorlens.analysis.naming.syntax import called_name, last_name
+from tensorlens.analysis.tensor_calls import makes_tensor_call
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.chosen_by_name import chooses
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -18,12 +19,6 @@ from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
 
 _OVER = frozenset("children named_children modules named_modules parameters named_parameters".split())
-_RECORDED = frozenset(
-    "sum norm pow square abs mean matmul mm t exp log log_prob flatten view reshape dot max min float sigmoid".split()
-)
-_IN_HELPERS = _RECORDED | frozenset(
-    "chunk eye svd svdvals det logdet relu softmax std var vector_norm matrix_norm".split()
-)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Scope = _Function | ast.Module
 _Comprehension = ast.GeneratorExp | ast.ListComp
@@ -75,6 +70,7 @@ def _of_loop(facts: TraceIndex, file: str, place: tuple[_Scope, ast.For], spans:
     over, chosen = _resolved(facts, loop.iter)
     if not _is_over_modules(over):
         return
+    names = _parameters(over, loop.target)
     added = [node for node in ast.walk(loop) if isinstance(node, _Simple) and _name(node)]
     for name in {_name(node) for node in added}:
         adding = [node for node in added if _name(node) == name]
@@ -82,7 +78,7 @@ def _of_loop(facts: TraceIndex, file: str, place: tuple[_Scope, ast.For], spans:
         starts = [node for node in others if node not in adding]
         total = next((each for each in _sums(scope) if _is_named(each.args[0], name)), None)
         is_zero = [_is_zero(node.value) or (total is not None and _is_empty(node.value)) for node in starts]
-        if not starts or not all(is_zero) or not all(_is_recorded(facts, each) for each in adding):
+        if not starts or not all(is_zero) or not all(_is_recorded(facts, file, each, names) for each in adding):
             continue
         ran = _ran(facts, file, adding, spans)
         choices = [node for node in ast.walk(loop) if isinstance(node, ast.If)]
@@ -108,9 +104,10 @@ def _of_sum(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans:
             terms = _only_assigned(scope, terms.id) or terms
         name, mapped = _mapped(terms)
         if isinstance(terms, _Comprehension) and len(terms.generators) == 1:
-            added, iterated, ifs = terms.elt, terms.generators[0].iter, terms.generators[0].ifs
+            target, iterated, ifs = terms.generators[0].target, terms.generators[0].iter, terms.generators[0].ifs
+            added = terms.elt
         elif mapped is not None:
-            (added, iterated), ifs = mapped, []
+            (added, iterated), ifs, target = mapped, [], None
         else:
             continue
         over, chosen = _resolved(facts, iterated)
@@ -119,7 +116,8 @@ def _of_sum(facts: TraceIndex, file: str, place: tuple[_Scope, ast.stmt], spans:
             continue
         around = facts.span_of(statement, file)
         has_run = any(is_inside(span, around) for span in spans) or _has_run(facts, file, place, spans)
-        if has_run and _is_recorded(facts, added, name) and not _ran(facts, file, [added], spans, name):
+        is_recorded = _is_recorded(facts, file, added, _parameters(over, target), name)
+        if has_run and is_recorded and not _ran(facts, file, [added], spans, name):
             yield _Empty(facts.code_of(total, file), added, tests[0] if tests else None, False, over, name)
 
 
@@ -241,23 +239,31 @@ def _is_zero(value: ast.expr) -> bool:
     return is_zeros and (called_name(value) != "tensor" or numbers[:1] in ([0], [0.0]))
 
 
-def _is_recorded(facts: TraceIndex, node: _Simple | ast.expr, name: str = "") -> bool:
+def _parameters(over: ast.expr, target: ast.expr | None) -> frozenset[str]:
+    """Returns the name that a loop over parameters gives to each."""
+    last = target.elts[-1] if isinstance(target, ast.Tuple) and target.elts else target
+    is_of_them = any(called_name(node) in ("parameters", "named_parameters") for node in ast.walk(over))
+    return frozenset((last.id,)) if isinstance(last, ast.Name) and is_of_them else frozenset()
+
+
+def _is_recorded(
+    facts: TraceIndex, file: str, node: _Simple | ast.expr, parameters: frozenset[str], name: str = ""
+) -> bool:
     """Returns whether a statement or an expression makes a call that the trace would have, itself or in a function of
     the script that it calls."""
     value = node if isinstance(node, ast.expr) else node.value or node
-    if not name and any(isinstance(part, ast.Call) and called_name(part) in _RECORDED for part in ast.walk(value)):
+    if not name and any(makes_tensor_call(facts, part, file, parameters) for part in ast.walk(value)):
         return True
     helpers = _helpers(facts, value, name)
-    return bool(helpers) and all(_records(each) for _, each in helpers)
+    return bool(helpers) and all(_records(facts, *each) for each in helpers)
 
 
-def _records(function: _Function) -> bool:
+def _records(facts: TraceIndex, file: str, function: _Function) -> bool:
     """Returns whether each run of a function makes a call that the trace would have."""
     for statement in function.body:
         if not isinstance(statement, _Simple):
             return False
-        calls = [node for node in _outside(statement) if isinstance(node, ast.Call)]
-        if any(isinstance(each.func, ast.Attribute) and called_name(each) in _IN_HELPERS for each in calls):
+        if any(makes_tensor_call(facts, each, file) for each in _outside(statement)):
             return True
     return False
 
