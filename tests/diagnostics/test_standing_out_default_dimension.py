@@ -43,6 +43,7 @@ RIGHT = {
     "time of channels": "loss = out(F.normalize(net(conv(x))))",
     "other ranks": "bank = torch.randn(3, 1, 5, 6); a = F.cosine_similarity(net(x), bank); "
     "loss = a @ torch.randn(6, 2) + out(net(x)).sum()",
+    "shares of the steps": "loss = out(F.normalize(net(x).relu(), p=1))",
     "a dimension": "loss = out(F.normalize(net(x), dim=-1))",
     "by its place": "loss = out(F.normalize(net(x), 2, -1))",
     "a module for the features": "alike = nn.CosineSimilarity(dim=-1)\n"

@@ -13,6 +13,7 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.written_call import written_call
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
@@ -71,7 +72,9 @@ def _site(facts: TraceIndex, call: Call) -> int | None:
     if written is None or not written.is_whole:
         return None
     place = 0 if written.kind == "module" else _PLACE
-    return call.site if written.argument(place, "dim") is None else None
+    norm = written.argument(place - 1, "p") if op_name(call) == "normalize" and place else None
+    is_share = written_number(facts, norm) == 1  # weights that add up to 1, as over the steps of a sequence
+    return call.site if written.argument(place, "dim") is None and not is_share else None
 
 
 def _is_channels_first(facts: TraceIndex, layer: Call) -> bool:
