@@ -17,7 +17,7 @@ from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.training.next_steps import predicts_next
+from tensorlens.analysis.training.next_steps import predicts_next, predicts_previous
 from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
@@ -89,7 +89,8 @@ def _looks_back(facts: TraceIndex, mask: TurnedMask, backward: Backward) -> bool
     around = None if span is None else function_around(facts, span.file, span.line)
     names = [facts.name(mask.mask, mask.call.index) or "", "" if around is None else around.name]
     words = {word for name in names for word in words_of_last(name)}
-    return ("causal" in words and not words & _AHEAD) or predicts_next(facts, backward)
+    is_causal = "causal" in words and not words & _AHEAD and not predicts_previous(facts, backward)
+    return is_causal or predicts_next(facts, backward)
 
 
 def _keeps_itself(facts: TraceIndex, triangle: Call, is_kept: bool) -> bool:

@@ -87,7 +87,7 @@ def _is_channels_first(facts: TraceIndex, layer: Call) -> bool:
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs:
             return is_turned
-        shape, own = facts.tensor(made.inputs[0].tensor).shape, facts.tensor(made.outputs[0].tensor).shape
+        shape, own = facts.tensor(made.inputs[0].tensor).shape, facts.tensor(number).shape
         if op_name(made).startswith(_CHANNELS):
             if is_turned or op_name(made) not in _MOVING or own != (shape[0], *shape[2:], shape[1]):
                 return not is_turned or not op_name(made).startswith("conv")
