@@ -88,6 +88,7 @@ def _looks_back(facts: TraceIndex, mask: TurnedMask, backward: Backward) -> bool
     span = facts.span(mask.triangle.site)
     around = None if span is None else function_around(facts, span.file, span.line)
     names = [facts.name(mask.mask, mask.call.index) or "", "" if around is None else around.name]
+    names += [] if around is None else [each.arg for each in (*around.args.args, *around.args.kwonlyargs)]
     words = {word for name in names for word in words_of_last(name)}
     is_causal = "causal" in words and not words & _AHEAD and not predicts_previous(facts, backward)
     return is_causal or predicts_next(facts, backward)
