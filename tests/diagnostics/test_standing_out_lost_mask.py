@@ -84,7 +84,8 @@ RIGHT = {
     "both ends of the products": LEAST.replace("    positive", (
         "    farthest = (distances * (~same).float()).max(dim=1).values\n    positive")).replace(
         "(distances * (~same).float())", "gaps").replace("    negative", (
-        "    gaps = distances * (~same).float()\n    negative")).replace("positive - negative", "positive - negative + farthest"),
+        "    gaps = distances * (~same).float()\n    negative")).replace(
+        "positive - negative", "positive - negative + farthest"),
     "similarities": LEAST.replace("torch.cdist(net(x), net(x))", "net(x) @ net(x).T"),
 }  # fmt: skip
 WORDS = ("not the loss of each element", "takes the least of products with", SETS)

@@ -1,4 +1,4 @@
-"""Tells whether it matters in which groups a reshape puts rows: not where only a mean or sum over all of them is used."""
+"""Tells whether it matters in which groups a reshape puts rows: not where only a mean or sum over all is used."""
 
 from __future__ import annotations
 

@@ -62,9 +62,10 @@ def sorted_rows(facts: TraceIndex) -> Iterator[SortedRows]:
 def _is_only_summed(facts: TraceIndex, call: Call, backward: Backward) -> bool:
     """Returns whether only sums or means of all elements of a sum or difference are used: these have no order."""
     number = call.outputs[0].tensor
-    uses = [each for each in facts.calls_between(call.index + 1, backward.index)
-            if any(access.tensor == number for access in each.inputs)]  # fmt: skip
-    summed = [op_name(each) in _SUMS and not facts.tensor(each.outputs[0].tensor).shape for each in uses if each.outputs]
+    later = facts.calls_between(call.index + 1, backward.index)
+    uses = [each for each in later if any(access.tensor == number for access in each.inputs)]
+    made = [(op_name(each), facts.tensor(each.outputs[0].tensor).shape) for each in uses if each.outputs]
+    summed = [name in _SUMS and not shape for name, shape in made]
     return len(summed) == len(uses) > 0 and all(summed)
 
 
