@@ -1,4 +1,4 @@
-"""Tells whether it matters in which groups a reshape puts rows: not where only a mean or sum over all is used."""
+"""Finds out which reshapes may group rows in any way: those of which only sums and means over all are used."""
 
 from __future__ import annotations
 
