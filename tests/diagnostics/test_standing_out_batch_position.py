@@ -138,6 +138,12 @@ RIGHT = {
         "torch.arange(len(x))[", "torch.randperm(len(x))["),
     "drawn rows, time first": LOOKED_UP.replace("  #!", "").replace(", batch_first=True", "").replace(
         "net(ids)", "net(ids.t())").replace("mean(1)", "mean(0)"),
+    "documents, a row for each of their sentences": PLAIN.replace(
+        "for _ in range(3):", "for n in (12, 14, 15, 16, 18):").replace("(16, 6)", "(n, 6)").replace("(16,)", "(n,)"),
+    "rows that are drawn and ranked": LOOKED_UP.replace("  #!", "").replace(
+        "data[pick[:16]]", "data[pick[:16][torch.rand(80)[pick[:16]].topk(16).indices]]"),
+    "rows that another library has sorted": LOOKED_UP.replace("  #!", "").replace(
+        "data[pick[:16]]", "data[pick[:16][pick[:16].numpy().argsort()]]"),
     "turned for the sum": PLAIN.replace("self.positions(self.embed(ids))", (
         "self.positions(self.embed(ids).transpose(0, 1)).transpose(0, 1)")),
 }  # fmt: skip

@@ -75,6 +75,9 @@ WRONG = {
         "    near.fill_diagonal_(1)\n    scores.mul_(near)  #!\n")).replace("(1, 9, (4, 6))", "(1, 6, (4, 6))"),
     "by a product with blocks": PLAIN.replace(FILLED, (
         "    blocks = torch.block_diag(torch.ones(2, 2), torch.ones(4, 4))\n    scores = blocks * scores  #!\n")),
+    "by a drawn mask of the data": PLAIN.replace(FILLED, (
+        "    seen = torch.rand(4, 6, 6) > 0.2\n    x = x * seen.any(1)[..., None]\n"
+        "    scores = scores * seen.float()  #!\n")),
     "dropout of weights": PLAIN.replace(SOFTMAX, "    weights = F.dropout(F.softmax(scores, -1), 0.1)\n"),
     "log_softmax": PLAIN.replace(SOFTMAX, "    weights = F.log_softmax(scores, dim=2)\n"),
     "items of a module": POOL,
@@ -115,6 +118,13 @@ RIGHT = {
     "weights of a triangle": PLAIN.replace(FILLED, "    scores = scores * torch.tril(torch.rand(6, 6))\n"),
     "a number that is computed": PLAIN.replace("1e-9)  #!", "FILL)")
     .replace("    x = embed", "    FILL = -1e9 * 2\n    x = embed"),
+    "a dropout of scores": PLAIN.replace(FILLED, (
+        "    scores = scores * (torch.rand(4, 6, 6) > 0.2).float()\n")),
+    "the reference of each row": PLAIN.replace(FILLED, (
+        "    is_base = F.one_hot(ids % 6, 6).bool()\n    scores = scores.masked_fill(is_base, 0.0)\n")),
+    "one weight for counts": PLAIN.replace(FILLED, (
+        "    count = (ids[:, :, None] == torch.arange(6)).sum(1)[:, None].expand(4, 6, 6)\n"
+        "    scores = q.bias[:1] * count\n")),
     "a default that callers change": PLAIN.replace("1e-9)  #!", "FILL)")
     .replace("FILL = 1e-9", "FILL = 0\ndef fill_with(FILL=-1e9):\n    return FILL\n"),
     "an option that the caller gives": PLAIN.replace("1e-9)  #!", "cfg.fill)").replace(

@@ -29,6 +29,7 @@ WRONG = {
     "a teacher": "loss = out(net(x)).sum() - F.cosine_similarity(net(x), net(x).detach()).mean()  #!",
     "a partial": "from functools import partial; unit = partial(F.normalize, eps=1e-8)\n"
     "    loss = out(unit(net(x)))  #!",
+    "data that a line writes to": "x = x[:, :4] + 0; x[:, 0] = 0.0; loss = out(F.normalize(net(x)))  #!",
     "an import": "from torch.nn.functional import normalize as unit\n    loss = out(unit(net(x)))  #!",
     "channels put last": "last = nn.Linear(4, 6, bias=False).requires_grad_(False)\n"
     "    loss = out(F.normalize(last(conv(x).mT)))  #!",
@@ -43,6 +44,7 @@ RIGHT = {
     "time of channels": "loss = out(F.normalize(net(conv(x))))",
     "other ranks": "bank = torch.randn(3, 1, 5, 6); a = F.cosine_similarity(net(x), bank); "
     "loss = a @ torch.randn(6, 2) + out(net(x)).sum()",
+    "shares of the steps": "loss = out(F.normalize(net(x).relu(), p=1))",
     "a dimension": "loss = out(F.normalize(net(x), dim=-1))",
     "by its place": "loss = out(F.normalize(net(x), 2, -1))",
     "a module for the features": "alike = nn.CosineSimilarity(dim=-1)\n"

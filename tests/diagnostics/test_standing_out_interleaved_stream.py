@@ -63,6 +63,14 @@ RIGHT = {
     "stored with time first": PLAIN.replace("(203,)", "(200,)").replace(
         "batchify(text, 4)", "torch.frombuffer(bytearray(text.view(4, -1).t().numpy().tobytes()), dtype=torch.int64)"
         ".view(-1, 4)"),
+    "texts that were stored in turn": PLAIN.replace(
+        "torch.randint(0, 9, (203,))", "torch.randint(0, 9, (4, 50)).t().reshape(-1)"),
+    "voices that were stored in turn, as a list": PLAIN.replace(
+        "torch.randint(0, 9, (203,))", "torch.randint(0, 9, (4, 50)).t().flatten().tolist()").replace(
+        "batchify(text, 4)", "torch.tensor(text).view(-1, 4)").replace("text", "melody"),
+    "places of codons": PLAIN.replace("streams = batchify(text, 4)", "codons = batchify(text, 3)\nstreams = codons"),
+    "words of a record": PLAIN.replace("text", "log").replace(", n)", ", n_words)").replace("// n * n", (
+        "// n_words * n_words")),
     "targets of their own": PLAIN.replace("streams[start + 1 : start + 11]", "streams[start : start + 10] % 3"),
 }  # fmt: skip
 NUMBERS = """\

@@ -43,6 +43,9 @@ WRONG = {
     "the least of filled values": (
         LEAST.replace("(distances * (~same).float()).min(dim=1).values", (
             "distances.masked_fill(same, 0.0).amin(1)")), SETS),
+    "the least of filled padding": (
+        LEAST.replace("(distances * (~same).float()).min", "distances.masked_fill(padding, 0.0).min").replace(
+            "    same =", "    padding = torch.rand(8, 8) < 0.2\n    same ="), SETS),
     "the least of chosen values": (
         LEAST.replace("(distances * (~same).float())", "torch.where(same, torch.zeros_like(distances), distances)"),
         SETS),
@@ -75,6 +78,14 @@ RIGHT = {
         "distances * (~same).float()", "distances.masked_fill(distances < 1e-4, 0)"),
     "the most of filled values": LEAST.replace(
         "(distances * (~same).float()).min", "distances.masked_fill(same, 0).max"),
+    "answers that cost nothing": LEAST.replace("(distances * (~same).float()).min", (
+        "distances.masked_fill(accepted, 0.0).min")).replace("    same =", (
+        "    accepted = torch.rand(8, 8) < 0.2\n    same =")),
+    "both ends of the products": LEAST.replace("    positive", (
+        "    farthest = (distances * (~same).float()).max(dim=1).values\n    positive")).replace(
+        "(distances * (~same).float())", "gaps").replace("    negative", (
+        "    gaps = distances * (~same).float()\n    negative")).replace(
+        "positive - negative", "positive - negative + farthest"),
     "similarities": LEAST.replace("torch.cdist(net(x), net(x))", "net(x) @ net(x).T"),
 }  # fmt: skip
 WORDS = ("not the loss of each element", "takes the least of products with", SETS)

@@ -132,7 +132,8 @@ WRONG = {
         "x, torch.arange(8) % 5 + 1, batch_first=True, enforce_sorted=False))"),
         "(8, 12) of (layers, batch, hidden) = (2, 8, 6)", "samples"),
     "heads of own attention": (OWN, "(8, 5, 12) of (batch, heads, length, size) = (8, 3, 5, 4)", "positions"),
-    "a projection": (SPLIT, "(8, 3, 5, 4) of (batch, length, size) = (8, 5, 12)", "positions"),
+    "a projection": (SPLIT.replace("torch.softmax(heads @ heads.transpose(2, 3) / 2, -1) @ heads", (
+        "heads.relu() @ torch.eye(4)")), "(8, 3, 5, 4) of (batch, length, size) = (8, 5, 12)", "positions"),
     "pictures with the channels last": (
         PICTURES, "(32, 3, 6, 7) of (batch, height, width, channels) = (32, 6, 7, 3)", "channels"),
     "embeddings": (TEXTS, "(8, 6, 9) of (batch, length, channels) = (8, 9, 6)", "channels"),
@@ -148,6 +149,8 @@ WRONG = {
 RIGHT = {
     "one sequence that is cut anew": STEPS.replace("randn(32, 9, 6) + torch.linspace(0, 1, 9)[:, None]", (
         "randn(32, 54).cumsum(1).view(32, 9, 6)")),
+    "one sequence that is cut anew, and scaled": STEPS.replace("randn(32, 9, 6) + torch.linspace(0, 1, 9)[:, None]", (
+        "randn(32, 54).cumsum(1).view(32, 9, 6)\ndata = (data - data.mean()) / data.std()")),
     "noise": STEPS.replace(" + torch.linspace(0, 1, 9)[:, None]", ""),
     "steps that are moved": STEPS.replace("x.flatten(1).unflatten(1, (6, 9))", "x.mT"),
     "a state that is transposed": RECURRENT.replace("state.reshape", "state.transpose(0, 1).reshape"),
@@ -165,6 +168,7 @@ RIGHT = {
     .replace("(6, 4)", "(70, 4)"),
     "heads that are moved": HEADS.replace("mixed.reshape", "mixed.transpose(1, 2).reshape"),
     "heads of own attention that are moved": OWN.replace("mixed.reshape", "mixed.transpose(1, 2).reshape"),
+    "heads that another sentence names": SPLIT,
     "a projection that is moved": SPLIT.replace("view(8, 3, 5, 4)", "view(8, 5, 3, 4).transpose(1, 2)"),
     "pictures with the channels first": PICTURES.replace("(32, 6, 7, 3)", "(32, 3, 6, 7)"),
     "flat pictures": PICTURES.replace("(32, 6, 7, 3)", "(32, 126)"),

@@ -37,6 +37,12 @@ WRONG = {
     ),
     "interleave": DRAWS.format("torch.repeat_interleave(x, 5, dim=0)", "draws.view(5, 8)  #!", 0),
     "merged": DRAWS.format("torch.randn(8, 5, 3).reshape(40, 3)", "draws.view(5, 8)  #!", 0),
+    "a mean for each row that is taken off": DRAWS.format(
+        "x.repeat(5, 1)", "draws.view(8, 5)  #!\n    parts = torch.stack([row - row.mean() for row in parts])", 1
+    ),
+    "errors of another order": DRAWS.format("x.repeat(5, 1)", "draws.view(8, 5)  #!", 1).replace(
+        "parts.logsumexp(1).mean()", "(parts - x[:, :1]).square().mean(1).mean()"
+    ),
     "expand": DRAWS.format("x.unsqueeze(0).expand(5, 8, 3).reshape(-1, 3)", "draws.reshape(8, 5)  #!", 1),
 }
 RIGHT = {
@@ -73,6 +79,13 @@ RIGHT = {
     .replace("torch.randn(40", "data = torch.arange(120.0).view(40")
     .replace("view(40, 3)", "view(40, 3)"),
     "taken apart in both orders": DRAWS.format("x.repeat(5, 1)", "draws.view(8, 5)", 1) + "    draws.view(5, 8)\n",
+    "a mean over all": DRAWS.format("x.repeat(5, 1)", "draws.square().view(8, 5)", 1).replace(
+        "logsumexp(1)", "mean(1)"
+    ),
+    "minibatches": DRAWS.format("torch.randn(8, 5, 3).flatten(0, 1)", "draws.view(5, 8)", 1).replace(
+        "parts.logsumexp(1).mean()", "sum((row - 1).square().mean() for row in parts) / 5"
+    ),
+    "copies of one row": DRAWS.format("x[:1].expand(8, 3).repeat(5, 1)", "draws.view(8, 5)", 1),
     "moved": DRAWS.format("x.repeat(5, 1)", "draws.view(5, 8).t().reshape(40).view(8, 5)", 1),
 }
 WORDS = "no row moves"

@@ -33,6 +33,8 @@ RIGHT = {
     "a partial along the batch": "from functools import partial\nlse = partial(torch.logcumsumexp, dim=0)\n"
     + COX.replace("torch.logcumsumexp(risk, dim=-1)", "lse(risk)"),
     "three calls along the batch": COX.replace("torch.logcumsumexp(risk, dim=-1)", "risk.exp().cumsum(0).log()"),
+    "as many thresholds as a setting says": "classes = 2\n"
+    + COX.replace("nn.Linear(3, 1)", "nn.Linear(3, classes - 1)"),
     "along the batch": COX.replace("dim=-1", "dim=0"),
     "a row": COX.replace("(risk, dim=-1)", "(risk[:, 0], dim=-1)[:, None]"),
     "one element at times": COX.replace("(16, 3)), torch.randint(0, 2, (16, 1))", (

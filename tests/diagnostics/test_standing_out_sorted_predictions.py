@@ -90,6 +90,7 @@ RIGHT = {
         "\nby = time.argsort(descending=True)\nx, time, event = x[by], time[by], event[by]\nnet = ")),
     "values sorted before": FULL_RIGHT.replace("\nnet = ", "\nevent = event[time.argsort(descending=True)]\nnet = "),
     "a mix of all samples": FULL_RIGHT.replace(TAKE, "risk = 0.5 * risk + 0.5 * risk[order]"),
+    "a mean of all differences": FULL_RIGHT.replace(SUM, "(risk - event).mean().square()"),
     "written back": FULL_RIGHT.replace("return", (
         "back = torch.zeros_like(risk).index_copy(0, order, risk)\n    return")).replace(SUM, "(back * event).mean()"),
     "packed, put back": PACKED_RIGHT.replace("self.head(h)", "self.head(h[order.argsort()])"),

@@ -135,6 +135,13 @@ MOVES = {
     "an average": COPY + "    for a, b in zip(target.parameters(), q.parameters()):\n        a.data += 0.1 * b.data\n",
     "a teacher": COPY.replace("reward + 0.9 * target(after).max(1).values", "target(after)[:, 0]"),
     "another model": LOADED,
+    "a reference that gets the same data": COPY.replace("reward + 0.9 * target(after)", "reward + 0.9 * target(s)"),
+    "a teacher that gets the data without noise": COPY.replace("q(s)", "q(s + 0.1 * torch.randn(16, 4))").replace(
+        "target(after)", "target(s)"
+    ),
+    "a change since the start": VALUES.replace("reward + 0.9 * ", "0.9 * ")
+    .replace("(after,)", "(s,)")
+    .replace("F.smooth_l1_loss(q(s)[:, 0], best)", "F.mse_loss(10.0 * (q(s).max(1).values - best), reward)"),
     "a short run": COPY.replace("26", "6"),
 }
 STAYS = "no line moves them after the first of 25 steps"

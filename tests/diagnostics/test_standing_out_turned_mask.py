@@ -113,3 +113,11 @@ def test_a_mask_whose_name_says_that_it_is_causal_is_named(tmp_path: Path) -> No
     body = START.format("causal = torch.ones(T, T).triu().bool()\n    " + DOT.format("causal"))
     (found,) = (each for each in sentences(tmp_path, body) if "each position sees only itself and those" in each.text)
     assert "with `causal`" in found.text
+
+
+def test_a_causal_mask_of_a_model_that_reads_from_the_right_is_left_alone(tmp_path: Path) -> None:
+    body = NEXT.replace("net(seq[:, :-1])", "net(seq[:, 1:])").replace(
+        "F.mse_loss(y, seq[:, 1:])", "F.mse_loss(y, seq[:, :-1])"
+    )
+    body = body.format("causal = torch.ones(T, T).triu().bool()\n    " + DOT.format("causal"))
+    assert [each.text for each in sentences(tmp_path, body) if "each position sees only" in each.text] == []

@@ -30,6 +30,7 @@ _IN_ATTENTION = _SAME_ROWS | frozenset(  # between a batch and the scores of att
 _PRODUCTS = frozenset(("matmul", "bmm", "einsum"))
 _TURNS = frozenset("transpose permute swapaxes movedim".split())
 _MAX_CALLS = 40
+_MAX_SIZES = 2  # whole and last batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def batch_positions(facts: TraceIndex) -> Iterator[BatchPositions]:
                 continue
             (found, other), batch = placed, facts.tensor(call.outputs[0].tensor).shape
             layer = _layer(facts, call, above)
-            if layer is None or _has_positions(facts, call, found.taken, batch):
+            if layer is None or _is_of_sequences(facts, call) or _has_positions(facts, call, found.taken, batch):
                 continue
             is_of_rows = _is_of_ids(facts, call, other, batch) and _is_of_each_row(facts, backward, batch[0])
             if is_of_rows or loss_of_rows(facts, backward, *batch[:2]) is not None:
@@ -81,6 +82,14 @@ def _is_along_batch(facts: TraceIndex, call: Call, found: RowPlaces, other: int)
     if is_of_positions(facts, found):
         return True
     return found.counted is not None and is_of_drawn_rows(facts, other, call.index)
+
+
+def _is_of_sequences(facts: TraceIndex, added: Call) -> bool:
+    """Returns whether a line gets several first sizes in training, as the sentences of a document or the frames of a
+    video: only the last batch of a data set has another size than the others."""
+    runs = ((call.outputs[0].tensor, call.index) for call in facts.calls if call.site == added.site and call.outputs)
+    sizes = {facts.tensor(number).shape[:1] for number, at in runs if facts.requires_grad(number, at)}
+    return len(sizes) > _MAX_SIZES
 
 
 def _layer(facts: TraceIndex, added: Call, above: list[Call]) -> Call | None:

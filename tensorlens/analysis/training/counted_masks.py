@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.lineage import ancestry
@@ -21,6 +22,8 @@ FILLS = frozenset(("masked_fill", "where", "setitem"))
 _CHOOSING = FILLS | frozenset("div truediv masked_select index_select logsumexp".split())
 _ONE_NUMBER = frozenset("tensor full full_like new_full".split())
 _PRODUCTS = frozenset(("mul", "imul"))
+_DRAWS = frozenset("rand rand_like bernoulli".split())
+_OF_ONE = frozenset("lt gt le ge logical_not invert rsub sub".split())  # of a tensor and a number
 _LOWEST = -10.0  # with others near 0, a score below has a weight of less than 5e-5
 _MAX_DEPTH, _MAX_CALLS = 8, 200
 
@@ -131,12 +134,53 @@ def _masks(facts: TraceIndex, fill: Call, softmax: Call) -> bool:
     if len(facts.tensor(mask).shape) < 2 and filled_value(facts, fill) == 0:
         return False  # one choice among others may have the score 0, by definition
     is_mask = facts.tensor(mask).dtype == "bool" or (op_name(fill) in _PRODUCTS and is_count(facts, mask, fill.index))
-    if not is_mask or not _is_along(facts, mask, softmax):
+    if not is_mask or not _is_along(facts, mask, softmax) or _is_meant(facts, fill, scores, mask):
         return False
     before = next(iter(facts.producers(scores, fill.index)), None)
     if before is not None and op_name(before) in FILLS:
         return False
     return not depends_on_model(facts, mask, fill.index)
+
+
+def _is_meant(facts: TraceIndex, fill: Call, scores: int, mask: int) -> bool:
+    """Returns whether scores of 0 are part of a model: one weight for counts, one alternative of each row as the
+    reference of a choice, or a dropout of scores, whose mask is drawn for nothing else."""
+    shape = facts.tensor(scores).shape
+    if op_name(fill) in _PRODUCTS and prod(shape) == 1:
+        return True
+    number, before = mask, fill.index
+    for _ in range(_MAX_DEPTH):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None:
+            return False
+        name, inputs = op_name(made), [access.tensor for access in made.inputs]
+        if name == "one_hot":
+            return filled_value(facts, fill) == 0
+        if name in _DRAWS:
+            times = made.index, fill.index
+            return facts.tensor(number).shape == shape and _is_only_for(facts, number, *times)
+        if len(inputs) != 1 or name not in RESHAPING | _OF_ONE:
+            return False
+        number, before = inputs[0], made.index
+    return False
+
+
+def _is_only_for(facts: TraceIndex, drawn: int, since: int, until: int) -> bool:
+    """Returns whether values were drawn after the last backward pass, and one chain of calls only uses them."""
+    if any(since < backward.index < until for backward in facts.backwards):
+        return False
+    chain, calls = {drawn}, 0
+    for call in facts.calls_between(since + 1):
+        if not chain & {access.tensor for access in call.inputs}:
+            continue
+        calls += 1
+        if call.index > until:
+            return False
+        if call.index < until:
+            if op_name(call) not in RESHAPING | _OF_ONE:
+                return False
+            chain |= {access.tensor for access in call.outputs}
+    return calls > 0
 
 
 def depends_on_model(facts: TraceIndex, mask: int, before: int) -> bool:

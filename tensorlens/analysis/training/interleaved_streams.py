@@ -17,6 +17,7 @@ from tensorlens.analysis.training.consecutive_numbers import is_one_record
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.runs_along_batch import RECURRENT
+from tensorlens.analysis.written_numbers import only_value
 from tensorlens.records.model import Call
 
 _RESHAPING = frozenset(("view", "reshape", "unflatten", "unfold"))
@@ -31,6 +32,8 @@ _WORDS = frozenset(
     "novel poem prose verse melody genome dna rna nucleotide nucleotides codon codons".split()
 )
 _OF_FILES = frozenset(("read_text", "write_text"))  # any file has a text
+_CODON, _CODONS = 3, frozenset(("codon", "codons"))  # each place of a codon may have a stream of its own
+_TURNS = frozenset("t T mT transpose permute swapaxes movedim".split())
 _MAX_CALLS = 8
 
 
@@ -100,6 +103,8 @@ def _reshape(facts: TraceIndex, rows: Call, layer: Call) -> Call | None:
     is_of_items = len(item) < 2 and list(shape[2:]) in (item, [*item, 1])
     if len(shape) < 2 or not is_of_items or shape[0] != items // shape[1]:
         return None  # `unfold()` can have windows that overlap
+    if _is_stored_in_turn(facts, cut) or (shape[1] == _CODON and _words_in(facts.tree(span.file)) & _CODONS):
+        return None
     is_whole_rows = made is not cut and len(made.inputs) < len(cut.outputs)
     is_text = len(shape) == 2 and _is_one_text(facts, cut, span.file, is_whole_rows)
     return made if is_text or is_one_record(facts, cut, layer) else None
@@ -142,7 +147,33 @@ def _is_one_text(facts: TraceIndex, reshape: Call, file: str, is_whole_rows: boo
     if op_name(made) in ("tensor", "as_tensor"):
         return isinstance(node, ast.Call) and bool(node.args) and _is_of_one_text(node.args[0])
     is_cut = is_whole_rows or _is_cut(facts.tree(file), made, node)
-    return is_cut and bool(_words_in(facts.tree(file)) & _WORDS)
+    return is_cut and bool(_words_in(facts.tree(file), _sizes_of(facts, reshape)) & _WORDS)
+
+
+def _is_stored_in_turn(facts: TraceIndex, reshape: Call) -> bool:
+    """Returns whether a sequence was made of several by a transpose, which put their items in turn."""
+    made = facts.creator(reshape.inputs[0].tensor)
+    for _ in range(_MAX_CALLS):
+        if made is None:
+            return False
+        if not made.inputs:
+            break
+        if len(facts.tensor(made.inputs[0].tensor).shape) > 1:
+            source = facts.creator(made.inputs[0].tensor)
+            return source is not None and op_name(source) in _TURNS
+        made = facts.creator(made.inputs[0].tensor)
+    node = None if made is None else facts.node_at(made.site)
+    given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    value = only_value(facts, given.id) if isinstance(given, ast.Name) else given
+    parts = ast.walk(value) if value is not None else ()
+    return any(isinstance(each, ast.Attribute) and each.attr in _TURNS for each in parts)
+
+
+def _sizes_of(facts: TraceIndex, reshape: Call) -> frozenset[str]:
+    """Returns the names that the source gives a call as sizes: `n_words` of a record is no word of a text."""
+    node = facts.node_at(reshape.site)
+    given = node.args if isinstance(node, ast.Call) else ()
+    return frozenset(part.id for each in given for part in ast.walk(each) if isinstance(part, ast.Name))
 
 
 def _is_of_one_text(items: ast.expr) -> bool:
@@ -169,13 +200,13 @@ def _is_cut(tree: ast.Module, cut: Call, node: ast.AST) -> bool:
     return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult | ast.Mod) for part in parts)
 
 
-def _words_in(tree: ast.AST) -> set[str]:
-    """Returns the words of the names in a part of a file."""
+def _words_in(tree: ast.AST, without: frozenset[str] = frozenset()) -> set[str]:
+    """Returns the words of the names in a part of a file, without some of them."""
     found: set[str] = set()
     for node in ast.walk(tree):
         for field in ("id", "attr", "arg", "name"):
             name = getattr(node, field, None)
-            found |= set(words_of(name)) if isinstance(name, str) and name not in _OF_FILES else set()
+            found |= set(words_of(name)) if isinstance(name, str) and name not in _OF_FILES | without else set()
     return found
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.counted_masks import FILLS, depends_on_model, filled_value, masked_inputs
@@ -25,6 +26,13 @@ _LOSSES = frozenset("cross_entropy binary_cross_entropy binary_cross_entropy_wit
 _SUMS = frozenset(("sum", "mean", "nansum", "nanmean"))
 _MAX_STEPS = 8  # calls between a loss and a number that is computed of it
 _LEAST = frozenset(("min", "amin", "topk"))
+_GREATEST = frozenset(("max", "amax"))
+_COMPARING = frozenset("eq ne lt le gt ge".split())
+_HIDING = frozenset(
+    "pad padded padding valid invalid length lengths mask masked missing absent empty exist exists ignore ignored "
+    "hidden observed seen".split()
+)
+_MAX_NEAR = 24  # tensors that a mask is made of
 _SAME_LEAST = frozenset("contiguous clone float double to".split())  # they leave the zeros as they are
 _EXPANDING = frozenset("expand expand_as repeat broadcast_to".split())
 
@@ -50,7 +58,9 @@ def lost_masks(facts: TraceIndex) -> Iterator[LostMask]:
         summed = _summed(facts, above)
         for call in above:
             found = _least(facts, call) if op_name(call) in _LEAST else _late(facts, call, summed)
-            if found is not None and found.product.site not in reported:
+            if found is None or (not found.late and _is_span(above, call)):
+                continue
+            if found.product.site not in reported:
                 reported.add(found.product.site)
                 yield found
 
@@ -116,9 +126,34 @@ def _least(facts: TraceIndex, call: Call) -> LostMask | None:
         )
         if not is_mask or not _is_along(facts, (mask, product), call) or depends_on_model(facts, mask, product.index):
             continue
-        if never_negative(facts, value, product.index):
+        is_hiding = not is_fill or _hides(facts, mask, product)
+        if is_hiding and never_negative(facts, value, product.index):
             return LostMask(product, mask, call, late=False)
     return None
+
+
+def _is_span(above: tuple[Call, ...], least: Call) -> bool:
+    """Returns whether a pass takes the greatest of the same elements as well: both ends of them count."""
+    taken = least.inputs[0].tensor
+    return any(op_name(call) in _GREATEST and call.inputs and call.inputs[0].tensor == taken for call in above)
+
+
+def _hides(facts: TraceIndex, mask: int, fill: Call) -> bool:
+    """Returns whether something shows that a mask is to hide elements: a name of padding or of a mask, or a comparison
+    of pairs or places. Others may give an element the least value on purpose, as an answer that costs nothing."""
+    waiting = [(mask, fill.index)]
+    node = facts.node_at(fill.site)
+    written = [] if node is None else [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
+    words = {word for name in written for word in words_of(name)}
+    for number, before in waiting:
+        words |= set(words_of(facts.name(number, before) or ""))
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or len(waiting) > _MAX_NEAR:
+            continue
+        if op_name(made) == "eye" or (op_name(made) in _COMPARING and len(made.inputs) == 2):
+            return True
+        waiting += [(access.tensor, made.index) for access in made.inputs]
+    return bool(words & _HIDING)
 
 
 def _before(facts: TraceIndex, call: Call) -> Call | None:

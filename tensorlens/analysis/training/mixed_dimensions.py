@@ -29,6 +29,7 @@ _PROJECTIONS = frozenset(("linear", "chunk", "split"))
 _CHANNELS_LAST = _RECURRENT | _PROJECTIONS | {"embedding"}
 _COLORS = 3
 _SAME_CHANNELS = _SAME_PLACES | frozenset("getitem to float double div truediv sub add mul".split())
+_ELEMENTWISE = frozenset("add radd sub rsub mul rmul div truediv".split())
 _TAKING = frozenset("getitem index_select split chunk".split())  # rows of data
 _PLACES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
 _STEPS = 8  # calls between the layer and the reshape
@@ -120,17 +121,27 @@ def _of_channels_last(facts: TraceIndex, call: Call, layer: Call) -> MixedDimens
 
 def _has_places(facts: TraceIndex, made: Call | None) -> bool:
     """Returns whether data have an order along their dimensions: those of a draw have none, and a reshape may have cut
-    one sequence into frames."""
+    one sequence into frames, also before data are scaled or added."""
     for _ in range(_STEPS):
         if made is None or op_name(made) in RESHAPING or op_name(made) in DRAWS:
             return False
-        if made.writes or (len(made.inputs) != 1 and op_name(made) not in _TAKING):
+        sources = [access.tensor for access in made.inputs]
+        if op_name(made) in _ELEMENTWISE:
+            sources = [number for number in sources if prod(facts.tensor(number).shape) > 1]
+            if len(sources) > 1 and any(_is_reshaped(facts, number, made.index) for number in sources):
+                return False
+        if made.writes or (len(sources) != 1 and op_name(made) not in _TAKING):
             return True
-        source = made.inputs[0].tensor
+        source = sources[0]
         if facts.tensor(source).shape[1:] != facts.tensor(made.outputs[0].tensor).shape[1:]:
             return True
         made = next(iter(facts.producers(source, made.index)), None)
     return False
+
+
+def _is_reshaped(facts: TraceIndex, number: int, before: int) -> bool:
+    made = next(iter(facts.producers(number, before)), None)
+    return made is not None and op_name(made) in RESHAPING
 
 
 def keeps_order(before: _Shape, after: _Shape) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls, recorded_above
+from tensorlens.analysis.training.order_free_uses import is_order_free
 from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.records.model import Backward, Call
 
@@ -36,6 +37,7 @@ _SAME_FIRST = frozenset(
 )  # if as many rows are first before and after
 _REDUCING = frozenset("mean sum std var amax amin max min argmax argmin logsumexp softmax log_softmax median".split())
 _EQUAL = frozenset("zeros zeros_like ones ones_like full full_like".split())  # whose copies are all alike
+_EXPANDED = frozenset("expand expand_as broadcast_to repeat".split())
 _FREE = DRAWS | _EQUAL  # have no order of their own
 _MAX_CALLS = 400
 _Order = tuple[int, int]
@@ -66,7 +68,9 @@ def mixed_rows(facts: TraceIndex) -> Iterator[MixedRows]:
                 is_merged = after[:2] in merged and call.outputs[0].tensor not in reduced
                 is_excused = after[1::-1] in shapes or is_merged
                 found = None if is_excused else _put_together(facts, call, before[0])
-                if found is not None and found[1] == after[1::-1] and after[0] != after[1]:
+                if found is None or found[1] != after[1::-1] or after[0] == after[1]:
+                    continue
+                if not is_order_free(facts, call, backward.index, _ELEMENTWISE):
                     reported.add(call.site)
                     yield MixedRows(call, found[0], found[1], (after[0], after[1]))
 
@@ -172,9 +176,14 @@ def _merged(facts: TraceIndex) -> Iterator[_Order]:
 
 
 def _is_free(facts: TraceIndex, made: Call) -> bool:
-    """Returns whether what a call copies or merges has no order of its own."""
+    """Returns whether what a call copies or merges has no order of its own: all rows are alike, or each was moved to
+    the place of another."""
     source = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
-    return source is not None and op_name(source) in _EQUAL
+    if source is None or op_name(source) not in _EXPANDED or not source.inputs:
+        return source is not None and op_name(source) in _EQUAL | {"roll"}
+    own, result = _shape(facts, source.inputs[0].tensor), _shape(facts, source.outputs[0].tensor)
+    first = ((1,) * (len(result) - len(own)) + own)[: 2 if op_name(made) in _MERGING else 1]
+    return set(first) == {1}
 
 
 def _is_plain(facts: TraceIndex, made: Call, rows: int) -> bool:

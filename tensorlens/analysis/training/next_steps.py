@@ -17,19 +17,33 @@ _COMPARING = frozenset(("sub", "cross_entropy", "binary_cross_entropy_with_logit
 _MAX_CALLS, _MAX_EARLIER = 8, 400
 
 
+_Side = tuple[str, int]  # the only end of a slice, and its number
+_FROM_SECOND: _Side = ("lower", 1)
+_TO_LAST: _Side = ("upper", -1)
+
+
 def predicts_next(facts: TraceIndex, backward: Backward) -> bool:
     """Returns whether the target of a loss is `x[:, 1:]`, and the model is given `x[:, :-1]`, or `[:, :-1]` of what it
     returns is compared."""
+    return _predicts(facts, backward, _FROM_SECOND, _TO_LAST)
+
+
+def predicts_previous(facts: TraceIndex, backward: Backward) -> bool:
+    """Returns whether it is the other way round, as in a model that reads from the right."""
+    return _predicts(facts, backward, _TO_LAST, _FROM_SECOND)
+
+
+def _predicts(facts: TraceIndex, backward: Backward, wanted: _Side, given: _Side) -> bool:
     for call in recorded_above(facts, backward):
         if (op_name(call) not in _COMPARING and not op_name(call).endswith("_loss")) or len(call.inputs) < 2:
             continue
         made, target = (access.tensor for access in call.inputs[:2])
         if facts.requires_grad(target, call.index - 1):
             made, target = target, made
-        later = _later_part(facts, target, call.index)
-        if later is not None and any(
-            (each.inputs[0].tensor == later or facts.requires_grad(each.inputs[0].tensor, each.index - 1))
-            and _written(facts, each, "upper", -1)
+        part = _part(facts, target, call.index, wanted)
+        if part is not None and any(
+            (each.inputs[0].tensor == part or facts.requires_grad(each.inputs[0].tensor, each.index - 1))
+            and _written(facts, each, given)
             for _, each in ancestry(facts, made, call.index, _MAX_EARLIER)
             if op_name(each) == "getitem"
         ):
@@ -37,13 +51,13 @@ def predicts_next(facts: TraceIndex, backward: Backward) -> bool:
     return False
 
 
-def _later_part(facts: TraceIndex, number: int, before: int) -> int | None:
-    """Returns the sequence that a target is a part of, from its second step on."""
+def _part(facts: TraceIndex, number: int, before: int, side: _Side) -> int | None:
+    """Returns the sequence that a target is a part of, without its first or last step."""
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs or facts.requires_grad(made.inputs[0].tensor, made.index - 1):
             return None
-        if op_name(made) == "getitem" and _written(facts, made, "lower", 1):
+        if op_name(made) == "getitem" and _written(facts, made, side):
             return made.inputs[0].tensor
         if op_name(made) not in RESHAPING | {"getitem"}:
             return None
@@ -51,8 +65,9 @@ def _later_part(facts: TraceIndex, number: int, before: int) -> int | None:
     return None
 
 
-def _written(facts: TraceIndex, call: Call, end: str, number: int) -> bool:
+def _written(facts: TraceIndex, call: Call, side: _Side) -> bool:
     """Returns whether an index has a slice with only one end, which is a number."""
+    end, number = side
     for each in _slices(facts, call):
         own, other = (each.lower, each.upper) if end == "lower" else (each.upper, each.lower)
         if own is not None and other is None and written_number(facts, own) == number:

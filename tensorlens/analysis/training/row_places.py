@@ -29,7 +29,8 @@ _COMPUTED = frozenset(  # what sines of a range are computed by
 )
 _POSITIONS = frozenset("pe pos position positions positional".split())
 _DRAWS = frozenset(("randperm", "randint", "multinomial"))
-_SORTING = frozenset(("argsort", "sort"))
+_SORTING = frozenset("argsort sort msort topk unique".split())
+_FROM_OUTSIDE = frozenset("tensor as_tensor asarray from_numpy".split())  # of values that were not traced
 _MAX_CALLS, _MAX_COMPUTED = 40, 60
 
 
@@ -134,7 +135,20 @@ def _are_drawn(facts: TraceIndex, take: Call) -> bool:
         near = facts.calls_between(0, take.index)
         return any(call.site == take.site and op_name(call) in _DRAWS for call in near)
     made = [call for _, call in ancestry(facts, take.inputs[1].tensor, take.index, _MAX_CALLS)]
-    return any(op_name(call) in _DRAWS for call in made) and not any(op_name(call) in _SORTING for call in made)
+    is_ordered = any(op_name(call) in _SORTING or _takes_untraced(facts, call) for call in made)
+    return any(op_name(call) in _DRAWS for call in made) and not is_ordered
+
+
+def _takes_untraced(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call takes rows by an index of another library, which may have sorted them."""
+    if op_name(call) in _FROM_OUTSIDE:
+        return True
+    node = facts.node_at(call.site) if op_name(call) == "getitem" and len(call.inputs) == 1 else None
+    if not isinstance(node, ast.Subscript):
+        return False
+    first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    is_of_rows = facts.tensor(call.outputs[0].tensor).shape == facts.tensor(call.inputs[0].tensor).shape
+    return is_of_rows and not isinstance(first, ast.Slice)
 
 
 def _is_of_first(facts: TraceIndex, call: Call) -> bool:

@@ -12,7 +12,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.row_starts import TAKING, Start, row_starts
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.source import text_of
 
 _CLASSES = ("cross_entropy", "nll_loss")  # of each row
@@ -22,6 +22,7 @@ _JOINING = frozenset(
     "mul rmul sub rsub add radd div truediv rtruediv where masked_fill mse_loss l1_loss smooth_l1_loss huber_loss "
     "binary_cross_entropy binary_cross_entropy_with_logits gaussian_nll_loss poisson_nll_loss".split()
 ) | {*_CLASSES, *_DOTS, *_MASKED}  # fmt: skip
+_LINEAR, _SUMS = frozenset("sub rsub add radd".split()), frozenset(("sum", "mean"))
 _SORTING = frozenset(("argsort", "sort"))
 _VIEWING = frozenset("squeeze flatten view reshape contiguous to detach cpu cuda flip".split())
 _REORDERING = ("sort", "shuffle", "perm", "choice", "sample", "reverse", "flip", "order", "roll")
@@ -50,11 +51,22 @@ def sorted_rows(facts: TraceIndex) -> Iterator[SortedRows]:
         for call in recorded_above(facts, backward):
             if op_name(call) not in _JOINING or not 2 <= len(call.inputs) <= 3 or call.writes:
                 continue
-            for one, other in _pairs(facts, call):
+            is_free = op_name(call) in _LINEAR and _is_only_summed(facts, call, backward)
+            for one, other in () if is_free else _pairs(facts, call):
                 found = _joined(facts, call, one, other)
                 if found is not None and found.taken.site not in reported:
                     reported.add(found.taken.site)
                     yield found
+
+
+def _is_only_summed(facts: TraceIndex, call: Call, backward: Backward) -> bool:
+    """Returns whether only sums or means of all elements of a sum or difference are used: these have no order."""
+    number = call.outputs[0].tensor
+    later = facts.calls_between(call.index + 1, backward.index)
+    uses = [each for each in later if any(access.tensor == number for access in each.inputs)]
+    made = [(op_name(each), facts.tensor(each.outputs[0].tensor).shape) for each in uses if each.outputs]
+    summed = [name in _SUMS and not shape for name, shape in made]
+    return len(summed) == len(uses) > 0 and all(summed)
 
 
 def _pairs(facts: TraceIndex, call: Call) -> Iterator[tuple[int, int]]:

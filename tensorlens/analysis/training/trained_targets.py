@@ -18,6 +18,7 @@ from tensorlens.records.model import Backward, Call
 _SUMS = frozenset(("add", "radd", "iadd"))
 _DIFFERENCES = frozenset(("sub", "isub"))
 _PRODUCTS = frozenset(("mul", "rmul", "imul", "div", "truediv"))
+_ALIKE = _SUMS | _DIFFERENCES | _PRODUCTS | frozenset("clone detach contiguous float double to clamp dropout".split())
 _SAME = frozenset("squeeze unsqueeze view reshape flatten clone float double to".split())
 _TO_TARGETS = frozenset(("kl_div", "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits"))
 _MAX_PARTS = 16
@@ -129,9 +130,35 @@ def _fixed(training: Training, error: Call, used: set[int]) -> FixedTarget | Non
         numbers = _parameters(training, part)
         originals = {original for each in numbers if (original := _copied_from(facts, each)) is not None}
         are_copies = all(_copied_from(facts, each) in leaves for each in numbers)
-        if numbers and not numbers & used and are_copies and _stay_in_use(training, numbers):
+        if not numbers or numbers & used or not are_copies or not _stay_in_use(training, numbers):
+            continue
+        if not _is_reference(facts, part, numbers, [(each, leaves) for each in graph]):
             return FixedTarget(error, made, tuple(sorted(numbers)), tuple(sorted(originals)))
     return None
+
+
+def _is_reference(facts: TraceIndex, part: _Part, copies: set[int], graph: list[tuple[_Part, set[int]]]) -> bool:
+    """Returns whether a copy gets the data that the trained model gets, as a teacher or a reference policy does, which
+    stays as it was on purpose. What a target is computed from is the value of something else, as of the next state."""
+    own = _data(facts, part, copies)
+    return any(own & _data(facts, each, leaves) for each, leaves in graph)
+
+
+def _data(facts: TraceIndex, part: _Part, parameters: set[int]) -> set[int]:
+    """Returns the data that calls take together with parameters, or with what they computed, and what the data was
+    computed from element by element, as by the addition of noise."""
+    calls = {call.index: call for _, call in ancestry(facts, part.tensor, part.before, _MAX_CALLS)}
+    reached, found = set(parameters), list[tuple[int, int]]()
+    for _, call in sorted(calls.items()):
+        inputs = [access.tensor for access in call.inputs if facts.tensor(access.tensor).shape]
+        if reached & set(inputs):
+            reached |= {access.tensor for access in call.outputs}
+            found += [(number, call.index) for number in inputs if number not in reached]
+    for number, before in found:
+        made = next(iter(facts.producers(number, before)), None)
+        if made is not None and op_name(made) in _ALIKE and len(found) < _MAX_CALLS:
+            found += [(access.tensor, made.index) for access in made.inputs]
+    return {number for number, _ in found}
 
 
 def _parameters(training: Training, part: _Part) -> set[int]:

@@ -14,7 +14,7 @@ from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.training.next_steps import predicts_next
+from tensorlens.analysis.training.next_steps import predicts_next, predicts_previous
 from tensorlens.analysis.training.score_masks import FILLS, ScoreMask, added_mask, bias_mask, hiding_mask
 from tensorlens.analysis.training.triangles import triangle_of
 from tensorlens.records.model import Backward, Call
@@ -84,8 +84,10 @@ def _looks_back(facts: TraceIndex, mask: TurnedMask, backward: Backward) -> bool
     span = facts.span(mask.triangle.site)
     around = None if span is None else function_around(facts, span.file, span.line)
     names = [facts.name(mask.mask, mask.call.index) or "", "" if around is None else around.name]
+    names += [] if around is None else [each.arg for each in (*around.args.args, *around.args.kwonlyargs)]
     words = {word for name in names for word in words_of_last(name)}
-    return ("causal" in words and not words & _AHEAD) or predicts_next(facts, backward)
+    is_causal = "causal" in words and not words & _AHEAD and not predicts_previous(facts, backward)
+    return is_causal or predicts_next(facts, backward)
 
 
 def attention_masks(facts: TraceIndex, call: Call) -> list[ScoreMask]:

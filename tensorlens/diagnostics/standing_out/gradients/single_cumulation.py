@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
 from math import prod
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -33,7 +35,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if is_cumulative and call.nodes[1] > call.nodes[0] and not call.within:
             lines[call.site].append(call)
     for site, calls in lines.items():
-        if len(calls) >= _MIN_RUNS and all(_is_along_one(facts, call) for call in calls):
+        is_along_one = len(calls) >= _MIN_RUNS and all(_is_along_one(facts, call) for call in calls)
+        if is_along_one and not _is_of_setting(facts, calls[-1]):
             shape = facts.tensor(calls[-1].inputs[0].tensor).shape
             yield stands_out(
                 f"{as_written(facts, calls[-1])} runs along a dimension of one element in each of {len(calls):,} runs, "
@@ -45,6 +48,21 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _is_along_one(facts: TraceIndex, call: Call) -> bool:
     shape, dimension = facts.tensor(call.inputs[0].tensor).shape, written_dimension(facts, call)
     return dimension is not None and shape[dimension] == 1 and prod(shape) > 1
+
+
+def _is_of_setting(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a name gives the size of the layer that made the elements, as `nn.Linear(8, classes - 1)`: a
+    setting may make it one."""
+    for _, made in islice(ancestry(facts, call.inputs[0].tensor, call.index), _MAX_LATER):
+        if op_name(made) != "linear" or len(made.inputs) < 2:
+            continue
+        weight = facts.creator(made.inputs[1].tensor)
+        node = None if weight is None else facts.node_at(weight.site)
+        if not isinstance(node, ast.Call):
+            return False
+        sizes = [each.value for each in node.keywords if each.arg == "out_features"] or node.args[1:2]
+        return bool(sizes) and not isinstance(sizes[0], ast.Constant)
+    return False
 
 
 def _is_of_logs(facts: TraceIndex, call: Call) -> bool:

@@ -13,6 +13,7 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.written_call import written_call
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
@@ -71,7 +72,9 @@ def _site(facts: TraceIndex, call: Call) -> int | None:
     if written is None or not written.is_whole:
         return None
     place = 0 if written.kind == "module" else _PLACE
-    return call.site if written.argument(place, "dim") is None else None
+    norm = written.argument(place - 1, "p") if op_name(call) == "normalize" and place else None
+    is_share = written_number(facts, norm) == 1  # weights that add up to 1, as over the steps of a sequence
+    return call.site if written.argument(place, "dim") is None and not is_share else None
 
 
 def _is_channels_first(facts: TraceIndex, layer: Call) -> bool:
@@ -84,7 +87,7 @@ def _is_channels_first(facts: TraceIndex, layer: Call) -> bool:
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs:
             return is_turned
-        shape, own = facts.tensor(made.inputs[0].tensor).shape, facts.tensor(made.outputs[0].tensor).shape
+        shape, own = facts.tensor(made.inputs[0].tensor).shape, facts.tensor(number).shape
         if op_name(made).startswith(_CHANNELS):
             if is_turned or op_name(made) not in _MOVING or own != (shape[0], *shape[2:], shape[1]):
                 return not is_turned or not op_name(made).startswith("conv")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.mixed_dimensions import mixed_dimensions
+from tensorlens.analysis.training.split_rows import split_rows
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, op_text
 from tensorlens.records.report import StandingOut
@@ -13,8 +14,11 @@ from tensorlens.records.report import StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
+    split = {each.reshape.site for each in split_rows(facts)} if training.training.steps else set[int]()
     for each in mixed_dimensions(facts):
         call, layer = each.reshape, each.layer
+        if call.site in split:  # the sentence about heads says more
+            continue
         if layer.index < call.index:
             label = facts.label("called_here", layer.site, "the result comes from this layer", layer.index)
         else:
