@@ -1,4 +1,4 @@
-"""Tells the `cumsum` that adds up exponentials, of which a `log` is taken, from others."""
+"""Finds out whether a `cumsum` adds up exponentials, and a `log` takes the result."""
 
 from __future__ import annotations
 
