@@ -59,6 +59,11 @@ for episode in range(6):
     train(torch.stack(seen))
     del seen
 """
+ARRAYS = (
+    EPISODES.replace("    seen = [", "    env.state = np.zeros(4, np.float32)\n    seen = [")
+    .replace("    del seen\n", "    kept.append(seen)\n")
+    .replace("env = Env()", "env, kept = Env(), []")
+)
 KEPT = {
     "states of an episode": START + EPISODES,
     "states of a replay memory": START + REPLAY,
@@ -94,6 +99,12 @@ def test_tensors_that_have_lost_their_values_are_named(tmp_path: Path, name: str
     (found,) = (each for each in sentences(tmp_path, KEPT[name]) if "and lose their values" in each.text)
     assert "`torch.from_numpy(state)` shares memory with an array that gets other values later" in found.text
     assert found.labels[0].span.line == marked(KEPT[name])
+
+
+def test_several_arrays_of_one_line_are_one_sentence(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, START + ARRAYS) if "lose their values" in each.text)
+    assert "shares memory with 6 arrays that get other values later: 30 tensors that were made on them" in found.text
+    assert found.labels[0].span.line == marked(START + ARRAYS)
 
 
 @pytest.mark.parametrize("name", NEW)

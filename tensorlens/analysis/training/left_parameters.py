@@ -44,15 +44,15 @@ def left_parameters(training: MeasuredTraining) -> Iterator[LeftParameters]:
                 if gradient is not None:
                     first.setdefault(number, step.index)
         new = [number for number in averages.parameters if first.get(number, -1) > averages.index]
-        writes = {number: list(_writes(facts, number, first[number])) for number in new}
+        writes = {number: list(writes_before(facts, number, first[number])) for number in new}
         loads = [next((call for call in writes[number] if _is_load(facts, call)), None) for number in new]
-        left = [row for number in new if _is_as_made(facts, number, writes[number]) and (row := training.row(number))]
+        left = [row for number in new if is_as_made(facts, number, writes[number]) and (row := training.row(number))]
         known = [load for load in loads if load is not None]
         if left and known and len(left) + len(known) == len(averages.parameters):
             yield LeftParameters(averages, tuple(left), len(known), min(known, key=attrgetter("index")))
 
 
-def _writes(facts: TraceIndex, number: int, before: int) -> Iterator[Call]:
+def writes_before(facts: TraceIndex, number: int, before: int) -> Iterator[Call]:
     """Yields the calls before an event that give a parameter other values or other memory."""
     storages = facts.storages_of(number)
     for call in facts.calls_between(0, before):
@@ -67,7 +67,7 @@ def _is_load(facts: TraceIndex, call: Call) -> bool:
     return not is_moved and (call.op == DATA_SET or op_name(call) == "copy")
 
 
-def _is_as_made(facts: TraceIndex, number: int, writes: list[Call]) -> bool:
+def is_as_made(facts: TraceIndex, number: int, writes: list[Call]) -> bool:
     """Returns whether a parameter has values that lines have drawn, or a constant, and nothing else."""
     for call in writes:
         through = facts.trace.sites[call.site].through

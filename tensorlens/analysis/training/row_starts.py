@@ -13,8 +13,9 @@ from tensorlens.records.model import Call
 BY_PLACE = frozenset(  # keep each element in its place
     "add radd sub rsub mul rmul div truediv rtruediv pow square exp log log1p abs neg sqrt sigmoid tanh relu softplus "
     "logsigmoid clamp float to double long bool int clone detach eq ne gt ge lt le logcumsumexp cumsum log_softmax "
-    "softmax gelu silu elu leaky_relu minimum maximum where masked_fill and or logical_and logical_or logical_not "
-    "invert reciprocal rsqrt contiguous cpu cuda type nan_to_num round floor dropout layer_norm batch_norm".split()
+    "softmax gelu silu elu selu celu relu6 mish hardtanh hardswish hardsigmoid softsign prelu erf sin cos leaky_relu "
+    "minimum maximum where masked_fill and or logical_and logical_or logical_not invert reciprocal rsqrt contiguous "
+    "cpu cuda type nan_to_num round floor dropout alpha_dropout layer_norm batch_norm".split()
 )
 TAKING = frozenset("getitem index_select take gather take_along_dim".split())
 COLLATED = frozenset("stack tensor as_tensor pad_sequence".split())

@@ -14,6 +14,7 @@ from math import prod
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.log_sums import is_of_logs
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -22,16 +23,15 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _CUMULATIVE = frozenset(("logcumsumexp",))  # a `cumsum` may be of as many elements as a setting says, once of one
-_SAME_SIZE = frozenset("flip add radd clamp clamp_min getitem contiguous".split())  # between `exp`, `cumsum` and `log`
 _MIN_RUNS = 2
-_MAX_LATER = 12
+_MAX_CALLS = 12
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     lines: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
-        is_cumulative = op_name(call) in _CUMULATIVE or (op_name(call) == "cumsum" and _is_of_logs(facts, call))
+        is_cumulative = op_name(call) in _CUMULATIVE or (op_name(call) == "cumsum" and is_of_logs(facts, call))
         if is_cumulative and call.nodes[1] > call.nodes[0] and not call.within:
             lines[call.site].append(call)
     for site, calls in lines.items():
@@ -53,7 +53,7 @@ def _is_along_one(facts: TraceIndex, call: Call) -> bool:
 def _is_of_setting(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a name gives the size of the layer that made the elements, as `nn.Linear(8, classes - 1)`: a
     setting may make it one."""
-    for _, made in islice(ancestry(facts, call.inputs[0].tensor, call.index), _MAX_LATER):
+    for _, made in islice(ancestry(facts, call.inputs[0].tensor, call.index), _MAX_CALLS):
         if op_name(made) != "linear" or len(made.inputs) < 2:
             continue
         weight = facts.creator(made.inputs[1].tensor)
@@ -62,22 +62,4 @@ def _is_of_setting(facts: TraceIndex, call: Call) -> bool:
             return False
         sizes = [each.value for each in node.keywords if each.arg == "out_features"] or node.args[1:2]
         return bool(sizes) and not isinstance(sizes[0], ast.Constant)
-    return False
-
-
-def _is_of_logs(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a call adds up what an `exp` made, and a `log` takes the result."""
-    if not call.inputs or not call.outputs:
-        return False
-    made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
-    while made is not None and op_name(made) in _SAME_SIZE and made.inputs:
-        made = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
-    if made is None or op_name(made) != "exp":
-        return False
-    number = call.outputs[0].tensor
-    for later in islice(facts.calls_between(call.index + 1), _MAX_LATER):
-        if later.inputs and later.inputs[0].tensor == number and later.outputs:
-            if op_name(later) not in _SAME_SIZE:
-                return op_name(later) == "log"
-            number = later.outputs[0].tensor
     return False
