@@ -297,9 +297,8 @@ class Observations:
     sharded: tuple[Sharded, ...] = ()
     sharded_outputs: tuple[ShardedOutput, ...] = ()
     sharded_hooks: tuple[ShardedHookRan, ...] = ()
-    repeated_indices: tuple[
-        training_values.RepeatedIndices, ...
-    ] = ()  # these and the next only of a run with `--training`
+    # these and the next only of a run with `--training`
+    repeated_indices: tuple[training_values.RepeatedIndices, ...] = ()
     sorted_keys: tuple[training_values.SortedKeys, ...] = ()
     zeroed_sequences: tuple[training_values.ZeroedSequences, ...] = ()
     padded_ids: tuple[training_values.PaddedIds, ...] = ()
@@ -310,6 +309,7 @@ class Observations:
     batch_momenta: tuple[training_values.BatchMomentum, ...] = ()
     dropped: tuple[training_values.DroppedByFunction, ...] = ()
     loaded_averages: tuple[training_values.LoadedAverages, ...] = ()
+    loaded_products: tuple[training_values.LoadedProducts, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

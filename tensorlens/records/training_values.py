@@ -264,3 +264,17 @@ class DroppedByFunction:
     number: NonNegative
     site: SiteId
     runs: NonNegative
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedProducts:
+    """The inner products of a tensor that a module loads with others of its shape, and of these with each other.
+
+    Of large tensors the first elements count. It follows whether the tensor is a sum of others, and with which factors.
+    """
+
+    index: int  # of the event after the root of the module was loaded
+    site: SiteId | None
+    target: TensorId  # the parameter that it is loaded to
+    tensors: tuple[TensorId, ...]  # the loaded one first
+    products: tuple[float, ...]  # of each tensor with itself and those after it

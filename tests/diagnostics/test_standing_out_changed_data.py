@@ -53,6 +53,11 @@ ADDING_UP = {
             for x, y in torch.utils.data.DataLoader(Rows(), batch_size=8, shuffle=True):
                 step(x, y)
         """,
+    "columns that are filled": """
+        for epoch in range(3):
+            for x, y in zip(data.split(8), target.split(8)):
+                step(x.index_fill_(1, torch.randperm(4)[:2], 0.0), y)  # here
+        """,
     "spans that are drawn": """
         class Mask(nn.Module):
             def span(self):
@@ -180,6 +185,12 @@ USUAL = {
                 y = labels[i:i + 16]
                 y[ignored[i:i + 16]] = 3
                 step(data[i:i + 16] + table(y), target[i:i + 16])
+        """,
+    "the same columns each time": """
+        hidden = torch.randperm(4)[:2]
+        for epoch in range(3):
+            for x, y in zip(data.split(8), target.split(8)):
+                step(x.index_fill_(1, hidden, 0.0), y)
         """,
     "one place each time": """
         class Last(nn.Module):

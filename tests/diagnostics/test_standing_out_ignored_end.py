@@ -25,6 +25,35 @@ while len(out) < 5 and token != EOS:
     token = net(token).argmax()
     out.append(token)
 """
+LOSS = "    loss = F.cross_entropy(net(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten(), ignore_index=PAD)\n"
+MASKED = """\
+    logits, labels = net(batch[:, :-1]), batch[:, 1:].clone()
+    labels[labels == PAD] = -100
+    loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+"""
+SET = "labels[labels == PAD] = -100"
+FIELD = """\
+class Tokens:
+    def __init__(self):
+        self.vocab = {"<|end|>": 0, "<|bos|>": 1}
+        self.end_id = self.vocab["<|end|>"]
+    @property
+    def pad_id(self):
+        return self.end_id  #!
+ids = Tokens()
+"""
+EACH = "    each = F.cross_entropy(net(batch[:, :-1]).transpose(1, 2), batch[:, 1:], reduction='none')\n"
+
+
+def masked(*changes: tuple[str, str]) -> str:
+    """Returns the script with a mask in the targets, with some changes."""
+    text = TEXT.replace(LOSS, MASKED)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
 IDS = "EOS, SOS = 0, 1\nPAD = EOS  #!\n"
 OWN = TEXT.replace("PAD", "ids['<pad>']").replace("EOS", "ids['<eos>']").replace("SOS", "ids['<sos>']")
 WRONG = {
@@ -37,6 +66,22 @@ WRONG = {
     "a module": TEXT.replace("net = nn", "criterion = nn.NLLLoss(ignore_index=PAD)\nnet = nn", 1).replace(
         "F.cross_entropy(", "criterion(").replace(", ignore_index=PAD)\n    opt", ")\n    opt").replace(
         ".flatten(0, 1)", ".flatten(0, 1).log_softmax(-1)"),
+    "targets that are set": masked(),
+    "a property, and a configured number": masked(
+        (IDS, FIELD + "ignored = -1\n"), ("EOS", "ids.end_id"), ("SOS", "1"), ("PAD", "ids.pad_id"),
+        ("-100", "ignored"), ("flatten())", "flatten(), ignore_index=ignored)")),
+    "filled in the data": TEXT.replace("for _ in", (
+        "labels = torch.stack([row.masked_fill(row == PAD, -100) for row in batch])\nfor _ in"), 1).replace(
+        "batch[:, 1:].flatten(), ignore_index=PAD", "labels[:, 1:].flatten()"),
+    "chosen by where": masked((SET, "labels = torch.where(labels.ne(PAD), labels, -100)")),
+    "a mask of the inputs' kind": masked((SET, "mask = (batch != PAD).long()\n    labels[mask[:, 1:] == 0] = -100")),
+    "a product with a mask": TEXT.replace(LOSS, EACH + (
+        "    keep = (batch[:, 1:] != PAD).float()\n    loss = (each * keep).sum() / keep.sum()\n")),
+    "a choice by a mask": TEXT.replace(LOSS, EACH + "    loss = each[batch[:, 1:] != PAD].mean()\n"),
+    "the argument of the padding": TEXT.replace(LOSS, (
+        "    logp = net(batch[:, :-1]).log_softmax(-1).gather(2, batch[:, 1:, None]).squeeze(2)\n"
+        "    loss = -logp.masked_select(batch[:, 1:] != EOS).mean()\n")).replace(
+        "PAD = EOS  #!\n", "").replace("value=PAD)", "value=EOS)  #!"),
 }  # fmt: skip
 RIGHT = {
     "ids of their own": TEXT.replace("PAD = EOS", "PAD = 2"),
@@ -45,6 +90,18 @@ RIGHT = {
         "        net(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())\n    opt.zero"),
     "no end is put": TEXT.replace(" + [EOS]", ""),
     "no end is sought": TEXT.replace(" and token != EOS", ""),
+    "the first padding is kept": masked((
+        SET, "hidden = labels == PAD\n    labels[hidden & (hidden.cumsum(1) > 1)] = -100")),
+    "a mask of lengths": masked((
+        "labels[labels == PAD]", "labels[torch.arange(4) >= torch.tensor([[3], [4], [2]])]")),
+    "the end is written again": masked((
+        SET, SET + "\n    labels[torch.arange(3), torch.tensor([2, 3, 1])] = EOS")),
+    "places after an end": masked(("labels == PAD", "batch[:, :-1] == PAD")),
+    "a loss for the end": masked((
+        "labels.flatten())",
+        "labels.flatten()) + F.multilabel_soft_margin_loss(logits[..., EOS], (batch[:, 1:] == EOS).float())")),
+    "an unmasked part": TEXT.replace(LOSS, EACH + "    loss = (each * (batch[:, 1:] != PAD)).mean() + each.mean()\n"),
+    "another number": masked(("= -100", "= 3")),
 }  # fmt: skip
 WORDS = "no target is the end"
 

@@ -23,9 +23,12 @@ _TURNING = frozenset("neg log log1p exp sqrt square pow dropout".split())  # of 
 _ADDING = _TURNING | frozenset(
     "add sub mul div iadd isub imul itruediv idiv true_divide addcmul addcdiv lerp dropout".split()
 )
-_SETTING = frozenset(("setitem", "masked_fill", "fill", "zero"))
+_SETTING = frozenset("setitem masked_fill fill zero index_fill scatter".split())
 _LIMITING = frozenset("clamp clip clamp_min clamp_max relu abs round nan_to_num".split())  # twice is as once
-_RANDOM = frozenset("rand randn rand_like randn_like randint randint_like normal bernoulli poisson uniform".split())
+_RANDOM = frozenset(
+    "rand randn rand_like randn_like randint randint_like randperm normal bernoulli poisson uniform random multinomial "
+    "exponential log_normal".split()
+)
 _CONSTANT = frozenset(
     f"{prefix}{name}{suffix}"
     for name in ("zeros", "ones", "full", "empty")

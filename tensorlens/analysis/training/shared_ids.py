@@ -13,49 +13,45 @@ from dataclasses import dataclass
 from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.hidden_targets import hidden_where
+from tensorlens.analysis.training.target_masks import HiddenId
 from tensorlens.records.model import Span
 
 _PADDING, _END = frozenset(("pad", "padding")), frozenset(("eos", "eot", "end", "stop"))
 _PLACES = frozenset(("end", "stop"))  # these lower-case words also name a place in a sequence
-_LOSSES = frozenset(("cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss"))
-_FILLING = frozenset("full full_like new_full append tensor insert fill_ index_fill_".split())
+_FILLING = frozenset("full full_like new_full append tensor insert fill_ index_fill_ pad".split())
 _SEARCHING = frozenset("index eq ne find count".split())
-_IGNORED = "ignore_index"
+_MAX_NAMES = 6  # that lead from one name of an id to another
+_Bound = dict[str, list[tuple[ast.expr, str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class SharedId:
-    """Two names of one id, and the loss that ignores it."""
+    """Two names of one id, and the line that hides it from the loss."""
 
     padding: str
     end: str
     given: Span
-    loss: Span
+    hidden: Span
+    is_loss: bool  # that line is the loss itself, which ignores the id
 
 
 def shared_ids(facts: TraceIndex) -> Iterator[SharedId]:
-    """Yields the first such id, if each loss of the program ignores it."""
-    calls = [(node, file) for file, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    losses = [(node, file) for node, file in calls if last_name(node.func) in _LOSSES]
-    ignored = [keyword.value for node, _ in losses for keyword in node.keywords if keyword.arg == _IGNORED]
-    if not losses or len(ignored) < len(losses) or not _trains(facts):
-        return
+    """Yields the first such id, if it is hidden from each loss that a backward pass starts from."""
     bound = _bound(facts)
     for padding, end in ((one, other) for one in bound for other in bound if _are_named(one, other)):
-        values = [value for value, _ in (*bound[padding], *bound[end])]
-        is_one = len(values) == 2 and (_name(values[0]) == end or _number(values[0]) == _number(values[1]) is not None)
-        is_ignored = all(_name(each) == padding or _number(each) == _number(values[1]) is not None for each in ignored)
-        if is_one and is_ignored and _is_put_and_sought(facts, end):
+        first, second = _names_of(bound, padding), _names_of(bound, end)
+        number, other = (_number_of(bound, names) for names in (first, second))
+        if end not in first and (number is None or number != other):
+            continue
+        ends = {name for name in bound if end in _names_of(bound, name) and not _PADDING & set(words_of_last(name))}
+        if not _is_put_and_sought(facts, ends):
+            continue
+        hidden = hidden_where(facts, HiddenId(frozenset({*first, *second, *ends}), other))
+        if hidden is not None:
             value, file = bound[padding][0]
-            yield SharedId(padding, end, facts.span_of(value, file), facts.span_of(losses[0][0], losses[0][1]))
+            yield SharedId(padding, end, facts.span_of(value, file), *hidden)
             return
-
-
-def _trains(facts: TraceIndex) -> bool:
-    passes = list(examined_passes(facts))[:1]
-    return any(op_name(call) in _LOSSES for each in passes for call in recorded_above(facts, each))
 
 
 def _are_named(padding: str, end: str) -> bool:
@@ -63,27 +59,61 @@ def _are_named(padding: str, end: str) -> bool:
     return bool(_PADDING & first and _END & second) and not _PADDING & second and end not in _PLACES
 
 
-def _bound(facts: TraceIndex) -> dict[str, list[tuple[ast.expr, str]]]:
-    """Returns what names, attributes and items of the program are set to, each with its file."""
-    found: dict[str, list[tuple[ast.expr, str]]] = defaultdict(list)
-    for file, tree in facts.trees():
-        for node in ast.walk(tree):
-            for target, value in _pairs(node):
-                if name := _name(target):
+def _names_of(bound: _Bound, name: str) -> list[str]:
+    """Returns a name, and those that lead from it to its value, if one value is given for each."""
+    names = [name]
+    while len(names) < _MAX_NAMES and len(bound[names[-1]]) == 1:
+        following = _name(bound[names[-1]][0][0])
+        if following not in bound or following in names:
+            break
+        names.append(following)
+    return names
+
+
+def _number_of(bound: _Bound, names: list[str]) -> int | None:
+    values = bound[names[-1]]
+    return _number(values[0][0]) if len(values) == 1 else None
+
+
+def _bound(facts: TraceIndex) -> _Bound:
+    """Returns what names, attributes and items of the program are set to, each with its file.
+
+    Arguments, with their defaults, come after all others. A value that is given twice counts once.
+    """
+    found: _Bound = defaultdict(list)
+    nodes = [(node, file) for file, tree in facts.trees() for node in ast.walk(tree)]
+    for pairs in (_assigned, _given):
+        for node, file in nodes:
+            for name, value in pairs(node):
+                is_new = all(ast.dump(value) != ast.dump(other) for other, _ in found[name]) if name else False
+                if is_new and _name(value) != name and not (isinstance(value, ast.Constant) and value.value is None):
                     found[name].append((value, file))
-    return found
+    return {name: values for name, values in found.items() if values}
 
 
-def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                yield from zip(target.elts, node.value.elts, strict=False)
-            yield target, node.value
+                yield from ((_name(each), value) for each, value in zip(target.elts, node.value.elts, strict=False))
+            yield _name(target), node.value
     elif isinstance(node, ast.AnnAssign) and node.value is not None:
-        yield node.target, node.value
+        yield _name(node.target), node.value
     elif isinstance(node, ast.Dict):
-        yield from ((key, value) for key, value in zip(node.keys, node.values, strict=True) if key is not None)
+        yield from ((_name(key), value) for key, value in zip(node.keys, node.values, strict=True) if key is not None)
+    elif isinstance(node, ast.FunctionDef) and [last_name(each) for each in node.decorator_list] == ["property"]:
+        returned = [each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None]
+        yield from ((node.name, value) for value in returned)
+
+
+def _given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(node, ast.Call):
+        yield from ((each.arg, each.value) for each in node.keywords if each.arg is not None)
+    elif isinstance(node, ast.arguments):
+        placed = [*node.posonlyargs, *node.args]
+        yield from ((each.arg, value) for each, value in zip(placed[::-1], node.defaults[::-1], strict=False))
+        named = zip(node.kwonlyargs, node.kw_defaults, strict=True)
+        yield from ((each.arg, value) for each, value in named if value is not None)
 
 
 def _name(node: ast.expr) -> str:
@@ -91,7 +121,7 @@ def _name(node: ast.expr) -> str:
     if isinstance(node, ast.Subscript):
         node = node.slice
     if isinstance(node, ast.Constant):
-        return node.value.strip("<>[]") if isinstance(node.value, str) else ""
+        return node.value.strip("<>[]|") if isinstance(node.value, str) else ""
     return last_name(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
@@ -99,15 +129,19 @@ def _number(node: ast.expr) -> int | None:
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
-def _is_put_and_sought(facts: TraceIndex, end: str) -> bool:
+def _is_put_and_sought(facts: TraceIndex, ends: set[str]) -> bool:
     """Returns whether the program puts an id into sequences, and compares others with it or searches for it."""
     is_put = is_sought = False
     for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
         if isinstance(node, ast.List):
-            is_put |= any(_name(each) == end for each in node.elts)
+            is_put |= any(_name(each) in ends for each in node.elts)
+        elif isinstance(node, ast.Assign) and _name(node.value) in ends:
+            is_put |= any(isinstance(each, ast.Subscript) and not _name(each) for each in node.targets)
         elif isinstance(node, ast.Compare):
-            is_sought |= any(_name(each) == end for each in (node.left, *node.comparators))
-        elif isinstance(node, ast.Call) and any(_name(each) == end for each in node.args):
-            is_put |= last_name(node.func) in _FILLING
-            is_sought |= last_name(node.func) in _SEARCHING
+            is_sought |= any(_name(each) in ends for each in (node.left, *node.comparators))
+        elif isinstance(node, ast.Call):
+            given = [*node.args, *(each.value for each in node.keywords if each.arg in ("value", "fill_value"))]
+            if any(_name(each) in ends for each in given):
+                is_put |= last_name(node.func) in _FILLING
+                is_sought |= last_name(node.func) in _SEARCHING
     return is_put and is_sought

@@ -25,9 +25,13 @@ def _load(recorder: Recorder, original: Function) -> Function:
         with ErrorGuard(recorder, "a loaded state", frame), torch._C.DisableTorchFunction():
             state, prefix, missing = args[0], args[1], args[4]
             known = isinstance(state, Mapping) and isinstance(prefix, str) and isinstance(missing, list)
-            if known and not (prefix == "" and _is_strict(frame)) and recorder.statistics is not None:
-                call = missing, optional(recorder.sites.site_of(frame))
-                recorder.statistics.loads.note(self, state, prefix, call)
+            if known and recorder.statistics is not None:
+                is_whole = prefix == "" and _is_strict(frame)
+                site = optional(recorder.sites.site_of(frame))
+                if is_whole:
+                    recorder.statistics.loads.products.look(self, state, site)
+                else:
+                    recorder.statistics.loads.note(self, state, prefix, (missing, site))
         return result
 
     return load

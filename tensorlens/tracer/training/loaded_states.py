@@ -10,6 +10,7 @@ import torch
 from tensorlens.records.training import LoadedState
 from tensorlens.records.training_values import LoadedAverages
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.loaded_products import ProductsOfLoads
 
 MOST = 1_000  # calls of a run that are counted
 _ADDED = "num_batches_tracked"  # batch norm itself adds it to a dict that has none
@@ -35,6 +36,7 @@ class LoadedStates:
         self._recorder = recorder
         self._loads: list[_Load] = []
         self._called = set[int | None]()  # lines
+        self.products = ProductsOfLoads(recorder)
 
     def note(
         self, part: torch.nn.Module, state: Mapping[str, object], prefix: str, call: tuple[list[str], int | None]
