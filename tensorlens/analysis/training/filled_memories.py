@@ -117,7 +117,8 @@ def _cut_to_old(facts: TraceIndex, cut: Call, results: set[int]) -> FilledMemory
     if side is None:
         return None
     kept, new = (access.tensor for access in (joined.inputs if side == "first" else joined.inputs[::-1]))
-    is_full = facts.tensor(kept).shape[changed[0]] >= kept_size[changed[0]]
+    held = facts.tensor(kept).shape  # `cat` takes an empty tensor of one dimension, too
+    is_full = len(held) == len(whole) and held[changed[0]] >= kept_size[changed[0]]
     same = {kept, *(results & _same_values(facts, kept, joined.index))}
     is_written = any(any(facts.writes(facts.tensor(number).counter)) for number in same)
     return FilledMemory(joined, cut, kept, new, changed[0]) if is_full and not is_written else None
