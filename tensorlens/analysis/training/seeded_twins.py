@@ -26,6 +26,7 @@ _DRAWING = RANDOM | frozenset(
     "random standard_normal integers uniform choice choices shuffle permutation sample".split()
 )
 _OWN = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.expr_context, ast.Slice, ast.BinOp, ast.operator)
+_OTHER = frozenset("apply augment transform forward draw next step pop".split())  # of an object that is no tensor
 _ROUNDS = (ast.ListComp, ast.GeneratorExp)
 _MAKERS = ("Generator", "Random", "RandomState")
 _PASSES, _MOST_CALLS = 4, 2_000
@@ -152,7 +153,7 @@ def _seeding(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.Call | Non
     is_global = called_name(seed) in ("manual_seed", "seed") and called_name(_receiver(seed)) != "Generator"
     others = [call for call in calls if call is not seed]
     draws = any(called_name(call).strip("_") in _DRAWING for call in others)
-    return seed if draws and all(_is_determined(call, written, seed, is_global) for call in others) else None
+    return seed if draws and all(_is_determined(call, written | given, seed, is_global) for call in others) else None
 
 
 def _changes(call: ast.Call, given: set[str]) -> bool:
@@ -176,8 +177,9 @@ def _is_determined(call: ast.Call, local: set[str], seed: ast.Call, is_global: b
         has_own = any(word.arg == "generator" for word in call.keywords)
         of_local = isinstance(receiver, ast.Name) and receiver.id in local and last_name(seed.func) != "manual_seed"
         same = is_global and of_library and ("torch" in ast.unparse(call.func)) == ("torch" in ast.unparse(seed.func))
-        return has_own or of_local or same
+        return call.lineno >= seed.lineno and (has_own or of_local or same)
     if isinstance(call.func, ast.Name) or name[:1].isupper():
         return name in _PURE or name in _MAKERS
     is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
-    return not is_self and isinstance(root, ast.Name | ast.Constant)
+    is_known = isinstance(root, ast.Constant) or (isinstance(root, ast.Name) and (of_library or root.id in local))
+    return not is_self and is_known and name not in _OTHER
