@@ -57,6 +57,48 @@ for _ in range(4):
     update(bce(D(real), one) + bce(D(fakes().detach()), zero), od)
 """
 )
+ACTOR = """\
+from torch.nn.functional import mse_loss
+A, Q = nn.Sequential(nn.Linear(3, 2), nn.Tanh()), nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 1))
+opts = {"actor": torch.optim.Adam(A.parameters()), "critic": torch.optim.Adam(Q.parameters())}
+oa, oq = opts.values()
+s, a, y = torch.randn(8, 3), torch.randn(8, 2), torch.randn(8, 1)
+def value(state, action):
+    return Q(torch.cat([state, action], 1))
+"""
+SCORED = {
+    "an actor's loss between": ACTOR
+    + """\
+for step in range(6):
+    oa.zero_grad(); oq.zero_grad()
+    mse_loss(value(s, a), y).backward()
+    if step % 2:
+        chosen = A(s)
+        q = value(s, chosen)
+        (-2 * q.mean() / q.abs().mean().detach() + mse_loss(chosen, a)).backward()  #!
+        oa.step()
+    oq.step()
+""",
+    "an actor's loss before": ACTOR
+    + """\
+for _ in range(4):
+    oa.zero_grad(); oq.zero_grad()
+    (-torch.min(value(s, A(s)), value(-s, A(-s)))).mean().backward()  #!
+    mse_loss(value(s, a), y).backward()
+    oa.step(); oq.step()
+""",
+    "one line for both losses": ACTOR
+    + """\
+for _ in range(4):
+    losses = {"critic": mse_loss(value(s, a), y), "actor": -value(s, A(s)).mean()}
+    for each in opts.values():
+        each.zero_grad()
+    for name in losses:
+        losses[name].backward()  #!
+    for name in losses:
+        opts[name].step()
+""",
+}
 HOOKS = {
     "a reversal": BRANCHES
     + """\
@@ -117,6 +159,35 @@ for _ in range(4):
     right(body(x)).mean().backward()
     first.step(); second.step(); first.zero_grad(); second.zero_grad()
 """,
+    "the critic steps before the actor's loss": ACTOR + """\
+for _ in range(4):
+    oa.zero_grad(); oq.zero_grad()
+    mse_loss(value(s, a), y).backward(); oq.step()
+    (-value(s, A(s)).mean()).backward(); oa.step()
+""",
+    "only the actor's inputs": ACTOR + """\
+for _ in range(4):
+    oa.zero_grad(); oq.zero_grad()
+    mse_loss(value(s, a), y).backward()
+    (-value(s, A(s)).mean()).backward(inputs=list(A.parameters()))
+    oa.step(); oq.step()
+""",
+    "a decoder that both losses fit": ACTOR + """\
+for _ in range(4):
+    oa.zero_grad(); oq.zero_grad()
+    mse_loss(value(s, a), y).backward()
+    mse_loss(value(s, A(s)), y).backward()
+    oa.step(); oq.step()
+""",
+    "a loss with learned parts": ACTOR + """\
+def energy(state, action):
+    return value(state, action).mean()
+for _ in range(4):
+    oa.zero_grad(); oq.zero_grad()
+    energy(s, a).backward()
+    energy(s, A(s)).backward()
+    oa.step(); oq.step()
+""",
     "a reversal of one branch": BRANCHES + """\
 def reverse(h):
     h = h.view_as(h)
@@ -141,7 +212,7 @@ for _ in range(3):
     b = right(h)
 """ + STEP,
 }  # fmt: skip
-WORDS = ("is left from a pass", "gives another gradient to all uses")
+WORDS = ("is left from a pass", "gives another gradient to all uses", "and compares it with nothing")
 
 
 def test_gradients_that_another_call_of_one_function_leaves_are_named(tmp_path: Path) -> None:
@@ -158,6 +229,17 @@ def test_gradients_that_another_loss_leaves_are_named(tmp_path: Path, name: str)
         "from a pass after which `Adam.step()` has stepped other parameters"
     )
     assert found.labels[0].span.line == marked(LEFT[name])
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_gradients_of_a_loss_that_only_raises_results_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, SCORED[name]) if WORDS[2] in each.text)
+    assert found.text == (
+        "`Adam.step()` uses sums of gradients of `Q[0].weight`, `Q[0].bias`, `Q[2].weight` and 1 more: one pass does "
+        "not reach `A[0].weight` and `A[0].bias`, and the loss of the other pass, which does, raises or lowers what "
+        "they compute from a result of these, and compares it with nothing"
+    )
+    assert found.labels[0].span.line == marked(SCORED[name])
 
 
 @pytest.mark.parametrize("name", HOOKS)

@@ -5,18 +5,22 @@ So it is if a generator's loss runs backward through a discriminator, whose own 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import history_lost_at
+from tensorlens.analysis.training.falling_weights import may_maximize
 from tensorlens.analysis.training.recounted_terms import summed_passes
+from tensorlens.analysis.training.scored_results import scored_result
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 
 _MIN_TIMES = 2
+_MOST_LOOKS = 64  # at pairs of passes of the same two lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,37 +38,62 @@ class LeftGradient:
 
 @dataclass(frozen=True, slots=True)
 class JoinedGradient:
-    """Two passes before one step: the loss of the first takes a result of other parameters as a constant, and the
-    second goes on to these, through the same leaves."""
+    """Two passes before one step, of which one gives the same leaves gradients together with other parameters.
 
-    first: Backward
-    cut: Call  # makes the constant
-    second: Backward
+    The loss of the pass without these takes a result of theirs as a constant, or only the other loss is a sum or mean
+    of what the leaves compute from such a result.
+    """
+
+    alone: Backward  # the pass that does not reach the other parameters
+    further: Backward
+    cut: Call | None  # makes the constant
+    scored: Call | None  # computes with the leaves what the loss of the further pass is a sum of
     step: Step  # uses the sum of both
-    other: Step  # uses the gradients of the other parameters
     leaves: tuple[int, ...]
-    others: tuple[int, ...]
+    others: tuple[int, ...]  # another optimizer steps them later
 
 
 def joined_gradients(training: Training) -> Iterator[JoinedGradient]:
     """Yields each pair of lines once, if it did so twice or more: a generator's loss after that of a discriminator."""
-    facts, found = training.facts, dict[tuple[int, int], list[JoinedGradient]]()
+    found, looks = dict[tuple[int, int], list[JoinedGradient]](), Counter[tuple[int, int]]()
     for first, second, leaves in summed_passes(training):
-        own, both = ({change.tensor for change in each.gradients} for each in (first, second))
-        others = both - own
-        if first.site == second.site or not own < both or "autograd.grad" in (first.op, second.op):
+        if "autograd.grad" in (first.op, second.op):
             continue
-        later = [step for step in training.steps if step.index > second.index]
-        step = next((each for each in later if leaves & set(each.parameters)), None)
-        other = next((each for each in later if others & set(each.parameters)), None)
-        if step is None or other is None or others & set(step.parameters) or own & set(other.parameters):
-            continue
-        cuts = (cut for root in first.roots for cut in history_lost_at(facts, root.tensor, first.index))
-        cut = next((call for call, source in cuts if others & graph_leaves(facts, source, call.index)), None)
-        if cut is not None:
-            pair = found.setdefault((first.site, second.site), [])
-            pair.append(JoinedGradient(first, cut, second, step, other, tuple(sorted(leaves)), tuple(sorted(others))))
+        earlier = found.setdefault((first.site, second.site), [])
+        looks[first.site, second.site] += 1
+        if len(earlier) < _MIN_TIMES and looks[first.site, second.site] <= _MOST_LOOKS:
+            pairs = ((first, second), (second, first))
+            joined = (_joined(training, alone, further, leaves) for alone, further in pairs)
+            earlier += [each for each in joined if each is not None][:1]
     yield from (each[0] for each in found.values() if len(each) >= _MIN_TIMES)
+
+
+def _joined(training: Training, alone: Backward, further: Backward, leaves: set[int]) -> JoinedGradient | None:
+    own, both = ({change.tensor for change in each.gradients} for each in (alone, further))
+    others = both - own
+    if not others:
+        return None
+    begin, end = sorted((alone.index, further.index))
+    steps = [step for step in training.steps if step.index > begin]
+    other = next((each for each in steps if others & set(each.parameters)), None)
+    step = next((each for each in steps if each.index > end and leaves & set(each.parameters)), None)
+    if step is None or other is None or other.index < end:
+        return None
+    if others & set(step.parameters) or own & set(other.parameters):
+        return None
+    cut = _cut_of(training.facts, alone, others) if own < both else None
+    scored = None
+    if cut is None and own <= set(step.parameters) and not may_maximize(training.facts):
+        scored = scored_result(training.facts, alone, further, leaves, others)
+    if cut is None and scored is None:
+        return None
+    return JoinedGradient(alone, further, cut, scored, step, tuple(sorted(leaves)), tuple(sorted(others)))
+
+
+def _cut_of(facts: TraceIndex, backward: Backward, others: set[int]) -> Call | None:
+    """Returns the call by which the loss of a pass takes a result of parameters as a constant."""
+    cuts = (cut for root in backward.roots for cut in history_lost_at(facts, root.tensor, backward.index))
+    return next((call for call, source in cuts if others & graph_leaves(facts, source, call.index)), None)
 
 
 def left_gradients(training: Training) -> Iterator[LeftGradient]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.leftover_gradients import joined_gradients, left_gradients
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.leftover_gradients import JoinedGradient, joined_gradients, left_gradients
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -30,12 +31,24 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         rows = [row for row in training.rows if row.tensor in joined.leaves]
         others = [row for row in training.rows if row.tensor in joined.others]
         if rows and others:
-            yield stands_out(
-                f"`{joined.step.op}()` uses sums of gradients of {listed(rows)}: the loss of one pass takes "
-                f"{as_written(facts, joined.cut)} as a constant, and the other pass gives them gradients together "
-                f"with {listed(others)}",
-                facts.label("accumulated_here", joined.second.site, "adds to them, and nothing clears them before"),
-                facts.label("needed_here", joined.first.site, "the pass with the constant"),
-                facts.label("state_changed_here", joined.step.site, "uses the sums"),
-                facts.label("graph_cut_here", joined.cut.site, "gives a constant", joined.cut.index),
-            )
+            yield _joined(facts, joined, listed(rows), listed(others))
+
+
+def _joined(facts: TraceIndex, joined: JoinedGradient, rows: str, others: str) -> StandingOut:
+    text = f"`{joined.step.op}()` uses sums of gradients of {rows}: "
+    if joined.cut is not None:
+        text += f"the loss of one pass takes {as_written(facts, joined.cut)} as a constant, and the other pass gives "
+        text += f"them gradients together with {others}"
+        cut = facts.label("graph_cut_here", joined.cut.site, "gives a constant", joined.cut.index)
+        alone = "the pass with the constant"
+    else:
+        text += f"one pass does not reach {others}, and the loss of the other pass, which does, raises or lowers "
+        text += "what they compute from a result of these, and compares it with nothing"
+        cut, alone = None, "the pass that does not reach the others"
+    return stands_out(
+        text,
+        facts.label("accumulated_here", joined.further.site, "adds to them, and nothing clears them before"),
+        facts.label("needed_here", joined.alone.site, alone),
+        facts.label("state_changed_here", joined.step.site, "uses the sums"),
+        cut,
+    )

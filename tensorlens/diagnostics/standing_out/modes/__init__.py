@@ -9,6 +9,7 @@ from tensorlens.diagnostics.standing_out.modes import (
     initial_statistics,
     modes_at_steps,
     repeated_seed,
+    stale_result,
     training_mode_kept,
 )
 
@@ -19,4 +20,5 @@ FINDERS: tuple[Finder, ...] = (
     training_mode_kept.find,
     dropout_without_mode.find,
     repeated_seed.find,
+    stale_result.find,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.repeated_generators import repeated_generators
 from tensorlens.analysis.training.repeated_seeds import repeated_seeds
+from tensorlens.analysis.training.seeded_twins import seeded_twins
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import Label, StandingOut
@@ -34,4 +35,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"{as_written(facts, drawn.draw)} {what}: `{made}` begins anew each time",
             Label("called_here", drawn.made, "the same seed each time"),
             facts.label("value_made_here", drawn.draw.site, "draws after it", drawn.draw.index),
+        )
+    for twin in seeded_twins(facts):
+        call, seed = (text_of(facts.trace.sources[span.file], span) for span in (twin.call, twin.seeding))
+        yield stands_out(
+            f"`{call}` runs again with the same arguments, and gives the same values: `{seed}` sets the same seed in "
+            "both calls, so that two inputs of a loss are equal",
+            Label("called_here", twin.call, "called twice with the same arguments"),
+            Label("value_made_here", twin.seeding, "the same seed"),
         )
