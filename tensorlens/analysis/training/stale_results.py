@@ -29,6 +29,7 @@ class StaleResult:
 
     parameter: int
     made: Call  # computed from the parameter, while no graph was recorded
+    kept: Call  # whose result is used later
     used: Call  # the last use
     fresh: Call  # the same line as `used`, with a value that was computed anew, in a graph
     steps: int  # of the parameter between `made` and `used`
@@ -56,7 +57,7 @@ def stale_results(training: Training) -> Iterator[StaleResult]:
             continue  # a later evaluation computes it anew
         if again and again[-1].index > after[place]:
             found = _found(facts, calls[0], again, after[place])
-            count = 0 if found is None else bisect_left(after, found[0].index) - place
+            count = 0 if found is None else bisect_left(after, found[1].index) - place
             if found is not None and count >= _MIN_STEPS:
                 done.add(number)
                 yield StaleResult(number, calls[0], *found, count)
@@ -87,8 +88,8 @@ def _users(facts: TraceIndex, steps: dict[int, list[int]]) -> tuple[_Users, _Use
     return plain, recorded
 
 
-def _found(facts: TraceIndex, made: Call, again: list[Call], step: int) -> tuple[Call, Call] | None:
-    """Returns the last use of what a call has made after a step, and a call of the same place with a fresh value.
+def _found(facts: TraceIndex, made: Call, again: list[Call], step: int) -> tuple[Call, Call, Call] | None:
+    """Returns what made the value that is used after a step, its last use, and a call of this place with a fresh one.
 
     Nothing writes to the values later, and no graph has a use for them: there they may be what a loss compares with.
     """
@@ -109,7 +110,11 @@ def _found(facts: TraceIndex, made: Call, again: list[Call], step: int) -> tuple
                 used.append(call)
     indices = {call.index for call in again}
     uses = ((use, other) for use in reversed(used[-_MOST_LOOKS:]) for other in places[_span(facts, use)][-_MOST_LOOKS:])
-    return next(((use, other) for use, other in uses if _is_fresh(facts, use, other, values, indices)), None)
+    found = next(((use, other) for use, other in uses if _is_fresh(facts, use, other, values, indices)), None)
+    if found is None:
+        return None
+    number = next(access.tensor for access in found[0].inputs if access.tensor in values)
+    return next(iter(facts.producers(number, found[0].index)), made), *found
 
 
 def _span(facts: TraceIndex, call: Call) -> Span:
