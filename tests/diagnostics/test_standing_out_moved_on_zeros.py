@@ -37,6 +37,11 @@ WRONG = {
         "        body.weight.grad.data.zero_()  #!\n    nn.utils.clip_grad_norm_(every, 1.0)\n    opt.step()\n",
         "3 of 6 steps of `AdamW` move `body.weight` by weight decay (0.1) and momentum",
     ),
+    "a hook that runs after the accumulation": (
+        NETS + ADAMW + "def hold(p):\n    if step % 2:\n        p.grad.zero_()  #!\nfor p in body.parameters():\n"
+        "    p.register_post_accumulate_grad_hook(hold)\n" + PASS + "    opt.step()\n",
+        "3 of 6 steps of `AdamW` move `body.weight` and `body.bias` by weight decay (0.1) and momentum",
+    ),
     "all at once": (
         NETS + ADAMW + PASS
         + "    if step % 2:\n        torch._foreach_zero_([p.grad for p in body.parameters()])  #!\n"

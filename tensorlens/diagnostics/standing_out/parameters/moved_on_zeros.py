@@ -13,7 +13,7 @@ from tensorlens.analysis.training.timeline import GRAD_SET, Moment
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.callbacks import Registration
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import OptimizerGroup, StepsOnZeros
@@ -74,8 +74,10 @@ def _changes(training: MeasuredTraining, leaf: int, filled: Moment, step: Step) 
     facts, gradient = training.facts, step.gradients[step.parameters.index(leaf)]
     if gradient is None:
         return
-    storage = facts.storage_of(gradient, step.index)
-    for call in calls_between(facts, filled.index, step.index):
+    storage, event = facts.storage_of(gradient, step.index), filled.event
+    inside = facts.calls_between(event.started, filled.index) if isinstance(event, Backward) else ()
+    set_by_hook = (call for call in inside if call.op.endswith(".zero_"))
+    for call in (*set_by_hook, *calls_between(facts, filled.index, step.index)):
         written = {facts.storage_of(write.tensor, call.index) for write in call.writes}
         if "_foreach_" in call.op and not _makes_zeros(facts, call):
             continue
