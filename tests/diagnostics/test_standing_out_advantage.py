@@ -40,7 +40,27 @@ WRONG = {
     "two passes": PLAIN.replace("    loss =", "    opt.zero_grad()\n    policy.mean().backward(retain_graph=True)\n"
                                 "    loss = 0 *").replace("    opt.zero_grad()\n    loss.b", "    loss.b"),
 }  # fmt: skip
+SURPRISE = "nn.functional.cross_entropy(scores, action, reduction='none')"
+WRONG |= {
+    "a dot product": PLAIN.replace("-dist.log_prob(action) * advantage", f"torch.dot({SURPRISE}, advantage) / 32"),
+    "a product of matrices": PLAIN.replace("-dist.log_prob(action) * advantage", f"{SURPRISE} @ advantage"),
+    "einsum": PLAIN.replace(
+        "-dist.log_prob(action) * advantage", "-torch.einsum('b,b->', dist.log_prob(action), advantage)"),
+    "a product that is added": PLAIN.replace(
+        "-dist.log_prob(action) * advantage", f"torch.addcmul(0.01 * scores.square().mean(), {SURPRISE}, advantage)"),
+    "chosen by one-hot rows": PLAIN.replace(
+        "dist.log_prob(action) *", "(scores.log_softmax(-1) * nn.functional.one_hot(action, 3).float()).sum(-1) *"),
+    "chosen from probabilities": PLAIN.replace(
+        "dist.log_prob(action) *", "scores.softmax(-1).gather(1, action[:, None]).squeeze(1).log() *"),
+    "less the logsumexp": PLAIN.replace(
+        "dist.log_prob(action) *", "(scores.gather(1, action[:, None]).squeeze(1) - scores.logsumexp(-1)) *"),
+}  # fmt: skip
 RIGHT = {
+    "a dot product, detached": PLAIN.replace(
+        "-dist.log_prob(action) * advantage  #!", f"torch.dot({SURPRISE}, advantage.detach())"),
+    "a gate times its expert's value": PLAIN.replace(
+        "-dist.log_prob(action) * advantage  #!",
+        "(scores.softmax(-1).gather(1, action[:, None]).squeeze(1) * value - r) ** 2"),
     "detached": PLAIN.replace("* advantage  #!", "* advantage.detach()"),
     "computed without a graph": NETS + "    with torch.no_grad():\n        advantage = r - value\n"
     "    policy = -dist.log_prob(action) * advantage\n" + ERROR,

@@ -55,7 +55,24 @@ WRONG |= {
             "nn.Linear(4, 4)", "nn.Linear(4, 4); self.options = {'p': 0.3}") + EVAL, "has no `training=`, and runs"),
     "attention": (SPLIT, "has a `dropout_p` of 0.2 in both modes, and drops also where gradients are off, once"),
 }  # fmt: skip
+CHAIN = net("""x + STEPS['thin'](self.fc(x))  #!""").replace(
+    "net = Net()", "net = nn.Sequential(*[Net() for _ in range(4)])"
+)
+JOINED = net("""self.grow(x)
+    def grow(self, x):
+        for _ in range(4):
+            x = torch.cat([nn.functional.dropout(self.fc(x[:, -4:]), 0.2), x], 1)  #!
+        return x""")
+WRONG |= {
+    "residual layers one after the other": (
+        PARTIAL + "linear = partial(nn.Linear, 4, bias=False)\n" + CHAIN + EVAL, "gradients are off, 4 times"),
+    "layers that join their results": (JOINED + EVAL, "gradients are off, 4 times"),
+}  # fmt: skip
 RIGHT = {
+    "a mean of random results of residual layers": PARTIAL + CHAIN + EVAL.replace(
+        "net(torch.randn(8, 4))", "sum(net(x) for x in [torch.randn(8, 4)] * 4)"),
+    "a partial function of another name": PARTIAL.replace("nn.functional.dropout, p", "THIN, training=True, p")
+        .replace("STEPS", "THIN = nn.functional.dropout\nSTEPS") + net("STEPS['thin'](self.fc(x))") + EVAL,
     "a partial function with the mode": PARTIAL + net("STEPS['thin'](self.fc(x), training=self.training)") + EVAL,
     "a partial function that is always on": PARTIAL.replace("p=0.3", "p=0.3, training=True")
         + net("STEPS['thin'](self.fc(x))") + EVAL,

@@ -58,3 +58,57 @@ def test_the_less_of_two_means_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_losses_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, PAIRS.format(RIGHT[name])) if WORDS in each.text] == []
+
+
+POSES = """\
+net = nn.Sequential(nn.Flatten(), nn.Linear(18, 4))
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+cost = nn.functional.mse_loss
+for _ in range(3):
+    x, target = torch.randn(8, 6, 3), torch.randn(8, 4)
+    out = net(x)
+    a, b = cost(out, target), cost(out, -target)
+    {}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LOOP = """best = None
+    for order in ([0, 1], [1, 0]):
+        error = (out.view(8, 2, 2)[:, order] - target.view(8, 2, 2)).abs().mean()
+        if best is None or error < best:  #!
+            best = error
+    loss = best"""
+CHOSEN = {
+    "an expression": "loss = a if a < b else b  #!",
+    "a condition": "loss = b\n    if b.item() > a.item():  #!\n        loss = a",
+    "the built-in function": "loss = min(a, b)  #!",
+    "torch.where": "loss = torch.where(a < b, a, b)  #!",
+    "torch.minimum": "loss = torch.minimum(a, b)  #!",
+    "a loop over orders": LOOP,
+}
+OTHERS = {
+    "the greater": POSES.format("loss = a if a > b else b"),
+    "one for each": POSES.format(
+        "loss = torch.minimum((out - target).square().mean(1), (out + target).square().mean(1)).mean()"),
+    "two aims": POSES.replace("-target)", "torch.randn(8, 4))").format("loss = min(a, b)"),
+    "two models": POSES.replace("cost(out, -target)", "cost(net(x * 2), target)").format("loss = min(a, b)"),
+    "points of one signal": POSES.replace("(8, 6, 3)", "(8, 18)").format("loss = min(a, b)"),
+    "one sample after the other": POSES.format(
+        "loss = sum(min(cost(one, aim), cost(one, -aim)) "
+        "for one, aim in zip(out.view(8, 2, 2), target.view(8, 2, 2)))"),
+    "only printed": POSES.format("loss = a + b\n    print(min(a, b))"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_the_less_of_two_errors_of_a_batch_is_named(tmp_path: Path, name: str) -> None:
+    body = POSES.replace("{}", CHOSEN[name])
+    (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
+    assert "the less of two numbers, each a m" in found.text
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_choices_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, OTHERS[name]) if WORDS in each.text] == []

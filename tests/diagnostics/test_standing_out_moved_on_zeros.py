@@ -37,6 +37,23 @@ WRONG = {
         "        body.weight.grad.data.zero_()  #!\n    nn.utils.clip_grad_norm_(every, 1.0)\n    opt.step()\n",
         "3 of 6 steps of `AdamW` move `body.weight` by weight decay (0.1) and momentum",
     ),
+    "a hook that runs after the accumulation": (
+        NETS + ADAMW + "def hold(p):\n    if step % 2:\n        p.grad.zero_()  #!\nfor p in body.parameters():\n"
+        "    p.register_post_accumulate_grad_hook(hold)\n" + PASS + "    opt.step()\n",
+        "3 of 6 steps of `AdamW` move `body.weight` and `body.bias` by weight decay (0.1) and momentum",
+    ),
+    "all at once": (
+        NETS + ADAMW + PASS
+        + "    if step % 2:\n        torch._foreach_zero_([p.grad for p in body.parameters()])  #!\n"
+        "    nn.utils.clip_grad_norm_(every, 1.0)\n    opt.step()\n",
+        "3 of 6 steps of `AdamW` move `body.weight` and `body.bias` by weight decay (0.1) and momentum",
+    ),
+    "all times zero": (
+        NETS + ADAMW + PASS
+        + "    if step % 2:\n        torch._foreach_mul_([p.grad for p in body.parameters()], 0.0)  #!\n"
+        "    opt.step()\n",
+        "3 of 6 steps of `AdamW` move `body.weight` and `body.bias` by weight decay (0.1) and momentum",
+    ),
     "a hook": (
         NETS + ADAMW + "held = True\nbody.weight.register_hook(lambda g: g * 0 if held else g)  #!\n"
         + PASS + "    opt.step()\n    held = step < 3\n",
@@ -77,6 +94,10 @@ RIGHT = {
     "a weight of zero": NETS + OTHER + LOSS.format("", "f() + max(0, step - 2) * g()"),
     "some rows alone": TABLE,
     "dead units at some steps": NETS + ADAMW + DEAD,
+    "dead units, and gradients that are scaled": NETS + ADAMW + DEAD.replace(
+        "    opt.step()", "    torch._foreach_mul_([p.grad for p in every], 0.5)\n    opt.step()"),
+    "dead units, and gradients that are clipped": NETS + ADAMW + DEAD.replace(
+        "    opt.step()", "    nn.utils.clip_grad_norm_(every, 1.0)\n    opt.step()"),
 }  # fmt: skip
 
 

@@ -28,7 +28,22 @@ WRONG = {
     "written out": IMAGES.replace("grad.norm(2, dim=1)", "(grad.pow(2).sum(1) + 1e-12).sqrt()"),
     "an error": IMAGES.replace("(norm - 1).square().mean()", "nn.functional.mse_loss(norm, torch.ones_like(norm))"),
 }
+ASK = IMAGES.split("score = net(x)\n")[1].split("\n")[0]
+FUNCTION = IMAGES.replace(ASK, "    grad = torch.func.grad(lambda z: net(z).sum())(x)")
+EACH = IMAGES.replace(ASK, "    grad = torch.func.vmap(torch.func.grad(lambda z: net(z[None]).squeeze()))(x)")
+WRONG |= {
+    "a transform": FUNCTION,
+    "a transform that returns the value, too": FUNCTION.replace(
+        "grad = torch.func.grad(", "grad, _ = torch.func.grad_and_value("
+    ),
+    "a transform for each sample": EACH,
+    "einsum": FUNCTION.replace("grad.norm(2, dim=1)", "torch.einsum('bchw,bchw->bhw', grad, grad).add(1e-9).sqrt()"),
+}
 RIGHT = {
+    "a transform, flat": FUNCTION.replace("grad.norm(2, dim=1)", "grad.flatten(1).norm(2, dim=1)"),
+    "a transform for each sample, flat": EACH.replace("grad.norm(2, dim=1)", "grad.flatten(1).norm(2, dim=1)"),
+    "energies of parts, for each sample": EACH.replace("net(z[None])", "(z - 1).square().sum(0).sum() + net(z[None])"),
+    "einsum over all": FUNCTION.replace("grad.norm(2, dim=1)", "torch.einsum('bchw,bchw->b', grad, grad).sqrt()"),
     "written out over all dimensions": IMAGES.replace("grad.norm(2, dim=1)", "(grad ** 2).sum((1, 2, 3)).sqrt()"),
     "of the samples, in another shape": IMAGES.replace("grad.norm(2, dim=1)", "grad.view(8, 1, 72).norm(dim=2)"),
     "flat": IMAGES.replace("grad.norm(2, dim=1)", "grad.flatten(1).norm(2, dim=1)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
@@ -13,9 +14,12 @@ from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
+_SUMMED_PRODUCTS = frozenset("dot vdot inner matmul mm bmm einsum tensordot".split())
+_ADDED_PRODUCTS = frozenset(("addcmul",))
 _PER_SAMPLE = frozenset(("cross_entropy", "nll_loss"))
 _PICKING = frozenset(("gather", "getitem", "take_along_dim"))
-_MAX_SITES = 16
+_KEEPING = frozenset("float double to squeeze unsqueeze view reshape flatten".split())
+_MAX_SITES, _MAX_KEPT = 16, 3
 _Error = tuple[Call, Backward]
 
 
@@ -45,7 +49,7 @@ def advantages(training: Training) -> Iterator[Advantage]:
                 trained.setdefault(frozenset(graph_leaves(facts, made, call.index + 1)), (call, backward))
     reported: set[tuple[int, ...]] = set()
     for backward in passes:
-        products = [call for call in recorded_above(facts, backward) if op_name(call) in _PRODUCTS]
+        products = [call for call in recorded_above(facts, backward) if _factors(facts, call)]
         used = trained_by(training, backward) if products and errors else set[int]()
         for call in products if used else ():
             found = _found(training, call, (errors, trained), used)
@@ -60,8 +64,8 @@ def _found(
     """Finds the error that trains the estimate of a product: it reads the same tensor, or what the same parameters have
     given in another call."""
     facts = training.facts
-    factors = [access.tensor for access in call.inputs]
-    if len(factors) != 2 or not all(facts.requires_grad(number, call.index - 1) for number in factors):
+    factors = _factors(facts, call)
+    if not all(facts.requires_grad(number, call.index - 1) for number in factors):
         return None
     for score, estimate in (factors, factors[::-1]):
         if not is_score(facts, score, call.index):
@@ -76,6 +80,21 @@ def _found(
         if own and own <= trained_by(training, error[1]):
             return estimate, error[0], tuple(sorted(own))
     return None
+
+
+def _factors(facts: TraceIndex, call: Call) -> list[int]:
+    """Returns the two tensors that a call multiplies element by element, also where it adds up the products."""
+    name, factors = op_name(call), [access.tensor for access in call.inputs]
+    if name in _ADDED_PRODUCTS:
+        factors = factors[1:]
+    elif name in _SUMMED_PRODUCTS:
+        sizes = {prod(facts.tensor(number).shape) for number in factors}
+        shapes = [facts.tensor(number).shape for number in factors]
+        is_of_pairs = len(sizes) == 1 and all(sum(size > 1 for size in shape) == 1 for shape in shapes)
+        return factors if len(factors) == 2 and is_of_pairs else []
+    elif name not in _PRODUCTS:
+        return []
+    return factors if len(factors) == 2 else []
 
 
 def _estimates(facts: TraceIndex, numbers: list[int], before: int) -> Iterator[int]:
@@ -94,8 +113,8 @@ def _estimates(facts: TraceIndex, numbers: list[int], before: int) -> Iterator[i
 def is_score(facts: TraceIndex, number: int, before: int) -> bool:
     """Returns whether a tensor was computed by arithmetic from log-probabilities that a distribution gives, or that
     are picked from a `log_softmax()`."""
-    waiting, seen = [(number, before)], set[int]()
-    for at, limit in waiting:
+    waiting, seen = [(number, before, False)], set[int]()
+    for at, limit, is_log in waiting:
         call = next(iter(facts.producers(at, limit)), None)
         if call is None or call.index in seen or len(seen) > _MAX_SITES:
             continue
@@ -103,12 +122,35 @@ def is_score(facts: TraceIndex, number: int, before: int) -> bool:
         if facts.trace.sites[call.site].through.endswith(".log_prob"):
             return True
         name = op_name(call)
-        if name in _PER_SAMPLE and facts.tensor(at).shape:
+        if (name in _PER_SAMPLE and facts.tensor(at).shape) or _picks(facts, call, is_log=is_log):
             return True
-        if name in _PICKING and call.inputs:
-            picked = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
-            if picked is not None and op_name(picked) == "log_softmax":
-                return True
         if is_arithmetic(call):
-            waiting += [(access.tensor, call.index) for access in call.inputs]
+            waiting += [(access.tensor, call.index, is_log or name == "log") for access in call.inputs]
     return False
+
+
+def _picks(facts: TraceIndex, call: Call, *, is_log: bool) -> bool:
+    """Returns whether a call picks log-probabilities of choices, or probabilities if a logarithm follows, or subtracts
+    the `logsumexp()` of the scores from them."""
+    makers = [_maker(facts, access.tensor, call.index) for access in call.inputs]
+    names = [None if made is None else op_name(made) for made in makers]
+    kind = "softmax" if is_log else "log_softmax"
+    if op_name(call) in _PICKING:
+        return names[:1] == [kind]
+    if op_name(call) in _PRODUCTS:
+        return kind in names and "one_hot" in names
+    if op_name(call) != "sub" or len(makers) != 2 or names[1] != "logsumexp":
+        return False
+    picked, total = makers
+    is_picked = picked is not None and op_name(picked) in _PICKING
+    return is_picked and picked is not None and total is not None and picked.inputs[0].tensor == total.inputs[0].tensor
+
+
+def _maker(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Returns the call that made a tensor, apart from a conversion or another shape of it."""
+    made = next(iter(facts.producers(number, before)), None)
+    for _ in range(_MAX_KEPT):
+        if made is None or op_name(made) not in _KEEPING or not made.inputs:
+            break
+        made = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
+    return made

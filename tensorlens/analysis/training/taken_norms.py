@@ -36,9 +36,21 @@ def taken_norm(facts: TraceIndex, call: Call) -> TakenNorm | None:
         made = _before(facts, made)
         if made is None or op_name(made) not in _KEPT_POSITIVE or len(made.inputs) != 1:
             break
+    if made is not None and _sums_squares(facts, made):
+        return TakenNorm(call, made.inputs[0].tensor, made)
     square = _before(facts, made) if made is not None and op_name(made) == "sum" else None
     is_square = square is not None and written_power(facts, square) == 2
     return TakenNorm(call, square.inputs[0].tensor, square) if square is not None and is_square else None
+
+
+def _sums_squares(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call multiplies a tensor by itself and sums the products: `einsum("bct,bct->bt", x, x)`."""
+    numbers, node = [access.tensor for access in call.inputs], facts.node_at(call.site)
+    given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    if op_name(call) != "einsum" or len(set(numbers)) != 1 or not isinstance(given, ast.Constant):
+        return False
+    operands = str(given.value).replace(" ", "").partition("->")[0].split(",")
+    return len(operands) == 2 and operands[0] == operands[1]
 
 
 def written_power(facts: TraceIndex, call: Call) -> float | None:

@@ -17,11 +17,13 @@ from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
-_GRAD = "autograd.grad"
+_GRAD, _FUNCTION, _VMAP = "autograd.grad", "func.grad", "func.vmap"
+_TRANSFORMS = frozenset((_FUNCTION, _VMAP))
 _FILLED = frozenset("ones ones_like full full_like new_ones new_full".split())
 _RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze contiguous".split())
 _SUMS = frozenset(("sum", "mean"))
 _MAX_CALLS, _MAX_RESHAPES = 24, 4
+_MAX_EVENTS = 6  # between the end of a function and that of the transform that runs it
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -77,27 +79,51 @@ def _gradient(facts: TraceIndex, norm: TakenNorm) -> Call | None:
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs or facts.tensor(number).shape[:1] != samples:
             return None
-        if made.op == _GRAD:
-            return made
+        if made.op in (_GRAD, *_TRANSFORMS):
+            shapes = [facts.tensor(access.tensor).shape for access in (_asked(facts, made) or made).outputs]
+            own = facts.tensor(number).shape
+            return made if (own[1:] if made.op == _VMAP else own) in shapes else None
         if op_name(made) not in _RESHAPES:
             return None
         number, before = made.inputs[0].tensor, made.index
     return None
 
 
-def _has_one_score(facts: TraceIndex, gradient: Call, samples: int, norms: tuple[int, ...]) -> bool:
+def _asked(facts: TraceIndex, made: Call) -> Call | None:
+    """Returns the call that differentiates: `torch.func.grad()` runs one, and `torch.func.vmap()` may, one for each
+    sample, as the last that it runs."""
+    call: Call | None = made
+    for op in (_FUNCTION, _GRAD) if made.op == _VMAP else (_GRAD,) if made.op == _FUNCTION else ():
+        call = None if call is None else next((c for c in _calls_before(facts, call)), None)
+        if call is None or call.op != op:
+            return None
+    return call if call is not None and call.op == _GRAD else None
+
+
+def _calls_before(facts: TraceIndex, call: Call) -> Iterator[Call]:
+    """Yields the calls right before one, the last first."""
+    events = (facts.event(index) for index in range(call.index - 1, max(call.index - _MAX_EVENTS, -1), -1))
+    return (event for event in events if isinstance(event, Call))
+
+
+def _has_one_score(facts: TraceIndex, made: Call, samples: int, norms: tuple[int, ...]) -> bool:
     """Returns whether a call differentiates one number for each sample, or the sum of these.
 
     A score that adds up one value for each of the parts, as the energies of atoms, has a gradient for each.
     """
+    gradient, is_mapped = _asked(facts, made), made.op == _VMAP
+    if gradient is None:
+        return False
     number, before = gradient.inputs[0].tensor, gradient.index
-    if not facts.tensor(number).shape:
-        made = next(iter(facts.producers(number, before)), None)
-        if made is None or op_name(made) not in _SUMS:
+    if not facts.tensor(number).shape and not is_mapped:
+        summed = next(iter(facts.producers(number, before)), None)
+        if summed is None or op_name(summed) not in _SUMS:
             return False
-        number = made.inputs[0].tensor
+        number = summed.inputs[0].tensor
     shape = facts.tensor(number).shape
     above = islice(ancestry(facts, number, before), _MAX_CALLS)
-    sums = (facts.tensor(made.inputs[0].tensor).shape for _, made in above if op_name(made) in _SUMS and made.inputs)
-    is_of_parts = any(tuple(size for size in each if size > 1) == tuple(s for s in norms if s > 1) for each in sums)
-    return samples > 1 and shape[:1] == (samples,) and prod(shape) == samples and not is_of_parts
+    sums = (facts.tensor(each.inputs[0].tensor).shape for _, each in above if op_name(each) in _SUMS and each.inputs)
+    parts = tuple(size for size in (norms[1:] if is_mapped else norms) if size > 1)
+    is_of_parts = any(tuple(size for size in each if size > 1) == parts for each in sums)
+    is_one = shape == () if is_mapped else shape[:1] == (samples,) and prod(shape) == samples
+    return samples > 1 and is_one and not is_of_parts

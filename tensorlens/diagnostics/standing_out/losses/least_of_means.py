@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.compared_numbers import has_rows_of_samples, lesser_in_source, lesser_of
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, is_error, recorded_above, recorded_from
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -41,23 +42,35 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
         for call in above:
-            pair = _pair(facts, call) if op_name(call) in _LEAST | _MOST and call.site not in reported else None
-            one, other = (None, None) if pair is None else (_mean(facts, each, call.index) for each in pair)
-            if one is None or other is None or one.call is other.call or one.elements != other.elements:
-                continue
-            if op_name(one.call) != op_name(other.call) or _runs_again(call, above):
-                continue
-            if not _are_of_one(facts, one, other, clipped=op_name(call) in _MOST):
-                continue
-            reported.add(call.site)
-            word = "less" if op_name(call) in _LEAST else "greater"
-            yield stands_out(
-                f"{as_written(facts, call)} takes the {word} of two numbers, each a {op_name(one.call)} over "
-                f"{one.elements:,} elements: one choice for all of them, and not one for each",
-                facts.label("value_made_here", call.site, "compared here", call.index),
-                facts.label("observed_here", one.call.site, "one number from here on", one.call.index),
-                facts.label("observed_here", other.call.site, "one number from here on", other.call.index),
-            )
+            is_least = op_name(call) in _LEAST
+            pair = _pair(facts, call) if is_least or op_name(call) in _MOST else None
+            if pair is None and op_name(call) == "where":
+                is_least, pair = True, lesser_of(facts, call)
+            if pair is not None and call.site not in reported and not _runs_again(call, above):
+                yield from _found(facts, call, pair, reported, "takes the less" if is_least else "takes the greater")
+        for call, pair in lesser_in_source(facts, backward):
+            chosen = [each for each in (_mean(facts, number, call.index) for number in pair) if each is not None]
+            used = [each.call for each in chosen if each.call in above]
+            if call.site not in reported and len(used) == 1 and not _runs_again(used[0], above):
+                yield from _found(facts, call, pair, reported, "chooses the less")
+
+
+def _found(
+    facts: TraceIndex, call: Call, pair: tuple[int, int], reported: set[int], does: str
+) -> Iterator[StandingOut]:
+    one, other = (_mean(facts, each, call.index) for each in pair)
+    if one is None or other is None or one.call is other.call or one.elements != other.elements:
+        return
+    if op_name(one.call) != op_name(other.call) or not _are_of_one(facts, one, other, clipped=does.endswith("greater")):
+        return
+    reported.add(call.site)
+    yield stands_out(
+        f"{as_written(facts, call)} {does} of two numbers, each a "
+        f"{op_name(one.call)} over {one.elements:,} elements: one choice for all of them, and not one for each",
+        facts.label("value_made_here", call.site, "compared here", call.index),
+        facts.label("observed_here", one.call.site, "one number from here on", one.call.index),
+        facts.label("observed_here", other.call.site, "one number from here on", other.call.index),
+    )
 
 
 def _pair(facts: TraceIndex, call: Call) -> tuple[int, int] | None:
@@ -107,14 +120,22 @@ def _are_of_one(facts: TraceIndex, one: _Mean, other: _Mean, *, clipped: bool) -
     common = first.keys() & second.keys()
     parts = [[call for index, call in each.items() if index not in common] for each in (first, second)]
     own = [*parts[0], *parts[1]]
-    if not common or any(op_name(call) in _CHOOSING for call in own):
+    if not common or any(_takes_part(facts, call) for call in own):
         return False
     clips = {access.tensor for call in own if op_name(call) in _CLIPS for access in call.outputs}
     if any(op_name(call) in _PRODUCTS and clips & {access.tensor for access in call.inputs} for call in own):
         return True
     if clipped:
         return _is_clipped_error(facts, parts)
-    return any(_is_of_samples(facts, call) for call in own)
+    if any(_is_of_samples(facts, call) for call in own):
+        return True
+    return has_rows_of_samples(facts, [first[index] for index in common], parts)
+
+
+def _takes_part(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call takes a part of its input: one that takes all of it, as `out[:, [1, 0]]`, does not."""
+    sizes = [prod(facts.tensor(access.tensor).shape) for access in (*call.inputs[:1], *call.outputs[:1])]
+    return op_name(call) in _CHOOSING and (len(sizes) != 2 or sizes[1] != sizes[0])
 
 
 def _is_clipped_error(facts: TraceIndex, parts: list[list[Call]]) -> bool:

@@ -27,6 +27,7 @@ _ATTENTION = "nn.functional.scaled_dot_product_attention"
 _RATE_PLACE = 4  # of `dropout_p` among its arguments
 _SPREADS = frozenset(("stack", "std", "var", "std_mean", "var_mean"))
 _MANY = 3
+_MAX_CALLS = 500  # of one run of a network
 _TRAINING_PLACE = 2  # among the positional arguments
 
 
@@ -90,16 +91,34 @@ def _repeats(facts: TraceIndex, calls: list[Call]) -> bool:
     own = {call.index for call in calls}
     times: Counter[tuple[int, int]] = Counter()
     for call in calls:
-        made: Call | None = call
-        number = -1
-        while made is not None and made.inputs:
-            number = made.inputs[0].tensor
-            made = next((each for each in facts.producers(number, made.index) if isinstance(each, Call)), None)
-            if made is not None and made.index in own:
-                break
-        else:
-            times[bisect_left(steps, call.index), number] += 1
+        place = bisect_left(steps, call.index)
+        root = _root(facts, call, own, steps[place - 1] if place else -1)
+        if root is not None:
+            times[place, root] += 1
     return max(times.values(), default=0) >= _MANY
+
+
+def _root(facts: TraceIndex, last: Call, own: set[int], start: int) -> int | None:
+    """Returns the tensor that a call computes its result from, along first inputs; None if one of `own` is before it.
+
+    The layers of a network that adds a result to its input, or joins both, follow one another, too.
+    """
+    root, waiting, seen = -1, [(last, True)], {last.index}
+    for call, is_first in waiting:
+        for place, access in enumerate(call.inputs):
+            is_main = is_first and place == 0
+            if is_main:
+                root = access.tensor
+            elif facts.requires_grad(access.tensor, call.index - 1) or "norm" in call.op or len(seen) > _MAX_CALLS:
+                continue  # a weight, or a statistic that an earlier run left
+            made = facts.producers(access.tensor, call.index)[:1]
+            for each in made:
+                if each.index in own:
+                    return None
+                if is_main or (each.index not in seen and each.index > start):
+                    seen.add(each.index)
+                    waiting.append((each, is_main))
+    return root
 
 
 def _reason(facts: TraceIndex, call: Call) -> str | None:
@@ -166,7 +185,7 @@ def _is_alias(facts: TraceIndex, op: str) -> bool:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and node.value == "training":
                 return False
-            if isinstance(node, ast.Call) and _is_partial(node) and not _is_plain_partial(node):
+            if isinstance(node, ast.Call) and _may_give_mode(facts, node, op, file):
                 return False
             if isinstance(node, ast.Attribute | ast.Name) and _is_name(facts, node, op, file):
                 above = parent_of(facts, file, node)
@@ -180,13 +199,15 @@ def _is_name(facts: TraceIndex, node: ast.Attribute | ast.Name, op: str, file: s
     return is_read and name == op.rpartition(".")[2] and facts.names.syntax.is_imported(node, file)
 
 
-def _is_partial(node: ast.Call) -> bool:
-    return called_name(node) in ("partial", "partialmethod")
-
-
-def _is_plain_partial(node: ast.Call) -> bool:
-    """Returns whether a partial function gets all its arguments by name, a rate of 0 and a mode not among them."""
+def _may_give_mode(facts: TraceIndex, node: ast.Call, op: str, file: str) -> bool:
+    """Returns whether a call makes a partial function that may be of `op`, with other arguments than a rate by name."""
+    if called_name(node) not in ("partial", "partialmethod"):
+        return False
+    given = node.args[0] if node.args else None
+    if isinstance(given, ast.Attribute | ast.Name) and facts.names.syntax.is_imported(given, file):
+        if last_name(given) != op.rpartition(".")[2]:
+            return False
     names = {each.arg: each.value for each in node.keywords}
     rate = names.get("p")
     is_none = isinstance(rate, ast.Constant) and rate.value == 0
-    return len(node.args) == 1 and not {"training", None} & set(names) and not is_none
+    return len(node.args) != 1 or bool({"training", None} & set(names)) or is_none

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.literal_values import number_of
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.cleared_gradients import calls_between
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.callbacks import Registration
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import OptimizerGroup, StepsOnZeros
@@ -66,19 +69,30 @@ def _zeroed(training: MeasuredTraining, row: ParameterRow) -> _Cause | None:
 def _changes(training: MeasuredTraining, leaf: int, filled: Moment, step: Step) -> Iterator[Call]:
     """Yields the calls that change a gradient between a pass and a step, also those through an alias of it.
 
-    Clipping multiplies all gradients at once, and makes no zeros of other values.
+    Clipping multiplies all gradients at once, and makes no zeros of other values, as any factor but 0.
     """
     facts, gradient = training.facts, step.gradients[step.parameters.index(leaf)]
     if gradient is None:
         return
-    storage = facts.storage_of(gradient, step.index)
-    for call in calls_between(facts, filled.index, step.index):
+    storage, event = facts.storage_of(gradient, step.index), filled.event
+    inside = facts.calls_between(event.started, filled.index) if isinstance(event, Backward) else ()
+    set_by_hook = (call for call in inside if call.op.endswith(".zero_"))
+    for call in (*set_by_hook, *calls_between(facts, filled.index, step.index)):
         written = {facts.storage_of(write.tensor, call.index) for write in call.writes}
-        if "_foreach_" in call.op:
+        if "_foreach_" in call.op and not _makes_zeros(facts, call):
             continue
         is_set = call.op == GRAD_SET and call.inputs[0].tensor == leaf
         if is_set or (storage is not None and storage in written):
             yield call
+
+
+def _makes_zeros(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call that changes many tensors at once sets them to zero, by its name or a written factor."""
+    if call.op.endswith("_foreach_zero_"):
+        return True
+    node, site = facts.node_at(call.site), facts.trace.sites[call.site]
+    is_product = call.op.endswith("_foreach_mul_") and isinstance(node, ast.Call) and len(node.args) > 1
+    return is_product and isinstance(node, ast.Call) and number_of(facts, site.span.file, node.args[1]) == 0
 
 
 def _hook(training: MeasuredTraining, leaf: int, filled: int) -> Registration | None:
