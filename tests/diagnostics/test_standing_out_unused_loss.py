@@ -173,6 +173,47 @@ def test_parts_that_are_all_read_are_left_alone(tmp_path: Path) -> None:
     assert [each.text for each in sentences(tmp_path, body) if "no line reads the" in each.text] == []
 
 
+HALVES = """\
+enc, dec = nn.Linear(4, 4), nn.Linear(2, 4)
+opt = torch.optim.SGD([*enc.parameters(), *dec.parameters()], lr=0.1)
+x = torch.randn(8, 4)
+for _ in range(3):
+    h = enc(x)
+    PARTS
+    opt.zero_grad()
+    (dec(value * torch.sigmoid(USED)) - x).square().mean().backward()
+    opt.step()
+"""
+FORMS = (
+    "value, gate = h.unflatten(1, (2, 2)).unbind(1)  #!",
+    "value, gate = h.view(8, 2, 2).movedim(1, 0)  #!",
+    "value, gate = h[:, :2], h[:, 2:]  #!",
+    "value = h.narrow(1, 0, 2)\n    gate = h.narrow(1, 2, 2)  #!",
+)
+
+
+@pytest.mark.parametrize("parts", FORMS)
+def test_parts_of_other_calls_that_no_line_reads_are_named(tmp_path: Path, parts: str) -> None:
+    body = HALVES.replace("PARTS", parts).replace("USED", "value")
+    (found,) = (each for each in sentences(tmp_path, body) if "no line reads" in each.text)
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        FORMS[0].replace("value,", "gate,").replace(", gate", ", _"),  # given up on purpose
+        "gate = h.view(8, 2, 2).unbind(1)[-1]",
+        "value, gate = h[:, :2], h[:, 2:]\n    value = h[:, 1:3]",
+        "value, gate = nn.GRU(4, 2, 2)(x[None])[1].sum(1).unbind(0)",
+        FORMS[2],
+    ],
+)
+def test_parts_that_are_read_or_given_up_are_left_alone(tmp_path: Path, parts: str) -> None:
+    body = HALVES.replace("PARTS", parts).replace("value * torch.sigmoid(USED)", "gate + h[:, :2]")
+    assert [each.text for each in sentences(tmp_path, body) if "no line reads" in each.text] == []
+
+
 # --- modules that are kept -------------------------------------------------------------------------------------------
 
 FIT = """\
