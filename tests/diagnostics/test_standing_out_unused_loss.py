@@ -303,7 +303,45 @@ KEPT["the count of a stop begins again"] = (
     ),
     "keeps no copy: `self.best` and `self.net` are one module",
 )
+RETURNED = """\
+from dataclasses import dataclass, replace
+@dataclass(frozen=True)
+class Best:
+    low: float = 1e9
+    net: nn.Module = None
+    def after(self, low, net):
+        if low < self.low:
+            return replace(self, low=low, net=net)
+        return self
+net"""
+BETTER = FIT.replace("\nnet", f"\n{RETURNED}", 1).replace("best, low = None, 1e9", "best = Best()").replace(
+    "    if loss < low:\n        low = loss\n        best = net", "    best = best.after(loss, net)"
+).replace("best(x)", "best.net(x)")  # fmt: skip
+KEPT |= {
+    "a record that a method returns": (BETTER, "net=net)` keeps no copy: `best.net` and `net` are one module"),
+    "a choice in one line": (
+        BETTER.replace("best.after(loss, net)", "Best(loss, net) if loss < best.low else best"),
+        "`best.net` and `net` are one module",
+    ),
+    "the least of two records": (
+        BETTER.replace("best.after(loss, net)", "min(best, (loss, net), key=lambda each: each[0])")
+        .replace("best = Best()", "best = (1e9, None)").replace("best.net(x)", "best[1](x)"),
+        "`best[1]` and `net` are one module",
+    ),
+    "a function that returns a choice": (
+        BETTER.replace("best.after(loss, net)", "better(best, (loss), net)").replace("best = Best()", (
+        "def better(old, value, new):\n    return Best(value, new) if old.low > value else old\nbest = Best()")),
+        "`best.net` and `net` are one module",
+    ),
+}  # fmt: skip
 COPIED = {
+    "a record of a copy": BETTER.replace("net=net)", "net=copy.deepcopy(net))"),
+    "a record with weights": BETTER.replace("net=net)", "net=(net, copy.deepcopy(net.state_dict())))").replace(
+        "best.net(x)", "best.net[0](x)"),
+    "a record that ends the loop": BETTER.replace("(loss, net)", "(loss, net)\n    if best.low < 0.5: break"),
+    "a record of several": BETTER.replace("for _ in range(4):\n", (
+        "for rate in (0.3, 0.01):\n    net = nn.Linear(4, 1)\n    opt = torch.optim.SGD(net.parameters(), lr=rate)\n")),
+    "a record by a count": BETTER.replace("after(loss, net)", "after(-_, net)"),
     "the loop ends there": FIT.replace("best = net\n", "best = net\n        break\n"),
     "the caller ends its loop": METHOD.replace(
         "            self.consider(loss.item())", "            if self.consider(loss.item()): break").replace(

@@ -21,9 +21,7 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _SPLITTING = frozenset(("chunk", "split", "split_with_sizes", "tensor_split"))
-_NAMED = frozenset(
-    ("unbind", "hsplit", "vsplit", "dsplit")
-)  # only if each part gets a name: `unbind()` may be of times
+_NAMED = frozenset(("unbind", "hsplit", "vsplit", "dsplit"))  # count if each part gets a name
 _SLICING = frozenset(("getitem", "narrow", "select"))
 _RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))  # return the states of several layers
 _MIN_RUNS = 2
