@@ -162,12 +162,14 @@ def _assign_items(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs
     return recorder.call(func, args, kwargs, frame)
 
 
-_PADDING_PLACES = {torch.nn.functional.embedding: 2, torch.nn.functional.embedding_bag: 10}  # among their arguments
+_PADDING_PLACES: dict[Function, int] = {  # among their arguments
+    torch.nn.functional.embedding: 2,
+    torch.nn.functional.embedding_bag: 10,
+}
 
 
 def _look_up(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
-    """Records a look-up in an embedding or in bags of one. With `--training`, looks at the ids if one of them is
-    padding."""
+    """Records a look-up in an embedding or its bags. With `--training`, looks at the ids if one of them is padding."""
     frame, place = frame_at(2), _PADDING_PLACES[func]
     padding = args[place] if len(args) > place else kwargs.get("padding_idx")
     if recorder.statistics is not None and type(padding) is int:
