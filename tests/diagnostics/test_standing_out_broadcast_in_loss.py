@@ -8,6 +8,7 @@ import pytest
 from support.training_programs import train
 
 NET = """
+import torch.distributions as D
 net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 x, y = torch.randn(8, 3), torch.randn(8)
@@ -68,6 +69,18 @@ WRONG = {
     loss = net(x).square().mean()""",
         "`y` of shape (8,) to shape (8, 8): 64 elements",
     ),
+    "a distribution": (
+        "    rate = F.softplus(net(x))\n    loss = -D.Poisson(rate).log_prob(y.abs().round()).mean()  # here",
+        "broadcasts `rate` of shape (8, 1) and",
+    ),
+    "a distribution of zeros and ones": (
+        """
+    logits = net(x).squeeze(1)
+    kinds = (y > 0).float().view(8, 1)
+    chosen = D.Bernoulli(logits=logits)
+    loss = -chosen.log_prob(kinds).sum() / 8  # here""",
+        "broadcasts `logits` of shape (8,) and `kinds` of shape (8, 1) to shape (8, 8)",
+    ),
     "images": (
         """
     image = F.conv2d(x.view(4, 1, 2, 3), net[0].weight[:1, :1].reshape(1, 1, 1, 1))
@@ -78,6 +91,11 @@ WRONG = {
 }
 
 RIGHT = {
+    "a distribution for each sample": "    loss = -D.Poisson(F.softplus(net(x)[:, 0])).log_prob(y.round().abs()).sum()",
+    "a choice of as many as samples": "    loss = -D.Categorical(logits=net(x)[:, 0]).log_prob(torch.arange(8)).mean()",
+    "a broadcast that is written": """
+    one, other = torch.broadcast_tensors(net(x), y)
+    loss = (one - other).square().mean()""",
     "equal shapes": "    loss = (net(x).squeeze(1) - y).square().mean()",
     "a target from another net": "    with torch.no_grad():\n        goal = y[:, None] + net(x)\n"
     "    loss = (net(x) - goal).square().mean()",

@@ -105,6 +105,13 @@ WRONG = {
     "the nearest code": (TABLE + STEP, "`codes[index]` passes no gradient on to `encoder.weight` and `encoder.bias`: "),
     "the nearest code, by an embedding": (
         TABLE.replace("codes[index]", "nn.functional.embedding(index, codes)") + STEP, "passes no gradient on to"),
+    "the nearest code, by a row of zeros and a one": (
+        TABLE.replace("codes[index]", "nn.functional.one_hot(index, 5).to(z) @ codes") + STEP, "passes no gradient on"),
+    "the nearest code, by a scattered one": (
+        TABLE.replace("codes[index]", "torch.mm(torch.zeros(16, 5).scatter_(1, index[:, None], 1), codes)").replace(
+            "cdist(z, codes).argmin(1)", "cdist(z, codes).neg().argmax(1)") + STEP, "passes no gradient on to"),
+    "the nearest code, gathered": (
+        TABLE.replace("codes[index]", "codes.gather(0, index[:, None].expand(-1, 4))") + STEP, "passes no gradient on"),
     "distances without a graph": (
         TABLE.replace("    index = ", "    with torch.no_grad():\n        index = ") + STEP, "`codes[index]` passes"),
     "unfrozen for an optimizer that steps no more": (
@@ -125,6 +132,11 @@ RIGHT = {
     "a straight-through sign": SIGN,
     "a straight-through step": SIGN.replace("join(hard, z)", "z - (z - (z * 4).round() / 4).detach()"),
     "a soft step": SIGN.replace("join(hard, z)", "join(z, (4 * z).tanh())"),
+    "a straight-through estimate of a product": TABLE.replace(
+        "codes[index]", "nn.functional.one_hot(index, 5).to(z) @ codes").replace(
+        "decoder(q)", "decoder(z + (q - z).detach())") + STEP,
+    "soft weights": TABLE.replace("codes[index]", "torch.cdist(z, codes).neg().softmax(1) @ codes") + STEP,
+    "a token that is fed back": TABLE.replace("cdist(z, codes).argmin(1)", "mm(z, codes.t()).argmax(1)") + STEP,
     "both ways": TABLE.replace("decoder(q)", "decoder(z + (q - z).detach())").replace(
         "    loss =", "    extra = extra + (decoder(q + (z - q).detach()) - x).square().mean()\n    loss =") + STEP,
     "a projection": TABLE.replace("codes[index]", "z @ (codes.t() @ codes)").replace(

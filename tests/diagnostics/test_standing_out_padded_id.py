@@ -29,7 +29,16 @@ WRONG = {
     "a function": NET.replace("opt = ", "from functools import partial\nlook = partial(nn.functional.embedding, "
         "padding_idx=-9)\nopt = ").replace("table(x)", "look(x, table.weight)"),
 }  # fmt: skip
+BAG = NET.replace("nn.Embedding(9, 4", "nn.EmbeddingBag(9, 4").replace("table(x).sum(1)", "table(x)")
+WRONG["a bag"] = BAG
+WRONG["a function for bags"] = BAG.replace("table(x)", (
+    "nn.functional.embedding_bag(x, table.weight, mode='sum', padding_idx=0)"))  # fmt: skip
 RIGHT = {
+    "bags of numbers from 1": BAG.replace("  #!", "").replace("torch.tensor(ids)", "torch.tensor(ids) % 8 + 1"),
+    "bags of places": BAG.replace("  #!", "").replace("table(x)", (
+        "table(torch.cat(lists), torch.tensor([0, 3, 5, 10, 12]))")),
+    "words of bags that are dropped": BAG.replace("  #!", "").replace("torch.tensor(ids)", (
+        "torch.tensor(ids) % 8 + 1")).replace("table(x)", "table(x.masked_fill(torch.rand(x.shape) < 0.2, 0))"),
     "numbers from 1": PLAIN.replace("torch.tensor(ids)", "torch.tensor(ids) % 8 + 1").replace(
         "[1, 0, 2], [0, 3], [4, 5, 0, 0, 6], [7, 8], [8, 0, 1]", "[1, 2], [3], [4, 5, 6], [7], [1, 3]"),
     "padding on the left": PLAIN.replace("0, 2], [0, 3], [4, 5, 0, 0, 6]", "1, 2], [0, 3], [4, 5, 5, 5, 6]").replace(

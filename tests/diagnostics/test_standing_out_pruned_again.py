@@ -30,6 +30,7 @@ WRONG = {
     "by .data": NET + PRUNE.replace("module.weight.mul_(mask)", "module.weight.data *= mask") + ONCE,
     "a bool": NET + PRUNE.replace(".float()", "") + ONCE,
     "a copied product": NET + PRUNE.replace(".mul_(mask)", ".copy_(module.weight * mask)") + ONCE,
+    "small ones are assigned": NET + PRUNE.replace("module.weight.mul_(mask)", "module.weight[mask == 0] = 0") + ONCE,
     "the zeros are counted": NET + PRUNE + ONCE + "print((net[0].weight != 0).float().mean().item())\n",
 }  # fmt: skip
 ADAM = NET.replace("SGD", "Adam")
@@ -46,11 +47,24 @@ BY_AVERAGES = {
     "a hook that is no function of the program": "import functools\n" + ADAM + PARTIAL + ONCE + COUNTED,
     "masked gradients, and the zeros are counted": ADAM + PRUNE + MASKED + COUNTED,
     "a hook": ADAM + PRUNE + HOOKED,
+    "a hook that fills": ADAM + PRUNE.replace("mul_(mask)", (
+        "copy_(torch.where(mask.bool(), module.weight, torch.zeros(())))")) + HOOKED.replace(
+        "grad * masks[0]", "grad.masked_fill(~masks[0].bool(), 0.0)"),
+    "a mask of the others": ADAM + PRUNE.replace(" > ", " <= ").replace(".float()", "").replace(
+        "mul_(mask)", "masked_fill_(mask, 0)") + MASKED.replace("mul_(masks[0])", "mul_(~masks[0])"),
+    "new data and new gradients": (ADAM + PRUNE + MASKED).replace("weight.mul_(", "weight.data = (module.weight * ")
+    .replace("grad.mul_(", "grad = (net[0].weight.grad * "),
     "masked gradients": ADAM + PRUNE + MASKED,
     "momentum": NET.replace("lr=0.1", "lr=0.1, momentum=0.9") + PRUNE + HOOKED,
     "the mask is counted": ADAM + PRUNE + HOOKED + "print(masks[0].mean().item())\n",
 }  # fmt: skip
 RIGHT = {
+    "negative weights are set to zero": NET + PRUNE.replace("module.weight.mul_(mask)", (
+        "module.weight[module.weight < 0] = 0")) + ONCE,
+    "assigned again after each step": ADAM + PRUNE.replace("module.weight.mul_(mask)", (
+        "module.weight[mask == 0] = 0")) + HOOKED + "    if masks:\n        net[0].weight.data[masks[0] == 0] = 0\n",
+    "new data after each step": ADAM + PRUNE + HOOKED
+    + "    if masks:\n        net[0].weight.data = net[0].weight.data * masks[0]\n",
     "zeros that are found again by a comparison": NET + PRUNE.replace("return mask", (
         "alive = module.weight != 0\n    print(alive.float().mean().item())\n    return alive.float()"))
     + "mask = prune(net[0])\nfor step in range(6):\n" + STEP + "    net[0].weight.data.mul_(mask)\n",

@@ -173,6 +173,47 @@ def test_parts_that_are_all_read_are_left_alone(tmp_path: Path) -> None:
     assert [each.text for each in sentences(tmp_path, body) if "no line reads the" in each.text] == []
 
 
+HALVES = """\
+enc, dec = nn.Linear(4, 4), nn.Linear(2, 4)
+opt = torch.optim.SGD([*enc.parameters(), *dec.parameters()], lr=0.1)
+x = torch.randn(8, 4)
+for _ in range(3):
+    h = enc(x)
+    PARTS
+    opt.zero_grad()
+    (dec(value * torch.sigmoid(USED)) - x).square().mean().backward()
+    opt.step()
+"""
+FORMS = (
+    "value, gate = h.unflatten(1, (2, 2)).unbind(1)  #!",
+    "value, gate = h.view(8, 2, 2).movedim(1, 0)  #!",
+    "value, gate = h[:, :2], h[:, 2:]  #!",
+    "value = h.narrow(1, 0, 2)\n    gate = h.narrow(1, 2, 2)  #!",
+)
+
+
+@pytest.mark.parametrize("parts", FORMS)
+def test_parts_of_other_calls_that_no_line_reads_are_named(tmp_path: Path, parts: str) -> None:
+    body = HALVES.replace("PARTS", parts).replace("USED", "value")
+    (found,) = (each for each in sentences(tmp_path, body) if "no line reads" in each.text)
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        FORMS[0].replace("value,", "gate,").replace(", gate", ", _"),  # given up on purpose
+        "gate = h.view(8, 2, 2).unbind(1)[-1]",
+        "value, gate = h[:, :2], h[:, 2:]\n    value = h[:, 1:3]",
+        "value, gate = nn.GRU(4, 2, 2)(x[None])[1].sum(1).unbind(0)",
+        FORMS[2],
+    ],
+)
+def test_parts_that_are_read_or_given_up_are_left_alone(tmp_path: Path, parts: str) -> None:
+    body = HALVES.replace("PARTS", parts).replace("value * torch.sigmoid(USED)", "gate + h[:, :2]")
+    assert [each.text for each in sentences(tmp_path, body) if "no line reads" in each.text] == []
+
+
 # --- modules that are kept -------------------------------------------------------------------------------------------
 
 FIT = """\
@@ -262,7 +303,45 @@ KEPT["the count of a stop begins again"] = (
     ),
     "keeps no copy: `self.best` and `self.net` are one module",
 )
+RETURNED = """\
+from dataclasses import dataclass, replace
+@dataclass(frozen=True)
+class Best:
+    low: float = 1e9
+    net: nn.Module = None
+    def after(self, low, net):
+        if low < self.low:
+            return replace(self, low=low, net=net)
+        return self
+net"""
+BETTER = FIT.replace("\nnet", f"\n{RETURNED}", 1).replace("best, low = None, 1e9", "best = Best()").replace(
+    "    if loss < low:\n        low = loss\n        best = net", "    best = best.after(loss, net)"
+).replace("best(x)", "best.net(x)")  # fmt: skip
+KEPT |= {
+    "a record that a method returns": (BETTER, "net=net)` keeps no copy: `best.net` and `net` are one module"),
+    "a choice in one line": (
+        BETTER.replace("best.after(loss, net)", "Best(loss, net) if loss < best.low else best"),
+        "`best.net` and `net` are one module",
+    ),
+    "the least of two records": (
+        BETTER.replace("best.after(loss, net)", "min(best, (loss, net), key=lambda each: each[0])")
+        .replace("best = Best()", "best = (1e9, None)").replace("best.net(x)", "best[1](x)"),
+        "`best[1]` and `net` are one module",
+    ),
+    "a function that returns a choice": (
+        BETTER.replace("best.after(loss, net)", "better(best, (loss), net)").replace("best = Best()", (
+        "def better(old, value, new):\n    return Best(value, new) if old.low > value else old\nbest = Best()")),
+        "`best.net` and `net` are one module",
+    ),
+}  # fmt: skip
 COPIED = {
+    "a record of a copy": BETTER.replace("net=net)", "net=copy.deepcopy(net))"),
+    "a record with weights": BETTER.replace("net=net)", "net=(net, copy.deepcopy(net.state_dict())))").replace(
+        "best.net(x)", "best.net[0](x)"),
+    "a record that ends the loop": BETTER.replace("(loss, net)", "(loss, net)\n    if best.low < 0.5: break"),
+    "a record of several": BETTER.replace("for _ in range(4):\n", (
+        "for rate in (0.3, 0.01):\n    net = nn.Linear(4, 1)\n    opt = torch.optim.SGD(net.parameters(), lr=rate)\n")),
+    "a record by a count": BETTER.replace("after(loss, net)", "after(-_, net)"),
     "the loop ends there": FIT.replace("best = net\n", "best = net\n        break\n"),
     "the caller ends its loop": METHOD.replace(
         "            self.consider(loss.item())", "            if self.consider(loss.item()): break").replace(

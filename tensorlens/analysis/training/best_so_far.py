@@ -35,6 +35,23 @@ def keeps_best(facts: TraceIndex, file: str, choice: ast.If) -> bool:
     return False
 
 
+def compares_with(facts: TraceIndex, file: str, test: ast.expr, record: ast.expr) -> bool:
+    """Returns whether a test compares a computed value that a record contains with another one by its size."""
+    given = {ast.unparse(_read(part)) for part in _parts(record)}
+    for node in (node for node in ast.walk(test) if isinstance(node, ast.Compare)):
+        sides = [_read(side) for side in (node.left, *node.comparators)]
+        inside = [side for side in sides if ast.unparse(side) in given]
+        is_order = all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops)
+        if is_order and len(sides) == 2 and len(inside) == 1 and is_computed(facts, file, inside[0], _DEPTH):
+            return True
+    return False
+
+
+def has_computed(facts: TraceIndex, file: str, parts: list[ast.expr]) -> bool:
+    """Returns whether a call computes one of some parts of a record."""
+    return any(is_computed(facts, file, part, _DEPTH) for part in parts)
+
+
 def stored_pairs(statement: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Yields what a statement assigns to what, also `best, low = model, loss`, or what it puts into a collection."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from itertools import product, zip_longest
 from math import prod
 
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
 from tensorlens.records.model import Backward, Call
 
+_BROADCAST = "broadcast_tensors"  # distributions do so with their parameters and the value of `log_prob()`
 _COMBINING = (
     "add", "radd", "iadd", "sub", "rsub", "isub", "mul", "rmul", "imul", "div", "truediv", "rtruediv", "true_divide",
     "maximum", "minimum", "pow", "kl_div", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss",
-    "gaussian_nll_loss",
+    "gaussian_nll_loss", "xlogy", _BROADCAST,
 )  # fmt: skip
 _INSERTING = ("unsqueeze", "getitem")  # give a tensor a further dimension, and do little else
 _RESHAPING = ("view", "reshape")
@@ -122,6 +124,8 @@ def _is_meant(facts: TraceIndex, pair: BroadcastPair, calls: list[Call]) -> bool
     A target that gets one on another line, as data do, counts as meant if the table is used as such.
     """
     call = pair.call
+    if op_name(call) == _BROADCAST and called_name(facts.node_at(call.site)) == _BROADCAST:
+        return True
     made = _shaped_by(facts, pair.prediction, call)
     if made is not None and (op_name(made) in _INSERTING or facts.same_line(made.site, call.site)):
         return True

@@ -20,7 +20,8 @@ _ARITHMETIC = frozenset((
     "clamp", "clip", "clamp_min", "clamp_max", "where", "sigmoid", "logsigmoid", "tanh", "softplus", "relu", "cosh",
     "maximum", "minimum", "nansum", "nanmean", "norm", "vector_norm", "linalg_norm", "unsqueeze", "getitem", "dist",
     "masked_select", "masked_fill", "permute", "transpose", "t", "expand", "expand_as", "logsumexp", "max", "min",
-    "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy",
+    "xlogy", "lgamma", "broadcast_tensors", "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "cross_entropy",
 ))  # fmt: skip
 ERRORS = frozenset(("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"))
 _POWERS = frozenset(("pow", "square"))

@@ -21,6 +21,7 @@ from tensorlens.records.model import Call
 
 _PRODUCTS = frozenset(("mul", "imul", "rmul"))
 _MASKING = _PRODUCTS | {"masked_fill", "where", "copy"}
+_ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 _MAX_CALLS = 20
 _FEWEST = 3  # runs of the line
 _MOST_WRITTEN = 0.3  # of the steps: more may put the parts back
@@ -54,7 +55,7 @@ def _is_wrong(training: MeasuredTraining, row: ParameterRow, change: GradientCha
     moments = training.training.moments.get(row.tensor, [])
     touches = [each.event for each in moments if each.kind == "touch" and each.event.site == change.call.site]
     runs = [each for each in touches if isinstance(each, Call)]
-    masks = [_mask_of(facts, each) for each in runs]
+    masks = [zeroing_mask(facts, each) for each in runs]
     numbers = [number for number in masks if number is not None]
     if len(runs) < _FEWEST or len(numbers) < len(runs):
         return False
@@ -71,7 +72,7 @@ def _has_zeros(row: ParameterRow, runs: int, is_one: bool) -> bool:
     return not is_one or runs < found.filled or moved is None or moved.unreached > 0
 
 
-def _mask_of(facts: TraceIndex, call: Call) -> int | None:
+def zeroing_mask(facts: TraceIndex, call: Call) -> int | None:
     """Returns the mask that chooses the elements which a call sets to zero; None: it sets no chosen ones to zero."""
     others = [access.tensor for access in call.inputs[1:] if facts.tensor(access.tensor).shape]  # no number for all
     masks = [number for number in others if facts.tensor(number).dtype == "bool"]
@@ -84,8 +85,18 @@ def _mask_of(facts: TraceIndex, call: Call) -> int | None:
     if op_name(call) == "setitem":
         is_zero = isinstance(statement, ast.Assign) and written_number(facts, statement.value) == 0
     elif op_name(call) == "masked_fill" and isinstance(node, ast.Call):
-        is_zero = any(written_number(facts, each) == 0 for each in node.args)
+        is_zero = any(written_number(facts, each) == 0 for each in (*node.args, *(key.value for key in node.keywords)))
+    elif (
+        op_name(call) == "where" and isinstance(node, ast.Call) and facts.tensor(call.inputs[0].tensor).dtype == "bool"
+    ):
+        masks, is_zero = [call.inputs[0].tensor], any(written_number(facts, each) == 0 for each in node.args)
+        is_zero = is_zero or any(_are_zeros(facts, access.tensor, call.index) for access in call.inputs[1:])
     return masks[0] if masks and is_zero else None
+
+
+def _are_zeros(facts: TraceIndex, number: int, before: int) -> bool:
+    made = next(iter(facts.producers(number, before)), None)
+    return made is not None and op_name(made) in _ZEROS
 
 
 def _decays(training: MeasuredTraining, row: ParameterRow) -> bool:
@@ -114,12 +125,12 @@ def _begins_masked(facts: TraceIndex, number: int) -> bool:
     given = [] if made is None else [(access.tensor, made.index) for access in made.inputs]
     for call in facts.calls:
         is_written = any(facts.storages_of(write.tensor) & storages for write in call.writes) and not call.within
-        if is_written and _mask_of(facts, call) is not None:
+        if is_written and zeroing_mask(facts, call) is not None:
             return True
         if (is_written and op_name(call) == "copy") or (call.op == DATA_SET and call.inputs[0].tensor == number):
             given += [(access.tensor, call.index) for access in call.inputs[1:]]
     makers = (made for each, before in given for made in facts.producers(each, before))
-    return any(_mask_of(facts, each) is not None or op_name(each) in ("where", "masked_fill") for each in makers)
+    return any(zeroing_mask(facts, each) is not None or op_name(each) in ("where", "masked_fill") for each in makers)
 
 
 def _is_read_masked(facts: TraceIndex, row: ParameterRow, roots: frozenset[int], first: Call) -> bool:

@@ -12,8 +12,11 @@ from tensorlens.analysis.training.loss_calls import examined_passes, is_arithmet
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 
-_LOOKUPS = frozenset(("getitem", "embedding", "index_select"))
+_LOOKUPS = frozenset("getitem embedding index_select gather take_along_dim".split())
+_PRODUCTS = frozenset("matmul rmatmul mm bmm einsum".split())  # with a row of zeros and a one for each entry
+_ONES = frozenset(("one_hot", "scatter"))
 _NEAREST = frozenset(("argmin", "min"))
+_LARGEST = frozenset(("argmax", "max"))  # of a distance's negative
 _RESHAPING = frozenset(
     "view view_as reshape reshape_as flatten unflatten squeeze unsqueeze clone permute transpose swapaxes movedim T mT "
     "contiguous float to type_as".split()
@@ -37,7 +40,7 @@ def nearest_entries(training: Training) -> Iterator[NearestEntries]:
     facts, reported = training.facts, set[int]()
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
-        lookups = [call for call in above if op_name(call) in _LOOKUPS and call.site not in reported]
+        lookups = [call for call in above if op_name(call) in _LOOKUPS | _PRODUCTS and call.site not in reported]
         used = trained_by(training, backward) if lookups else set[int]()
         for call in lookups if used else ():
             found = _found(facts, call, above)
@@ -50,11 +53,13 @@ def nearest_entries(training: Training) -> Iterator[NearestEntries]:
 def _found(facts: TraceIndex, call: Call, above: tuple[Call, ...]) -> tuple[Call, Call, set[int]] | None:
     """Returns the call that chose the index, the layer that reads the entries, and the leaves behind the choice."""
     tables = [access.tensor for access in call.inputs if facts.is_leaf_requiring_grad(access.tensor, call.index)]
-    indices = [access.tensor for access in call.inputs if facts.tensor(access.tensor).dtype.startswith("int")]
-    if not tables or not indices or not call.outputs:
+    index = _index(facts, call)
+    if not tables or index is None or not call.outputs:
         return None
-    nearby = [made for _, made in ancestry(facts, indices[0], call.index, _MAX_CALLS)]
-    choice = next((made for made in nearby if op_name(made) in _NEAREST), None)
+    nearby = [made for _, made in ancestry(facts, index, call.index, _MAX_CALLS)]
+    if op_name(call) in _PRODUCTS and not any(op_name(made) in _ONES for made in nearby):
+        return None
+    choice = next((made for made in nearby if _is_nearest(facts, made)), None)
     layer = _layer(facts, call.outputs[0].tensor, above)
     if choice is None or layer is None:
         return None
@@ -68,6 +73,22 @@ def _found(facts: TraceIndex, call: Call, above: tuple[Call, ...]) -> tuple[Call
             if facts.requires_grad(access.tensor, made.index - 1):
                 leaves |= graph_leaves(facts, access.tensor, made.index)
     return choice, layer, leaves - set(tables) - graph_leaves(facts, call.outputs[0].tensor, call.index + 1)
+
+
+def _index(facts: TraceIndex, call: Call) -> int | None:
+    """Returns the tensor that says which entries a call reads: numbers, or in a product rows of zeros and ones."""
+    numbers = [access.tensor for access in call.inputs]
+    if op_name(call) in _PRODUCTS:
+        given = [number for number in numbers if not facts.requires_grad(number, call.index - 1)]
+        return given[0] if len(given) == 1 and len(numbers) == 2 else None
+    return next((number for number in numbers if facts.tensor(number).dtype.startswith("int")), None)
+
+
+def _is_nearest(facts: TraceIndex, call: Call) -> bool:
+    if op_name(call) in _LARGEST and call.inputs:
+        made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
+        return made is not None and op_name(made) == "neg"
+    return op_name(call) in _NEAREST
 
 
 def _layer(facts: TraceIndex, number: int, above: tuple[Call, ...]) -> Call | None:

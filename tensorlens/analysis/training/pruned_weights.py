@@ -11,7 +11,9 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.hook_functions import in_hooks
+from tensorlens.analysis.training.masked_gradients import zeroing_mask
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.timeline import DATA_SET, GRAD_SET
 from tensorlens.records.model import Call
 
 _COMPARISONS = frozenset("gt lt ge le ne eq greater less greater_equal less_equal logical_and logical_or".split())
@@ -25,12 +27,13 @@ _MAX_DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class PrunedWeights:
-    """A line that multiplies parameters by a mask in place, and the steps that change them afterwards."""
+    """A line that sets parts of parameters to zero by a mask, and the steps that change them afterwards."""
 
-    write: Call  # the last that multiplies the parameter by a mask
+    write: Call  # the last that does so
     rows: tuple[ParameterRow, ...]
     steps: int
-    gradient: Call | None  # multiplies their gradients by the mask, so that only averages of earlier ones are left
+    gradient: Call | None  # applies the mask to their gradients, so that only averages of earlier ones are left
+    is_product: bool
 
 
 def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
@@ -55,27 +58,64 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
         applied = _applied(facts, last, mask)
         by_averages = bool(applied) and later < len(moving) and _has_averages(training, row)
         is_kept = _is_looked_at(training, row, last) or (bool(applied) and _changes_state(facts))
-        if (
-            later >= _MIN_STEPS
-            and not is_kept
-            and (not applied or (by_averages and _mask_gradients(training, row, applied)))
-        ):
+        is_left = _is_product(facts, last) or (later < len(moving) and _is_of_sizes(facts, last, mask))
+        is_wrong = is_left if not applied else by_averages and _mask_gradients(training, row, applied)
+        if later >= _MIN_STEPS and not is_kept and is_wrong:
             found.setdefault(last.site, []).append((last, row, later, applied[0] if applied else None))
     for group in found.values():
         rows, steps = tuple(row for _, row, *_ in group), min(steps for _, _, steps, _ in group)
-        yield PrunedWeights(group[0][0], rows, steps, group[0][3])
+        yield PrunedWeights(group[0][0], rows, steps, group[0][3], _is_product(facts, group[0][0]))
 
 
 def _mask_of(facts: TraceIndex, number: int, write: Call) -> int | None:
-    """Returns the tensor that a call multiplies a parameter by: in place, or by a copy of the product."""
-    product: Call | None = write
-    if op_name(write) == "copy" and len(write.inputs) == 2:
-        product = next(iter(facts.producers(write.inputs[1].tensor, write.index)), None)
-    if product is None or op_name(product) not in _PRODUCTS or len(product.inputs) != 2:
+    """Returns the mask of a call that multiplies a parameter by it, or sets parts to zero by it: in place or by a copy
+    of the result."""
+    product, own = _copied(facts, write), facts.storages_of(number)
+    if op_name(product) not in _PRODUCTS:
+        is_own = any(facts.storage_of(each.tensor, product.index - 1) in own for each in product.inputs)
+        return zeroing_mask(facts, product) if is_own else None
+    if len(product.inputs) != 2:
         return None
-    own = facts.storages_of(number)
     others = [each.tensor for each in product.inputs if facts.storage_of(each.tensor, product.index - 1) not in own]
     return others[0] if len(others) == 1 else None
+
+
+def _copied(facts: TraceIndex, write: Call) -> Call:
+    """Returns the call whose result another one copies; else the call itself."""
+    is_copy = (op_name(write) == "copy" or write.op == DATA_SET) and len(write.inputs) == 2
+    made = facts.producers(write.inputs[1].tensor, write.index) if is_copy else ()
+    return next(iter(made), write)
+
+
+def _is_product(facts: TraceIndex, write: Call) -> bool:
+    return op_name(_copied(facts, write)) in _PRODUCTS
+
+
+def _is_of_sizes(facts: TraceIndex, write: Call, mask: int) -> bool:
+    """Returns whether a mask is a comparison of sizes, as `w.abs() > cut`: signs may be what a program changes."""
+    root = _root(facts, mask, write.index)
+    made = next(iter(facts.producers(root, write.index)), None)
+    given = [] if made is None else [facts.producers(access.tensor, made.index)[:1] for access in made.inputs]
+    return any(op_name(each) == "abs" for calls in given for each in calls)
+
+
+def _root(facts: TraceIndex, mask: int, before: int) -> int:
+    """Returns the mask that another one is a cast of, or its opposite."""
+    for _ in range(_MAX_DEPTH):
+        made = next(iter(facts.producers(mask, before)), None)
+        if made is None or not made.inputs or not _is_cast(made):
+            break
+        given = made.inputs[0].tensor
+        source = next(iter(facts.producers(given, made.index)), None)
+        if op_name(made) not in _CASTS and (source is None or op_name(source) not in _COMPARISONS | _CASTS):
+            break  # of values, as `w == 0`
+        mask, before = given, made.index
+    return mask
+
+
+def _is_cast(call: Call) -> bool:
+    """Returns whether a call gives a mask another form: also `mask == 0` does."""
+    return op_name(call) in _CASTS or (op_name(call) in ("eq", "ne") and len(call.inputs) == 1)
 
 
 def _is_mask(facts: TraceIndex, write: Call, mask: int) -> bool:
@@ -96,14 +136,15 @@ def _is_mask(facts: TraceIndex, write: Call, mask: int) -> bool:
 
 def _applied(facts: TraceIndex, write: Call, mask: int) -> list[Call]:
     """Returns the calls that use the mask of a write, or a cast of it, elsewhere, but for those that count."""
-    masks, found, own = {mask}, list[Call](), {access.tensor for access in write.inputs}
-    made = next(iter(facts.producers(mask, write.index)), None)
+    masks = {mask, _root(facts, mask, write.index)}
+    found, own = list[Call](), {access.tensor for access in write.inputs} - masks
+    made = next(iter(facts.producers(_root(facts, mask, write.index), write.index)), None)
     for call in facts.calls_between(write.index if made is None else made.index + 1):
         if call.index == write.index or masks.isdisjoint(access.tensor for access in call.inputs):
             continue
         if call.index < write.index and not own.isdisjoint(access.tensor for access in call.outputs):
             continue  # the product that the write copies
-        if op_name(call) in _CASTS:
+        if _is_cast(call):
             masks.update(access.tensor for access in call.outputs)
         elif op_name(call) not in _COUNTS:
             found.append(call)
@@ -155,8 +196,10 @@ def _has_averages(training: MeasuredTraining, row: ParameterRow) -> bool:
 
 
 def _mask_gradients(training: MeasuredTraining, row: ParameterRow, calls: list[Call]) -> bool:
-    """Returns whether calls only multiply gradients by a mask: in a hook of a tensor, or the `.grad` of a parameter."""
+    """Returns whether calls only apply a mask to gradients: in a hook of a tensor, or the `.grad` of a parameter."""
     sites = {change.call.site for change in gradient_changes(training) if row.tensor in change.leaves}
-    others = [call for call in calls if call.site not in sites]
-    are_products = all(op_name(call) in _PRODUCTS for call in calls)
-    return are_products and len(list(in_hooks(training.facts, others, "tensor hook"))) == len(others)
+    sets = (call for call in training.facts.calls if call.op == GRAD_SET and call.inputs[0].tensor == row.tensor)
+    given = {access.tensor for call in sets for access in call.inputs[1:]}
+    others = [call for call in calls if call.site not in sites and given.isdisjoint(a.tensor for a in call.outputs)]
+    are_masked = all(op_name(call) in _PRODUCTS or zeroing_mask(training.facts, call) is not None for call in calls)
+    return are_masked and len(list(in_hooks(training.facts, others, "tensor hook"))) == len(others)

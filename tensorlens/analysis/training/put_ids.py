@@ -12,13 +12,14 @@ from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
 _CHOOSING = frozenset("where mul imul rmul masked_fill masked_fill index_fill masked_scatter".split())
+_LOOKUPS = frozenset(("embedding", "embedding_bag"))
 _MAX_CALLS = 60  # above a look-up
 _MAX_LOOKS = 20
 
 
 def puts_in(facts: TraceIndex, weight: int, padding: int) -> bool:
     """Returns whether a call that made the ids of a look-up puts the padding into chosen places of them."""
-    looks = [call for call in facts.calls if op_name(call) == "embedding" and len(call.inputs) > 1]
+    looks = [call for call in facts.calls if op_name(call) in _LOOKUPS and len(call.inputs) > 1]
     for look in [call for call in looks if call.inputs[1].tensor == weight][:_MAX_LOOKS]:
         for _, made in ancestry(facts, look.inputs[0].tensor, look.index, _MAX_CALLS):
             if op_name(made) in _CHOOSING or (op_name(made) == "setitem" and _sets(facts, made, padding)):

@@ -162,10 +162,16 @@ def _assign_items(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs
     return recorder.call(func, args, kwargs, frame)
 
 
+_PADDING_PLACES: dict[Function, int] = {  # among their arguments
+    torch.nn.functional.embedding: 2,
+    torch.nn.functional.embedding_bag: 10,
+}
+
+
 def _look_up(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
-    """Records a look-up in an embedding. With `--training`, looks at the ids if one of them is padding."""
-    frame = frame_at(2)
-    padding = args[2] if len(args) > 2 else kwargs.get("padding_idx")
+    """Records a look-up in an embedding or its bags. With `--training`, looks at the ids if one of them is padding."""
+    frame, place = frame_at(2), _PADDING_PLACES[func]
+    padding = args[place] if len(args) > place else kwargs.get("padding_idx")
     if recorder.statistics is not None and type(padding) is int:
         with ErrorGuard(recorder, "ids", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
             ids, weight = (
@@ -302,7 +308,7 @@ HANDLERS: dict[Function, ops.Handler] = {
     torch.Tensor.__setitem__: _assign_items,
     torch.Tensor.index_put_: _assign_items,
     torch.nn.functional.batch_norm: _normalise,
-    torch.nn.functional.embedding: _look_up,
+    **dict.fromkeys(_PADDING_PLACES, _look_up),
     **dict.fromkeys(_SORTS, _sort),
     **dict.fromkeys(_DROPOUTS, _drop),
     ops.GRAD: _gradient,
@@ -310,5 +316,5 @@ HANDLERS: dict[Function, ops.Handler] = {
     **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
 }
 
-TRAINING_ONLY = (torch.nn.functional.embedding, *_DROPOUTS, *_SORTS)
+TRAINING_ONLY = (*_PADDING_PLACES, *_DROPOUTS, *_SORTS)
 """Functions of `HANDLERS` that other runs than those with `--training` record on the fast path."""

@@ -11,6 +11,7 @@ from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.best_so_far import keeps_best, stored_pairs
 from tensorlens.analysis.training.ended_loops import may_end_loop
+from tensorlens.analysis.training.kept_records import kept_records
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.two_names import modules_in
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -27,6 +28,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     if training.training.is_hidden or not training.training.steps:
         return
+    yield from _in_records(training)
     for file, tree in facts.trees():
         loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
         inner = {node: loop for loop in loops for node in ast.walk(loop) if isinstance(node, ast.If)}
@@ -106,13 +108,32 @@ def _kept(training: MeasuredTraining, statement: ast.stmt, file: str, made: set[
             modules = modules_in(facts, _function(facts, statement, file), training.training.stepped)
             name = _name_of_same(modules, kept, module, part is value)
             if name is not None:
-                yield stands_out(
-                    f"`{facts.code_of(statement, file)}` keeps no copy: `{name}` and `{module}` are one module, and "
-                    "later steps change it",
-                    Label("shared_here", facts.span_of(statement, file), "two names for one module from here on"),
-                    facts.label("modified_here", training.training.steps[-1].site, "changes both"),
-                )
+                yield _sentence(training, statement, file, name, module)
                 break
+
+
+def _in_records(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Yields the sentences about records that a loop keeps if they are better than the one so far."""
+    facts, reported = training.facts, set[ast.AST]()
+    for each in kept_records(facts):
+        if each.made in reported or each.module in {*_made_by(each.loop, facts.tree(each.file)), *each.kept, "self"}:
+            continue
+        modules = modules_in(facts, _function(facts, each.statement, each.file), training.training.stepped)
+        found = (_name_of_same(modules, kept, each.module, False) for kept in each.kept)
+        name = next((name for name in found if name is not None), None)
+        if name is not None:
+            reported.add(each.made)
+            yield _sentence(training, each.made, each.file, name, each.module)
+
+
+def _sentence(training: MeasuredTraining, made: ast.AST, file: str, name: str, module: str) -> StandingOut:
+    facts = training.facts
+    return stands_out(
+        f"`{facts.code_of(made, file)}` keeps no copy: `{name}` and `{module}` are one module, and "
+        "later steps change it",
+        Label("shared_here", facts.span_of(made, file), "two names for one module from here on"),
+        facts.label("modified_here", training.training.steps[-1].site, "changes both"),
+    )
 
 
 def _bound(node: ast.AST) -> list[ast.expr]:

@@ -25,9 +25,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue  # a hook may apply a mask that it has made itself
         masks, place = (None, None) if masked is None else _what_masks(facts, masked)
         them = "it" if len(each.rows) == 1 else "them"
-        text = (
-            f"{as_written(facts, each.write)} multiplies {listed(each.rows)} by a mask before {each.steps:,} steps of "
-        )
+        done = f"multiplies {listed(each.rows)}" if each.is_product else f"sets elements of {listed(each.rows)} to zero"
+        text = f"{as_written(facts, each.write)} {done} by a mask before {each.steps:,} steps of "
         if masked is None:
             text += f"`{group.name}`, which change all elements that have a gradient; nothing reads the mask after it"
         else:
