@@ -60,7 +60,8 @@ LOOP = (
 WRONG_SUMS |= {
     "all of them together": LOOP.split("    torch._foreach_div_")[0],
     "its mean mixed into the others": LOOP,
-    "its mean mixed by factors": LOOP.replace("p.data.lerp_(total[name], 0.2)", "p.data.mul_(0.8).add_(total[name], alpha=0.2)"),
+    "its mean mixed by factors": LOOP.replace(
+        "p.data.lerp_(total[name], 0.2)", "p.data.mul_(0.8).add_(total[name], alpha=0.2)"),
     "a mix that is loaded": LOOP.split("        for name")[0]
     + "        net.load_state_dict({key: 0.8 * v + 0.2 * total[key] for key, v in net.state_dict().items()})\n",
     "the data of the items": LOOP.replace("torch._foreach_add_(list(total.values()), list(other.values()))  #!",
