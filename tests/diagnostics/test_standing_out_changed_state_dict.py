@@ -46,7 +46,30 @@ WRONG_SUMS = {
     "the values": SUMS.replace("for key, value in other.items()", "for a, b in zip(total.values(), other.values())")
     .replace("total[key].add_(value)", "a += b"),
 }  # fmt: skip
+LOOP = (
+    SUMS.split("    for other in rest:")[0]
+    + """\
+    for other in rest:
+        torch._foreach_add_(list(total.values()), list(other.values()))  #!
+    torch._foreach_div_(list(total.values()), 3)
+    for net in nets:
+        for name, p in net.named_parameters():
+            p.data.lerp_(total[name], 0.2)
+"""
+)
+WRONG_SUMS |= {
+    "all of them together": LOOP.split("    torch._foreach_div_")[0],
+    "its mean mixed into the others": LOOP,
+    "its mean mixed by factors": LOOP.replace(
+        "p.data.lerp_(total[name], 0.2)", "p.data.mul_(0.8).add_(total[name], alpha=0.2)"),
+    "a mix that is loaded": LOOP.split("        for name")[0]
+    + "        net.load_state_dict({key: 0.8 * v + 0.2 * total[key] for key, v in net.state_dict().items()})\n",
+    "the data of the items": LOOP.replace("torch._foreach_add_(list(total.values()), list(other.values()))  #!",
+    "\n        for key, value in other.items():\n            total[key].data += value  #!"),
+}  # fmt: skip
 RIGHT = {
+    "a mean of copies mixed into all": LOOP.replace("OrderedDict(first)", "{k: v.clone() for k, v in first.items()}"),
+    "its mean that the others load": LOOP.replace("p.data.lerp_(total[name], 0.2)", "p.data.copy_(total[name])"),
     "sums of copies": SUMS.replace("OrderedDict(first)", "{key: value.clone() for key, value in first.items()}"),
     "all load the average": SUMS
     + "    for net in nets:\n        net.load_state_dict({key: value / 3 for key, value in total.items()})\n",

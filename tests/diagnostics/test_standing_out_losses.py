@@ -68,6 +68,18 @@ UNFIT = {
         "computes the sigmoid of what it is given, which is the result of a relu, and never negative",
         "run(lambda: nn.BCEWithLogitsLoss()(net(x).relu(), target))  # here\n",
     ),
+    "a clamp at zero": (
+        "computes the sigmoid of what it is given, which is the result of a clamp, and never negative",
+        "run(lambda: F.binary_cross_entropy_with_logits(torch.clamp(net(x), 0), target))  # here\n",
+    ),
+    "the greater of zero": (
+        "computes the sigmoid of what it is given, which is the result of a maximum, and never negative",
+        "zero = torch.zeros(())\nrun(lambda: nn.BCEWithLogitsLoss()(torch.maximum(net(x), zero), target))  # here\n",
+    ),
+    "softplus of many labels": (
+        "computes the sigmoid of what it is given, which is the result of a softplus, and never negative",
+        "run(lambda: F.multilabel_soft_margin_loss(F.softplus(net(x)), target))  # here\n",
+    ),
     "probabilities in nll_loss": (
         "takes logarithms of probabilities, and is given the result of a softmax",
         "run(lambda: F.nll_loss(net(x).softmax(1), y))  # here\n",
@@ -105,6 +117,11 @@ FIT = {
     "attention before the last layer": """
         last = nn.Linear(3, 3)
         run(lambda: F.cross_entropy(last(net(x).softmax(1)), y))
+        """,
+    "limits on both sides": "run(lambda: F.binary_cross_entropy_with_logits(net(x).clamp(-9, 9), target))\n",
+    "a limit above": "run(lambda: F.binary_cross_entropy_with_logits(net(x).clamp(max=9), target))\n",
+    "a distance from a threshold": """
+        run(lambda: F.binary_cross_entropy_with_logits(net(x).clamp(min=0) - 1, target))
         """,
     "a relu before cross entropy": "run(lambda: F.cross_entropy(net(x).relu(), y))\n",
     "only an evaluation": """

@@ -18,6 +18,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.one_memory import elements, item_size
 from tensorlens.analysis.training.timeline import Training
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Access, Call
 
 _ADDING = frozenset("add iadd sub isub mul imul addcmul".split())
@@ -28,7 +29,8 @@ _SHAPING = frozenset("Tensor.data.__get__ Tensor.mT.__get__ Tensor.T.__get__".sp
 _WITH_NUMPY = frozenset("from_numpy as_tensor numpy asarray frombuffer".split())
 _MIN_RUNS = 3
 _MAX_CALLS = 400
-_MAX_SHAPES = 4
+_MAX_HOPS = 8
+_MAX_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class ChangedStart:
 
 def changed_starts(training: Training) -> Iterator[ChangedStart]:
     """Yields this data, if nothing else writes to it and steps run between one view and the next."""
-    facts, steps = training.facts, [step.index for step in training.steps]
+    facts = training.facts
     by_storage: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
         for storage in {facts.storage_of(write.tensor, call.index) for write in call.writes} - {None}:
@@ -51,48 +53,82 @@ def changed_starts(training: Training) -> Iterator[ChangedStart]:
     hidden = {each.tensor for each in facts.trace.inspection.overwrites}
     hidden |= {access.tensor for call in facts.calls if op_name(call) in _WITH_NUMPY for access in _all(call)}
     unseen = {storage for number in hidden if number is not None for storage in facts.storages_of(number)}
-    for storage, calls in by_storage.items():
-        written = {call.writes[0].tensor: call for call in calls}  # each with its last change
-        is_loop = all(n > 1 for n in Counter(call.writes[0].tensor for call in calls).values())
-        if len(written) < _MIN_RUNS or storage in unseen or not is_loop or not _are_runs(training, calls):
-            continue
-        known = {number: view for number in written if (view := _view(facts, number)) is not None}
-        views = [view for view, _ in known.values()]
-        between = [bisect_left(steps, b.index) - bisect_left(steps, a.index) for a, b in pairwise(views)]
-        size = facts.trace.storages[storage].nbytes
-        parts = [facts.tensor(number) for number in written]
-        is_part = all(elements(part.shape) * item_size(part.dtype) < size for part in parts)
-        is_one = len({place for _, place in known.values()}) == 1
-        if len(known) == len(written) and all(between) and is_part and is_one and _are_same_part(facts, views):
-            number, last = next(reversed(known)), views[-1]
-            yield ChangedStart(last.inputs[0].tensor, last, written[number], len(known))
+    for storage, writes in by_storage.items():
+        written = {access.tensor for call in writes if op_name(call) in _ADDING for access in call.writes}
+        calls = [call for call in writes if not _is_own_item(call, written)]
+        if storage not in unseen and len(calls) > _MIN_RUNS and _are_runs(training, calls):
+            yield from _changed(training, storage, calls)
 
 
-def _view(facts: TraceIndex, number: int) -> tuple[Call, int] | None:
-    """Returns the call that took a part of a tensor, and which of its results that is; also where other calls have
-    given the part another shape."""
-    for _ in range(_MAX_SHAPES):
+def _changed(training: Training, storage: int, calls: list[Call]) -> Iterator[ChangedStart]:
+    """Yields the data of these changes of one memory, if they are of the same parts of it in each run."""
+    facts, steps = training.facts, [step.index for step in training.steps]
+    size = facts.trace.storages[storage].nbytes
+    hops: list[list[_Hop]] = []
+    for call in calls:
+        part = facts.tensor(call.writes[0].tensor)
+        hops.append(_hops(facts, call.writes[0].tensor))
+        if not hops[-1] or elements(part.shape) * item_size(part.dtype) >= size:
+            return
+    while all(hops) and len({chain[-1].made.index for chain in hops}) == 1:  # a view that all of them are of
+        for chain in hops:
+            chain.pop()
+    if not all(hops):
+        return
+    runs: dict[int, list[tuple[int, tuple[tuple[int, int], ...]]]] = defaultdict(list)
+    views = {chain[-1].made.index: chain[-1].made for chain in hops}
+    spans: dict[int, int] = {}  # the last change of each run, by its view
+    for call, chain in zip(calls, hops, strict=True):
+        runs[chain[-1].made.index].append((call.site, tuple((hop.made.site, hop.place) for hop in chain)))
+        spans[chain[-1].made.index] = call.index
+    is_loop = all(n > 1 for changes in runs.values() for n in Counter(changes).values())
+    is_same = len({frozenset(changes) for changes in runs.values()}) == 1
+    between = [bisect_left(steps, other) - bisect_left(steps, one) for one, other in pairwise(sorted(views))]
+    is_whole = all(bisect_left(steps, begin) == bisect_left(steps, end) for begin, end in spans.items())
+    is_fixed = all(_is_fixed(facts, site) for site in {hop.made.site for chain in hops for hop in chain})
+    if len(runs) >= _MIN_RUNS and is_loop and is_same and is_fixed and all(between) and is_whole:
+        last = views[max(views)]
+        changes = [call for call, chain in zip(calls, hops, strict=True) if chain[-1].made is last]
+        yield ChangedStart(last.inputs[0].tensor, last, changes[0], len(runs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    """A call that takes a part of a tensor, and which of its results that is."""
+
+    made: Call
+    place: int
+
+
+def _hops(facts: TraceIndex, number: int) -> list[_Hop]:
+    """Lists the calls that took a part of a part of a tensor, the last first; others may have given these another
+    shape."""
+    hops: list[_Hop] = []
+    for _ in range(_MAX_HOPS):
         made = facts.creator(number)
-        if made is None or not made.inputs:
-            return None
-        if op_name(made) in _TAKING:
-            return made, [access.tensor for access in made.outputs].index(number)
+        if made is None or not made.inputs or not (op_name(made) in _TAKING or made.op in _SHAPING):
+            break
         source = made.inputs[0].tensor
-        if made.op not in _SHAPING or facts.tensor(number).storage != facts.storage_of(source, made.index):
-            return None
+        if facts.tensor(number).storage != facts.storage_of(source, made.index):
+            break
+        if op_name(made) in _TAKING:
+            hops.append(_Hop(made, [access.tensor for access in made.outputs].index(number)))
         number = source
-    return None
+    return hops
+
+
+def _is_own_item(call: Call, written: set[int]) -> bool:
+    """Returns whether a call ends `state[:, 2:] += change`: it assigns to a part what is in that memory already."""
+    return op_name(call) == "setitem" and len(call.inputs) == 2 and call.inputs[1].tensor in written
 
 
 def _all(call: Call) -> tuple[Access, ...]:
     return (*call.inputs, *call.outputs)
 
 
-def _are_same_part(facts: TraceIndex, views: list[Call]) -> bool:
-    """Returns whether one line takes the same elements each time: its indices are numbers and slices of numbers."""
-    node = facts.node_at(views[0].site)
-    if len({view.site for view in views}) > 1:
-        return False
+def _is_fixed(facts: TraceIndex, site: int) -> bool:
+    """Returns whether a line takes the same elements each time: its indices are numbers and slices of numbers."""
+    node = facts.node_at(site)
     if isinstance(node, ast.Subscript):
         given: list[ast.expr] = [node.slice]
     elif isinstance(node, ast.Call):
@@ -100,17 +136,21 @@ def _are_same_part(facts: TraceIndex, views: list[Call]) -> bool:
         given = [*node.args[0 if is_method else 1 :], *(keyword.value for keyword in node.keywords)]
     else:
         return False
-    return not any(isinstance(each, ast.Name | ast.Attribute | ast.Call) for part in given for each in ast.walk(part))
+    parts = (each for part in given for each in ast.walk(part) if isinstance(each, ast.Name | ast.Attribute | ast.Call))
+    return all(not isinstance(each, ast.Call) and written_number(facts, each) is not None for each in parts)
 
 
 def _are_runs(training: Training, calls: list[Call]) -> bool:
-    """Returns whether one line, while gradients are off, changes memory by values that are computed from what it
-    changes and from trained parameters."""
-    facts, last = training.facts, calls[-1]
-    if len({call.site for call in calls}) != 1 or any(
-        op_name(call) not in _ADDING or call.within or call.mode == "grad" for call in calls
-    ):
+    """Returns whether lines, while gradients are off, change memory by values that are computed from what they change
+    and from trained parameters."""
+    if any(op_name(call) not in _ADDING or call.within or call.mode == "grad" for call in calls):
         return False
+    last = {call.site: call for call in calls}
+    return len(last) <= _MAX_LINES and all(_is_run(training, call) for call in last.values())
+
+
+def _is_run(training: Training, last: Call) -> bool:
+    facts = training.facts
     memory = facts.storage_of(last.writes[0].tensor, last.index)
     read, waiting = set[int](), [(last.inputs[-1].tensor, last.index)]
     for number, before in waiting:

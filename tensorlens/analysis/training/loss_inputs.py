@@ -9,16 +9,20 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
 from tensorlens.analysis.training.timeline import Training
+from tensorlens.analysis.training.value_ranges import keeps_above_zero
 from tensorlens.records.model import Call
 
 _UNFIT = {
     "cross_entropy": ("softmax", "sigmoid"),
-    "binary_cross_entropy_with_logits": ("sigmoid", "softmax", "relu"),
+    "binary_cross_entropy_with_logits": ("sigmoid", "softmax"),
+    "multilabel_soft_margin_loss": ("sigmoid", "softmax"),
     "nll_loss": ("softmax", "sigmoid", "linear"),
     "kl_div": ("softmax", "sigmoid", "linear"),
     "ctc_loss": ("softmax", "sigmoid", "linear"),
 }
 """The functions whose results are no scores, or no logarithms of probabilities, by the loss that takes these."""
+_OF_ANY_SIGN = frozenset(("binary_cross_entropy_with_logits", "multilabel_soft_margin_loss"))
+"""These take a score below 0 for a probability below a half, so that an activation without such is unfit, too."""
 _SAME_VALUES = frozenset("view reshape squeeze unsqueeze flatten transpose permute getitem contiguous float t".split())
 _MAX_DEPTH = 8
 
@@ -29,6 +33,7 @@ class UnfitInput:
 
     loss: Call
     made: Call
+    is_activation: bool  # such as a relu, whose results are only never negative
 
 
 def unfit_inputs(training: Training) -> Iterator[UnfitInput]:
@@ -46,7 +51,7 @@ def unfit_inputs(training: Training) -> Iterator[UnfitInput]:
         if made is not None and all(each is not None and each.op == made.op for each in found):
             if op_name(made) == "linear" and _is_normalised(facts, first[place], made):
                 continue
-            yield UnfitInput(first[place], made)
+            yield UnfitInput(first[place], made, op_name(made) not in _UNFIT[op_name(first[place])])
 
 
 def _is_normalised(facts: TraceIndex, loss: Call, made: Call) -> bool:
@@ -67,6 +72,8 @@ def _made(facts: TraceIndex, loss: Call) -> Call | None:
     for _ in range(_MAX_DEPTH if number >= 0 else 0):
         call = next(iter(facts.producers(number, before)), None)
         if call is None or op_name(call) in _UNFIT[op_name(loss)]:
+            return call
+        if op_name(loss) in _OF_ANY_SIGN and keeps_above_zero(facts, call):
             return call
         if op_name(call) not in _SAME_VALUES or not call.inputs:
             return None

@@ -10,6 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import ERRORS, is_error
 from tensorlens.analysis.training.timeline import DATA_SET
+from tensorlens.analysis.written_call import written_call
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
@@ -22,6 +23,7 @@ RESHAPING = SAME_VALUES | frozenset(
     "getitem expand expand_as bool int long half double type clone detach repeat flatten unflatten t swapaxes".split()
 )
 _NEVER_NEGATIVE = ERRORS | frozenset("square abs norm cross_entropy exp relu sqrt cdist dist".split())
+_POSITIVE = frozenset("relu relu6 softplus hardsigmoid".split())
 _CLAMPS = frozenset("clamp clip clamp_min".split())
 _COMPARISONS = frozenset("eq ne lt gt le ge isin logical_not logical_and logical_or invert and or".split())
 _TRIANGLES, _ONES = frozenset(("tril", "triu")), frozenset(("ones", "ones_like", "new_ones", "eye"))
@@ -54,6 +56,21 @@ def never_negative(facts: TraceIndex, number: int, before: int) -> bool:
             return False
         waiting += [(access.tensor, call.index) for access in call.inputs]
     return True
+
+
+def keeps_above_zero(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call is an activation without negative results, such as `relu()` and `x.clamp(min=0)`."""
+    name = op_name(call)
+    if name in ("maximum", "max") and len(call.inputs) == 2:
+        return any(_is_zero(facts, access.tensor, call.index) for access in call.inputs)
+    return name in _POSITIVE or (name in _CLAMPS | {"hardtanh"} and _least(facts, call) >= 0)
+
+
+def _is_zero(facts: TraceIndex, number: int, before: int) -> bool:
+    made = facts.creator(number)
+    if made is None or is_written_between(facts, number, made, before):
+        return False
+    return op_name(made) in ZEROS or (op_name(made) == "tensor" and _written_values(facts, made) == {0})
 
 
 def _adds_negative(facts: TraceIndex, call: Call) -> bool:
@@ -236,10 +253,8 @@ def _is_even(facts: TraceIndex, call: Call) -> bool:
 
 
 def _least(facts: TraceIndex, call: Call) -> float:
-    """Returns the lower limit that the source gives to a `clamp`; -1 if it gives none, or more than one number."""
-    node = facts.node_at(call.site)
-    if not isinstance(node, ast.Call):
-        return -1
-    written = [each.value for each in node.keywords if each.arg == "min"] or node.args[-1:]
-    numbers = [written_number(facts, each) for each in written] if len(node.args) < 2 else []
-    return numbers[0] if numbers and numbers[0] is not None else -1
+    """Returns the lower limit that the source gives to a `clamp` or a `hardtanh`; -1 if it shows none."""
+    written = written_call(facts, call)
+    limit = None if written is None else written.argument(1, "min", "min_val")
+    number = written_number(facts, limit) if written is not None and written.is_whole else None
+    return -1 if number is None else number

@@ -28,7 +28,7 @@ def _sums(training: MeasuredTraining, said: set[int]) -> Iterator[StandingOut]:
     """Finds the same where another dict or variable has the tensors of the `state_dict()`."""
     facts = training.facts
     lines: dict[tuple[int, int], tuple[Call, list[ParameterRow]]] = {}
-    for each in summed_states(facts, training.rows):
+    for each in summed_states(training):
         lines.setdefault((each.change.site, each.made), (each.change, []))[1].append(each.row)
     for (site, made), (change, rows) in lines.items():
         at, span = facts.span(site), facts.span(made)

@@ -14,6 +14,7 @@ from tensorlens.records.report import StandingOut
 _TAKES = {
     "cross_entropy": "computes the softmax of what it is given",
     "binary_cross_entropy_with_logits": "computes the sigmoid of what it is given",
+    "multilabel_soft_margin_loss": "computes the sigmoid of what it is given",
     "nll_loss": "takes logarithms of probabilities",
     "kl_div": "takes logarithms of probabilities",
     "ctc_loss": "takes logarithms of probabilities",
@@ -28,8 +29,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         name, made = op_name(each.loss), op_name(each.made)
         takes_logarithms = "logarithms" in _TAKES[name]
         given = f"and is given the result of a {made}" if takes_logarithms else f"which is a {made} already"
-        if made == "relu":
-            given = "which is the result of a relu, and never negative"
+        if each.is_activation:
+            given = f"which is the result of a {made}, and never negative"
         yield stands_out(
             f"{as_written(facts, each.loss)} {_TAKES[name]}, {given}",
             facts.label("needed_here", each.loss.site, "the loss", each.loss.index),
