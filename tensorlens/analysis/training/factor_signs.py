@@ -169,9 +169,11 @@ def _only_given(facts: TraceIndex, name: str) -> ast.expr | None:
     having = [(node, names) for node, names in functions if name in names]
     set_to = [node.value for node in nodes if name in _set_names(node)]  # type: ignore[attr-defined]
     is_reset = any(not isinstance(each, ast.Name) or each.id != name for each in set_to)  # but to the argument itself
-    if len(having) != 1 or isinstance(having[0][0], ast.Lambda) or is_reset:
+    if len(having) != 1 or is_reset:
         return None
     function, names = having[0]
+    if isinstance(function, ast.Lambda):
+        return None
     holder = next((node for node in nodes if isinstance(node, ast.ClassDef) and function in node.body), None)
     called = holder.name if holder is not None and function.name == "__init__" else function.name
     calls = [node for node in nodes if isinstance(node, ast.Call) and called_name(node) == called]
