@@ -99,6 +99,15 @@ WRONG = {
         SIGN.replace("join(hard, z)", "z.detach() - hard.detach() + hard  #!").replace(
             "z.sign()", "torch.where(z > 0, 1.0, -1.0)"),
         "has the value of `z` and the gradient of `hard`, which is rounded from `z`"),
+    "the other way round, without a graph": (
+        SIGN.replace("hard = z.sign()", "unit = z.detach().abs().amax() / 3; hard = torch.round(z / unit) * unit")
+        .replace("bits = join(hard, z)", (
+            "with torch.no_grad():\n        gap = z - hard\n    bits = hard.float() + gap.clone()  #!")),
+        "has the value of `z` and the gradient of `hard`, which is rounded from `z`"),
+    "the other way round, without a graph in a function": (
+        SIGN.replace("def join", "@torch.no_grad()\ndef gap(value, other):\n    return value - other\ndef join")
+        .replace("join(hard, z)", "torch.add(hard, gap(z, hard))  #!"),
+        "has the value of `value` and the gradient of `hard`, which is rounded from `value`"),
     "the nearest code, by its distance": (
         TABLE.replace("argmin(1)", "min(dim=1).indices").replace(
             "codes[index]", "codes.index_select(0, index).view_as(z)") + STEP, "passes no gradient on to"),
@@ -131,6 +140,10 @@ RIGHT = {
     "a straight-through estimate": TABLE.replace("decoder(q)", "decoder(z + (q - z).detach())") + STEP,
     "a straight-through sign": SIGN,
     "a straight-through step": SIGN.replace("join(hard, z)", "z - (z - (z * 4).round() / 4).detach()"),
+    "a straight-through step without a graph": SIGN.replace("bits = join(hard, z)", (
+        "with torch.no_grad():\n        gap = hard - z\n        back = hard + (z - hard)\n    bits = z + gap")),
+    "a residual": SIGN.replace("bits = join(hard, z)", (
+        "with torch.no_grad():\n        rest = z - hard\n    bits = join(hard, z) + rest.sign() * 0.1")),
     "a soft step": SIGN.replace("join(hard, z)", "join(z, (4 * z).tanh())"),
     "a straight-through estimate of a product": TABLE.replace(
         "codes[index]", "nn.functional.one_hot(index, 5).to(z) @ codes").replace(

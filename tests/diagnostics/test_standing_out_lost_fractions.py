@@ -26,7 +26,35 @@ WRONG = {
     "an item": MEAN.replace(COPY, "targets[:4] = net(x[:4]).softmax(1)"),
     "a number": MEAN.replace(COPY, "targets[y == 0] = 0.25"),
 }
+VOTES = """\
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, votes = torch.randn(8, 3), nn.functional.one_hot(torch.randint(0, 4, (8, 5)), 4)
+targets = torch.zeros_like(votes[:, 0])
+for row, each in enumerate(votes):
+    targets[row] = each.float().mean(dim=0)  #!
+for _ in range(3):
+    loss = -(net(x).log_softmax(1) * targets).sum(1).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+SHARE = "each.float().mean(dim=0)"
+WRONG |= {
+    "votes": VOTES,
+    "votes by their sum": VOTES.replace(SHARE, "(n := each.sum(0).float()) / n.sum()"),
+    "votes by their number": VOTES.replace(f"targets[row] = {SHARE}", (
+        "n = torch.bincount(each.argmax(1), minlength=4)\n    targets[row] = n / n.sum().clamp(min=1)")),
+    "comparisons": VOTES.replace("zeros_like(votes[:, 0])", "full((8, 4), 0)").replace(SHARE, (
+        "(each == 1).double().mean(0)")),
+}  # fmt: skip
 RIGHT = {
+    "votes that are floats": VOTES.replace("votes[:, 0])", "votes[:, 0], dtype=torch.float32)"),
+    "the vote of most": VOTES.replace(SHARE, "(each.float().mean(0) > 0.5).float()"),
+    "percents": VOTES.replace(SHARE, "(n := each.sum(0).float()) / n.sum() * 100"),
+    "a rounded mean": VOTES.replace(SHARE, "each.float().mean(0).round()"),
+    "a mask for each column": VOTES.replace(SHARE, "(x[row, 0] > 0).expand(4, 3).float().mean(1)"),
+    "a mean of whole numbers": VOTES.replace(SHARE, "torch.arange(12.0).view(3, 4).mean(0)"),
     "a tensor of floats": MEAN.replace("one_hot(y, 4)", "one_hot(y, 4).float()"),
     "classes": MEAN.replace(COPY, "targets.copy_(nn.functional.one_hot(net(x).argmax(1), 4).float())"),
     "rounded": MEAN.replace(COPY, "targets.copy_(net(x).softmax(1).round())"),

@@ -71,6 +71,14 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+EINSUM = (
+    OWN.replace("q @ k.transpose(2, 3)", "torch.einsum('bhid,bhjd->bhij', q, k)")
+    .replace("torch.softmax(", "torch.einsum('bhij,bhjd->bhid', torch.softmax(")
+    .replace("-1) @ v", "-1), v)")
+)
+FOLDED = OWN.replace("transpose(1, 2) for", "transpose(1, 2).flatten(0, 1) for").replace(
+    "torch.softmax(q @ k.transpose(2, 3) / 2, -1) @ v", "torch.bmm(torch.softmax(q @ k.mT / 2, -1).nan_to_num(), v)"
+)
 PICTURES = """\
 data = torch.rand(32, 6, 7, 3)
 data = data.reshape(-1, 3, 6, 7)  #!
@@ -132,6 +140,11 @@ WRONG = {
         "x, torch.arange(8) % 5 + 1, batch_first=True, enforce_sorted=False))"),
         "(8, 12) of (layers, batch, hidden) = (2, 8, 6)", "samples"),
     "heads of own attention": (OWN, "(8, 5, 12) of (batch, heads, length, size) = (8, 3, 5, 4)", "positions"),
+    "heads by einsum": (EINSUM, "(8, 5, 12) of (batch, heads, length, size) = (8, 3, 5, 4)", "positions"),
+    "heads by einsum, the values first": (
+        EINSUM.replace("'bhij,bhjd->bhid', torch", "'bhjd,bhij->bhid', v, torch").replace("-1), v)", "-1))"),
+        "(8, 5, 12) of (batch, heads, length, size) = (8, 3, 5, 4)", "positions"),
+    "heads in the batch": (FOLDED, "(8, 5, 12) of (batch and heads, length, size) = (24, 5, 4)", "positions"),
     "a projection": (SPLIT.replace("torch.softmax(heads @ heads.transpose(2, 3) / 2, -1) @ heads", (
         "heads.relu() @ torch.eye(4)")), "(8, 3, 5, 4) of (batch, length, size) = (8, 5, 12)", "positions"),
     "pictures with the channels last": (
@@ -168,6 +181,13 @@ RIGHT = {
     .replace("(6, 4)", "(70, 4)"),
     "heads that are moved": HEADS.replace("mixed.reshape", "mixed.transpose(1, 2).reshape"),
     "heads of own attention that are moved": OWN.replace("mixed.reshape", "mixed.transpose(1, 2).reshape"),
+    "heads by einsum that are moved": EINSUM.replace("->bhid", "->bihd"),
+    "heads in the batch that are moved": FOLDED.replace("mixed.reshape", "mixed.view(8, 3, 5, 4).mT.permute(0, 3, 1, 2)"
+                                                        ".reshape"),
+    "one query of heads in the batch": FOLDED.replace("softmax(q @", "softmax(q[:, :1] @").replace(
+        "reshape(8, 5, 12)", "reshape(8, 1, 12)"),
+    "heads in the batch that are taken apart": FOLDED.replace("reshape(8, 5, 12)", "view(8, 3, 5, 4)").replace(
+        "out(joined)", "out(joined.transpose(1, 2).flatten(2))"),
     "heads that another sentence names": SPLIT,
     "a projection that is moved": SPLIT.replace("view(8, 3, 5, 4)", "view(8, 5, 3, 4).transpose(1, 2)"),
     "pictures with the channels first": PICTURES.replace("(32, 6, 7, 3)", "(32, 3, 6, 7)"),

@@ -43,7 +43,38 @@ WRONG = {
     "a strength": DANN.replace("forward(ctx, x)", "forward(ctx, x, s)").replace("return -gradient", (
         "return gradient.neg() * 0.5, None")).replace("Turn.apply(z)", "Turn.apply(z, 1.0)"),
 }  # fmt: skip
+PARTS = DANN.replace("task - 0.3 * place", "sum(SIGNS[key] * parts[key] for key in parts)").replace(
+    "    loss =", "    parts = {'task': task, 'place': place}\n    loss =").replace(
+    "body,", "SIGNS = {'task': 1.0, 'place': -0.3}\nbody,")  # fmt: skip
+KEPT = PARTS.replace("SIGNS = {'task': 1.0, 'place': -0.3}", (
+    "class Total:\n    def __init__(self, weights):\n        self.weights = weights\n"
+    "    def __call__(self, parts):\n        value = 0.0\n        for key, each in parts.items():\n"
+    "            value = value + self.weights[key] * each  #!\n        return value\n"
+    "total = Total(weights={'task': 1.0, 'place': -0.3})")).replace(
+    "sum(SIGNS[key] * parts[key] for key in parts)  #!", "total(parts)")  # fmt: skip
+WRONG |= {
+    "weights of a dict by keys": PARTS,
+    "weights that an object keeps": KEPT,
+    "weights that an object keeps by another name": KEPT.replace("self.weights", "self.factors"),
+    "a negative alpha": DANN.replace("task - 0.3 * place", "torch.add(task, place, alpha=-0.3)"),
+    "weights that an object gets by their place": KEPT.replace("(weights={'task'", "({'task'"),
+    "weights by get()": PARTS.replace("SIGNS[key] * parts[key] for key in parts", (
+        "each.mul(SIGNS.get(key, 1.0)) for key, each in parts.items()")),
+    "weights of a list": PARTS.replace("SIGNS[key] * parts[key] for key in parts", (
+        "SIGNS[n] * each for n, each in enumerate(parts.values())")).replace(
+        "{'task': 1.0, 'place': -0.3}", "[1.0, -0.3]"),
+}  # fmt: skip
 RIGHT = {
+    "positive weights by keys": PARTS.replace("-0.3", "0.3"),
+    "another key is negative": PARTS.replace("1.0, 'place': -0.3", "-1.0, 'place': 0.3"),
+    "keys in another order": PARTS.replace("1.0, 'place': -0.3", "-1.0, 'place': 0.3").replace(
+        "{'task': task, 'place': place}", "{'place': place, 'task': task}"),
+    "a weight that is changed": PARTS.replace("\nbody,", "\nSIGNS['place'] = 0.3\nbody,"),
+    "an object with new weights": KEPT.replace("\nbody,", "\ntotal.weights = {'task': 1.0, 'place': 0.3}\nbody,"),
+    "a negative alpha of a difference": DANN.replace("task - 0.3 * place", "task.sub(place, alpha=-0.3)"),
+    "two objects that keep weights": KEPT.replace("\nbody,", (
+        "\ntotal = Total({'task': 1.0, 'place': 0.3})\nbody,")),
+    "sorted keys": PARTS.replace("1.0, 'place': -0.3", "-1.0, 'place': 0.3").replace("in parts)", "in sorted(parts))"),
     "a positive weight of a dict": DANN.replace("task - 0.3 * place", (
         "sum(w * each for w, each in zip(SIGNS.values(), (task, place)))")).replace("body,", (
         "SIGNS = {'task': -1.0, 'place': 0.3}\nbody,")),

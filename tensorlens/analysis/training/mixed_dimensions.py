@@ -25,6 +25,8 @@ _SAME_PLACES = frozenset(
 _RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 _CONVOLUTIONS = frozenset(("conv1d", "conv2d", "conv3d"))
 _ATTENTION = "scaled_dot_product_attention"
+_PRODUCTS = frozenset(("matmul", "bmm"))
+_WEIGHTS = frozenset("softmax dropout float to type_as masked_fill nan_to_num contiguous".split())
 _PROJECTIONS = frozenset(("linear", "chunk", "split"))
 _CHANNELS_LAST = _RECURRENT | _PROJECTIONS | {"embedding"}
 _COLORS = 3
@@ -179,20 +181,40 @@ def _layout(facts: TraceIndex, layer: Call, number: int, shape: _Shape, after: _
         batch, length, size = shape
         is_split = after[::2] == (batch, length) and after[1] * after[3] == size and after[1] != length > 1 != after[1]
         return _Layout(("batch", "length", "size"), "positions", (after,)) if is_split else None
-    if len(shape) == 4 and (name == _ATTENTION or (name == "matmul" and _is_weighted(facts, layer))):
+    return _of_attention(shape, after) if name == _ATTENTION or _is_weighted(facts, layer) else None
+
+
+def _of_attention(shape: _Shape, after: _Shape) -> _Layout | None:
+    """Returns the layout of a result of attention, whose heads are a dimension of their own, or a part of the batch."""
+    if len(shape) == 4:
         batch, heads, length, size = shape
         joined = heads * size
         length_first = (batch, length, heads, size), (batch, length, joined), (batch * length, joined)
         return _Layout(("batch", "heads", "length", "size"), "positions", length_first)
+    if len(shape) == 3 and shape[1] > 1 and after[0] and shape[0] % after[0] == 0:
+        batch, heads, (_, length, size) = after[0], shape[0] // after[0], shape
+        parts = ((batch, length, heads, size),) if heads != length else ()
+        moved = (*parts, (batch, length, heads * size))
+        return _Layout(("batch and heads", "length", "size"), "positions", moved)
     return None
 
 
 def _is_weighted(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether the first factor of a product is a softmax, as the weights of attention are."""
-    number, before = call.inputs[0].tensor, call.index
+    """Returns whether a call multiplies the weights of attention by values, with a row of the result for each row of
+    the weights."""
+    if op_name(call) == "einsum" and len(call.inputs) == 2:
+        shape = facts.tensor(call.outputs[0].tensor).shape[:-1]
+        rows = [access.tensor for access in call.inputs if facts.tensor(access.tensor).shape[:-1] == shape]
+        is_clear = len(set(shape[1:])) == len(shape[1:])  # else the dimensions may have another order
+        return is_clear and any(_is_softmax(facts, number, call.index) for number in rows)
+    return op_name(call) in _PRODUCTS and bool(call.inputs) and _is_softmax(facts, call.inputs[0].tensor, call.index)
+
+
+def _is_softmax(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a tensor is a softmax, as the weights of attention are."""
     for _ in range(_STEPS):
         made = next(iter(facts.producers(number, before)), None)
-        if made is None or not made.inputs or op_name(made) not in ("softmax", "dropout", "float", "to", "type_as"):
+        if made is None or not made.inputs or op_name(made) not in _WEIGHTS:
             return False
         if op_name(made) == "softmax":
             return True

@@ -12,6 +12,7 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.factor_signs import factor_sign
 from tensorlens.analysis.training.falling_weights import may_maximize
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_from
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
 _ADDING = frozenset("add radd iadd mean sum view reshape squeeze float stack cat div truediv".split())
@@ -109,10 +110,19 @@ def sign_in_sum(facts: TraceIndex, call: Call, place: int) -> int | None:
     """Returns the sign that an input has in the result of a sum, difference or product with a number; None if the call
     is another one."""
     name = op_name(call)
+    scale = _alpha_sign(facts, call) if place else 1
     if name in ("sub", "isub") and len(call.inputs) == 2:
-        return -1 if place else 1
+        return -scale if place else 1
     if name == "neg" or (name == "rsub" and len(call.inputs) == 1):
         return -1
     if name in ("mul", "rmul", "imul") and len(call.inputs) == 1:
         return factor_sign(facts, call)
-    return 1 if name in _ADDING else None
+    return scale if name in _ADDING else None
+
+
+def _alpha_sign(facts: TraceIndex, call: Call) -> int:
+    """Returns -1 if a call has a negative `alpha`, as `torch.add(one, other, alpha=-0.1)`, else 1."""
+    node = facts.node_at(call.site)
+    given = [each.value for each in node.keywords if each.arg == "alpha"] if isinstance(node, ast.Call) else []
+    number = written_number(facts, given[0]) if given else None
+    return -1 if number is not None and number < 0 else 1

@@ -22,6 +22,7 @@ SAME_VALUES = frozenset(
 RESHAPING = SAME_VALUES | frozenset(
     "getitem expand expand_as bool int long half double type clone detach repeat flatten unflatten t swapaxes".split()
 )
+_PARTS = frozenset("unbind select narrow split chunk index_select movedim".split())
 _NEVER_NEGATIVE = ERRORS | frozenset("square abs norm cross_entropy exp relu sqrt cdist dist".split())
 _POSITIVE = frozenset("relu relu6 softplus hardsigmoid".split())
 _CLAMPS = frozenset("clamp clip clamp_min".split())
@@ -124,7 +125,7 @@ def _made(facts: TraceIndex, given: tuple[int, int], depth: int, sums: frozenset
         hops.append((number, call, before))
         if _makes_zero_or_one(facts, call, left, sums):
             return None if any(is_written_between(facts, *hop) for hop in hops) else call
-        if op_name(call) not in RESHAPING:
+        if op_name(call) not in RESHAPING | _PARTS:
             if sums or not _is_one_minus(facts, call):  # the sum of a mask and its opposite has no zeros
                 return None
         number, before = call.inputs[0].tensor, call.index

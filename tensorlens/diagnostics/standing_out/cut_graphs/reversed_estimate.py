@@ -19,6 +19,7 @@ _PICKED = frozenset(("getitem", "embedding", "index_select", "matmul", "gather")
 _CHOICES = frozenset(("argmin", "argmax", "min", "max", "topk", "round", "sign", "floor"))
 _ROUNDING = frozenset("round sign floor ceil trunc heaviside argmax eq ne lt gt le ge bucketize".split())
 _SCALING = frozenset("where mul rmul add radd sub rsub div truediv one_hot scatter".split())
+_SAME = frozenset("float double to type_as contiguous clone".split())
 _MAX_CALLS = 24
 
 
@@ -49,10 +50,10 @@ def _sum(facts: TraceIndex, call: Call) -> tuple[int, int, Call] | None:
     name = op_name(call)
     if name not in ("add", "radd", "sub") or len(call.inputs) != 2 or call.within:
         return None
-    numbers = [access.tensor for access in call.inputs]
+    numbers = [_before_copies(facts, access.tensor, call.index) for access in call.inputs]
     for kept, cut in [numbers] if name == "sub" else [numbers, numbers[::-1]]:
         difference = _difference(facts, cut, call.index)
-        if difference is None:
+        if difference is None or (difference[0].mode != "grad" and not _has_graph(facts, call)):
             continue
         made, (other, less) = difference
         other, less = (less, other) if name == "sub" else (other, less)
@@ -62,15 +63,36 @@ def _sum(facts: TraceIndex, call: Call) -> tuple[int, int, Call] | None:
 
 
 def _difference(facts: TraceIndex, number: int, before: int) -> tuple[Call, tuple[int, int]] | None:
-    """Returns the call that subtracted one tensor from another, and these, if both or the result are detached."""
+    """Returns the call that subtracted one tensor from another, and these, if both or the result are detached, or if no
+    graph is recorded there."""
     uncut = _uncut(facts, number, before)
-    made = next(iter(facts.producers(number if uncut is None else uncut, before)), None)
+    source = number if uncut is None else _before_copies(facts, uncut, before)
+    made = next(iter(facts.producers(source, before)), None)
     if made is None or op_name(made) != "sub" or len(made.inputs) != 2:
         return None
     numbers = [access.tensor for access in made.inputs]
-    if uncut is None:
-        numbers = [each for each in (_uncut(facts, number, made.index) for number in numbers) if each is not None]
-    return (made, (numbers[0], numbers[1])) if len(numbers) == 2 else None
+    cut = [_uncut(facts, number, made.index) for number in numbers]
+    if uncut is None and made.mode == "grad" and None in cut:
+        return None
+    first, second = (
+        _before_copies(facts, number if each is None else each, made.index)
+        for number, each in zip(numbers, cut, strict=True)
+    )
+    return made, (first, second)
+
+
+def _has_graph(facts: TraceIndex, call: Call) -> bool:
+    return bool(call.outputs) and facts.requires_grad(call.outputs[0].tensor, call.index)
+
+
+def _before_copies(facts: TraceIndex, number: int, before: int) -> int:
+    """Returns the tensor that a tensor is a copy of, as in another type."""
+    for _ in range(_MAX_CALLS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or op_name(made) not in _SAME or not made.inputs or made.mode != "grad":
+            break
+        number, before = made.inputs[0].tensor, made.index
+    return number
 
 
 def _uncut(facts: TraceIndex, number: int, before: int) -> int | None:
@@ -95,8 +117,8 @@ def _is_rounded(facts: TraceIndex, picked: int, source: int, before: int) -> boo
             is_found |= any(access.tensor == source for made in (call, *above) for access in made.inputs)
         elif op_name(call) in RESHAPING | _SCALING:
             waiting += [(access.tensor, call.index) for access in call.inputs]
-        elif call.inputs:
-            return False
+        elif call.inputs and facts.requires_grad(number, limit - 1):
+            return False  # a scale without a graph, as `w.detach().abs().max()`, passes no gradient on
     return is_found
 
 
