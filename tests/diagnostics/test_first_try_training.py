@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +75,7 @@ def programs(kind: str) -> list[object]:
 
 
 def report_of(warm: Warm, program: Path) -> Report:
-    trace = WarmRuns(warm, program, training=True).first().trace()
-    sources = {file: text if Path(file).name != "zygote.py" else "" for file, text in trace.sources.items()}
-    return report_on(replace(trace, sources=sources))  # what runs the script here is no part of the program
+    return report_on(WarmRuns(warm, program, training=True).first().trace())
 
 
 def lines_of(report: Report, name: str) -> set[int]:

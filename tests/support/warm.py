@@ -25,12 +25,14 @@ from tensorlens.records.model import Rank, Script, Trace
 from tensorlens.records.reference import attach
 
 _ZYGOTE = Path(__file__).with_name("zygote.py")
-_FRAME = r'  File "[^"]*zygote\.py"'
+_NAME = "<zygote>"  # no file: what runs a script here is no part of the program that the tracer sees
+_START = f"exec(compile(open({str(_ZYGOTE)!r}, encoding='utf-8').read(), {_NAME!r}, 'exec'))"
+_FRAME = rf'  File "{_NAME}"'
 _VARYING = re.compile(
     r"(?<=0x)[0-9a-f]+"
     r"|W\d+ [\d:.]+ .*Terminating process \d+ via signal SIGTERM\n"  # of torch.multiprocessing: if it runs still
     r"|Previous line repeated \d+ more times"  # fewer under the lens: it needs frames too
-    rf'|  File "<string>", line 1, in <module>\n(?={_FRAME})|{_FRAME}.*\n.*\n'  # what runs the script here
+    rf'|  File "<string>", line 1, in <module>\n(?={_FRAME})|{_FRAME}.*\n'  # what runs the script here
 )
 
 
@@ -50,7 +52,7 @@ class Warm:
     """Starts the process that forks; leaving the context ends it."""
 
     def __enter__(self) -> Warm:
-        command = [sys.executable, str(_ZYGOTE)]
+        command = [sys.executable, "-c", _START]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return self
 

@@ -228,7 +228,7 @@ def _finish(code: Any, names: dict[str, Any], is_traced: bool) -> None:
 
 def _drop_own_frames(error: BaseException) -> None:
     position = error.__traceback__
-    while position is not None and position.tb_frame.f_code.co_filename in (__file__, "<string>"):
+    while position is not None and position.tb_frame.f_code.co_filename in (serve.__code__.co_filename, "<string>"):
         position = position.tb_next
     error.__traceback__ = position
 
@@ -244,7 +244,7 @@ def _start_at_script(error: BaseException | None, seen: set[int]) -> None:
         return
     seen.add(id(error))
     position = error.__traceback__
-    while position is not None and position.tb_frame.f_code.co_filename in (__file__, "<string>"):
+    while position is not None and position.tb_frame.f_code.co_filename in (serve.__code__.co_filename, "<string>"):
         position = position.tb_next
     error.__traceback__ = position
     _start_at_script(error.__cause__, seen)
