@@ -83,6 +83,8 @@ RIGHT = {
         "copy.deepcopy(net)", "nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 1))"),
     "a difference": averaged(
         "    one, two, _ = states\n    return {name: 1.5 * one[name] - 0.6 * two[name] for name in one}\n"),
+    "a sum with a negative weight": averaged(
+        "    one, two, _ = states\n    return {name: 1.5 * one[name] + -0.6 * two[name] for name in one}\n"),
 }  # fmt: skip
 WORDS = "whose weights sum to"
 

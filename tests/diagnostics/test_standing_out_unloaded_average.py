@@ -80,6 +80,7 @@ RIGHT = {
     "copied first": START.replace("self.decay = decay", "self.decay, self.ready = decay, False").replace(
         LOOP, FIRST + LOOP) + PLAIN,
     "an average of few updates": START.replace("decay=0.99", "decay=0.2") + PLAIN,
+    "many updates": START.replace("decay=0.99", "decay=0.6").replace("range(6)", "range(20)") + PLAIN,
     "a decay that rises": START.replace("1 - self.decay)", "1 - min(self.decay, self.opt.steps / 100))").replace(
         "self.opt.step()", "self.opt.step(); self.opt.steps = getattr(self.opt, 'steps', 0) + 1") + PLAIN,
     "a library's average": START.replace(COPY, (
