@@ -48,6 +48,8 @@ def test_a_field_that_an_older_file_lacks_takes_its_default() -> None:
         ('{"format": "tensorlens.trace", "version": 99}', "version 99"),
         ('{"format": "tensorlens.trace", "version": "\\u001b[2J"}', "version"),
         ('{"format": "tensorlens.trace", "version": 1, "trace": {}}', "damaged"),
+        ('{"format": "tensorlens.trace", "version": 1, "trace": "\\ud800"}', "damaged"),
+        ('{"format": "tensorlens.trace", "version": 1, "trace": {"events": ["\\ud800"]}}', "damaged"),
         (trace_file.dumps(TRACE)[:700], "cut short"),
         (trace_file.dumps(TRACE).replace('"kind": "Call"', '"kind": "os.system"', 1), "unknown kind"),
         (trace_file.dumps(TRACE).replace('"storage": 1', '"storage": 77', 1), "unknown storage"),
