@@ -22,7 +22,7 @@ from tensorlens.records.callbacks import Callbacks
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import End, Event, Trace
 from tensorlens.records.observations import Observations
-from tensorlens.records.trace_decoder import decoded_json, event_in, shown, trace_in
+from tensorlens.records.trace_decoder import converted, decoded_json, event_in, shown, trace_in
 from tensorlens.records.trace_file import FORMAT as TRACE
 from tensorlens.records.trace_file import VERSION as TRACE_VERSION
 from tensorlens.records.trace_file import encoded, pieces, read_bytes
@@ -226,15 +226,15 @@ def _changed(base: Any, changes: object) -> Any:
         elif _is_table(kind, name):
             values[name] = _changed_records(old, change, get_args(hint)[0])
         else:
-            values[name] = msgspec.convert(change, hint)
+            values[name] = converted(change, hint)
     return replace(base, **values)
 
 
 def _changed_records(old: tuple[Any, ...], change: object, kind: Any) -> tuple[Any, ...]:
-    pairs = msgspec.convert(change, _Records)
+    pairs = converted(change, _Records)
     new: list[Any] = list(old[: max(pairs.length, 0)])
     for place, record in pairs.but:
-        value = event_in(record) if kind == Event else msgspec.convert(record, kind)
+        value = event_in(record) if kind == Event else converted(record, kind)
         if 0 <= place < len(new):
             new[place] = value
         elif place == len(new):

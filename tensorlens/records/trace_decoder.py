@@ -82,6 +82,18 @@ def event_in(record: Any) -> Any:
     return _event(record)
 
 
+def converted(part: Any, kind: Any) -> Any:
+    """Returns a part of what Python has read as a record of the type `kind`.
+
+    Raises:
+        msgspec.ValidationError: it is none.
+    """
+    try:
+        return msgspec.convert(part, kind)
+    except UnicodeEncodeError:  # half a surrogate pair where another type is due: msgspec can't encode the text
+        raise msgspec.ValidationError("a text that is no Unicode, in place of another value") from None
+
+
 def _read_by_python(data: bytes, file: tuple[str, int], trials: Any) -> tuple[Trace, Any]:
     return _made(_json_of_python(data), file, trials)
 
@@ -101,7 +113,7 @@ def _made(read: Any, file: tuple[str, int], trials: Any) -> tuple[Trace, Any]:
     if read.get("version") != file[1]:
         raise TraceFileError(f"is a trace of version {shown(read.get('version'))}; this tensorlens reads {file[1]}")
     try:
-        return _trace(read.get("trace"), dict, _converted), _converted(read.get("trials"), trials)
+        return _trace(read.get("trace"), dict, converted), converted(read.get("trials"), trials)
     except (msgspec.ValidationError, RecursionError) as error:
         raise TraceFileError(f"is a damaged trace: {shown(error)}") from None
 
@@ -141,7 +153,7 @@ def _events_of_json(events: Iterable[msgspec.Raw]) -> Iterable[Any]:
 
 
 def _event(event: dict[str, Any]) -> Any:
-    return _converted(event, _kind(event.get("kind")))
+    return converted(event, _kind(event.get("kind")))
 
 
 def _kind(name: object) -> Any:
@@ -149,18 +161,6 @@ def _kind(name: object) -> Any:
     if kind is None:
         raise msgspec.ValidationError("an event of an unknown kind")
     return kind
-
-
-def _converted(part: Any, kind: Any) -> Any:
-    """Returns a part of what Python has read as a record of the type `kind`.
-
-    Raises:
-        msgspec.ValidationError: it is none.
-    """
-    try:
-        return msgspec.convert(part, kind)
-    except UnicodeEncodeError:  # half a surrogate pair where another type is due: msgspec can't encode the text
-        raise msgspec.ValidationError("a text that is no Unicode, in place of another value") from None
 
 
 def _decoded(part: Any, kind: Any) -> Any:

@@ -70,6 +70,7 @@ def put(place: int, **values: Any) -> Any:
         (put(1, changed={"events": {"length": 1, "but": [[5, {"kind": "Gap"}]]}}), "damaged"),
         (put(1, changed={"events": {"length": 1, "but": [[-1, 3]]}}), "no record"),
         (put(1, changed={"script": {"path": 3}}), "damaged"),
+        (put(1, changed={"script": {"path": "\ud800", "outcome": "\ud800"}}), "damaged"),
         (put(1, changed={"sites": {"length": 0, "but": []}}), "damaged"),
     ],
 )
