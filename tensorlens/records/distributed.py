@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from tensorlens.records.fields import SiteId, TensorId
+from tensorlens.records.fields import LongAs, SiteId, TensorId
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class Wrapped:
     group: tuple[int, ...]  # the ranks that have a replica
     names: tuple[str, ...]
     tensors: tuple[TensorId, ...]
-    kinds: tuple[str, ...]  # of each: "trained", "frozen", "buffer"
-    forms: tuple[str, ...]  # of each: "[3, 4] float32"
+    kinds: Annotated[tuple[str, ...], LongAs("names")]  # of each: "trained", "frozen", "buffer"
+    forms: Annotated[tuple[str, ...], LongAs("names")]  # of each: "[3, 4] float32"
     options: tuple[str, ...]  # arguments that are true: "find_unused_parameters"
 
 
@@ -124,8 +125,8 @@ class Sharded:
     names: tuple[str, ...]
     tensors: tuple[TensorId, ...]  # the parts that this rank holds
     kinds: tuple[str, ...]  # of each parameter: "trained", "frozen"
-    forms: tuple[str, ...]  # of each whole parameter: "[3, 4] float32"
-    shards: tuple[str, ...]  # the shapes of the parts: "[3, 2]"
+    forms: Annotated[tuple[str, ...], LongAs("names")]  # of each whole parameter: "[3, 4] float32"
+    shards: Annotated[tuple[str, ...], LongAs("names")]  # the shapes of the parts: "[3, 2]"
     mesh: tuple[int, ...]  # the ranks are arranged in this shape
     computes_in: str  # the data type that the forward pass converts to: "bfloat16"; "": none
 

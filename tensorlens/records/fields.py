@@ -1,4 +1,4 @@
-"""Defines types of fields that `invariants` checks: references to a table of the trace, and numbers with a lower bound.
+"""Defines types of fields that `invariants` checks: references to a table of the trace, bounds, and equal lengths.
 
 A field that refers to tensors is declared as `tensor: TensorId`, or as `tensors: tuple[TensorId, ...]`. That is all:
 `invariants.validate` checks its values, and `journal.trace_builder` turns the tracer's ids into those of the trace.
@@ -26,6 +26,13 @@ class AtLeast:
     bound: int
 
 
+@dataclass(frozen=True, slots=True)
+class LongAs:
+    """Marks a tuple that has one item for each item of the field `other`."""
+
+    other: str
+
+
 SiteId = Annotated[int, Position("sites")]
 TensorId = Annotated[int, Position("tensors")]
 StorageId = Annotated[int, Position("storages")]
@@ -48,6 +55,12 @@ def references_of(record: type) -> dict[str, str]:
 def bounds_of(record: type) -> dict[str, int]:
     """Maps the fields of a record that have a lower bound to the bound."""
     return {name: mark.bound for name, mark in _marked(record) if isinstance(mark, AtLeast)}
+
+
+@cache
+def lengths_of(record: type) -> dict[str, str]:
+    """Maps the tuples of a record that are as long as another one to the name of that one."""
+    return {name: mark.other for name, mark in _marked(record) if isinstance(mark, LongAs)}
 
 
 @cache

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from itertools import chain
-from operator import attrgetter, lt
+from operator import attrgetter, eq, lt
 from typing import Any, get_args, get_origin, get_type_hints
 
-from tensorlens.records.fields import bounds_of, references_of
+from tensorlens.records.fields import bounds_of, lengths_of, references_of
 from tensorlens.records.model import Backward, Call, Event, Trace
 
 _LARGEST = 2**64  # no number of a trace is larger: sequence numbers have 64 bits
@@ -30,6 +30,7 @@ def validate(trace: Trace) -> list[str]:
     sizes = {name: len(table) for name, table in tables.items()}
     for kind, records in _records(trace):
         problems += _wrong_numbers(kind, records, sizes)
+        problems += _wrong_lengths(kind, records)
     indices = [event.index for event in trace.events]
     if not all(map(lt, indices, indices[1:])):
         problems.append("events are not in order")
@@ -84,6 +85,14 @@ def _wrong_numbers(kind: Any, records: list[Any], sizes: dict[str, int]) -> Iter
             if not field.low <= number < end:
                 wrong = f" unknown {field.table[:-1]}" if field.table else ""
                 yield f"{kind.__name__}.{field.name} is{wrong} {number}"
+
+
+def _wrong_lengths(kind: Any, records: list[Any]) -> Iterator[str]:
+    """Yields the tuples that are not as long as the ones that their items belong to."""
+    for name, other in lengths_of(kind).items():
+        sizes, wanted = (map(len, map(attrgetter(field), records)) for field in (name, other))
+        if not all(map(eq, sizes, wanted)):
+            yield f"{kind.__name__}.{name} is not as long as {other}"
 
 
 def _records(trace: Trace) -> Iterator[tuple[Any, list[Any]]]:

@@ -8,7 +8,7 @@ the fact happened before the event with this index.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args, get_type_hints
+from typing import Annotated, get_args, get_type_hints
 
 from tensorlens.records import training_values
 from tensorlens.records.distributed import (
@@ -25,7 +25,7 @@ from tensorlens.records.distributed import (
     Wrapped,
     WrapperOption,
 )
-from tensorlens.records.fields import FunctionId, NonNegative, OverwriteId, SiteId, TensorId
+from tensorlens.records.fields import FunctionId, LongAs, NonNegative, OverwriteId, SiteId, TensorId
 from tensorlens.records.further_runs import Intervened, WrittenLine, WrongBackward
 from tensorlens.records.threads import OtherThread, SharedSite, ThreadSwitch
 from tensorlens.records.training import (
@@ -116,8 +116,8 @@ class Step:
     site: SiteId | None
     op: str  # "SGD.step"
     parameters: tuple[TensorId, ...]
-    gradients: tuple[TensorId | None, ...]  # the `.grad` of each parameter
-    versions: tuple[int, ...]  # of those gradients; -1 where there is none
+    gradients: Annotated[tuple[TensorId | None, ...], LongAs("parameters")]  # the `.grad` of each parameter
+    versions: Annotated[tuple[int, ...], LongAs("parameters")]  # of those gradients; -1 where there is none
     carried: tuple[TensorId, ...] = ()  # parameters that momentum or weight decay move too
 
 
@@ -175,7 +175,7 @@ class BoundNames:
     index: int
     site: SiteId
     names: tuple[str, ...]
-    tensors: tuple[TensorId | None, ...]  # None: the name was bound to no tensor, or to an unknown one
+    tensors: Annotated[tuple[TensorId | None, ...], LongAs("names")]  # None: no tensor, or an unknown one
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class Reached:
     index: int
     scope: str  # the function
     names: tuple[str, ...]  # "model.fc.weight"
-    tensors: tuple[TensorId, ...]
+    tensors: Annotated[tuple[TensorId, ...], LongAs("names")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def records_of(data: bytes, file: tuple[str, int], trials: Any) -> tuple[Trace, 
         parts = _json(_File).decode(data)
         if (parts.format, parts.version) == file:
             return _trace(parts.trace, msgspec.Raw, _decoded), _decoded(parts.trials, trials)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # Python may read it, or says what is wrong
     return _read_by_python(data, file, trials)
 
@@ -58,7 +58,7 @@ def decoded_json(data: bytes) -> Any:
     """
     try:
         return msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _json_of_python(data)
 
 

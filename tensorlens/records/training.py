@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
+from typing import Annotated
 
-from tensorlens.records.fields import NonNegative, RegistrationId, SiteId, TensorId
+from tensorlens.records.fields import LongAs, NonNegative, RegistrationId, SiteId, TensorId
 
 MOST_NORMS = 32  # norms kept of one parameter, and learning rates of one group
 
@@ -188,13 +189,13 @@ class HeldMemory:
     live: NonNegative  # blocks of memory of live tensors
     size: NonNegative  # bytes of all of them
     tensors: tuple[TensorId, ...]  # one for each of the last blocks, in the order in which they were met
-    sizes: tuple[int, ...]  # bytes of each
+    sizes: Annotated[tuple[int, ...], LongAs("tensors")]  # bytes of each
     older: NonNegative  # so many of `tensors`, the first ones, are older than the step before
     graphs: tuple[TensorId, ...]  # those of `tensors` that have a graph
     unheld: tuple[TensorId, ...]  # those of `tensors` that no Python object has: they are in `saved`, not in `live`
     saved: NonNegative  # bytes that only graphs hold
     nodes: tuple[int, ...]  # sequence numbers of the first nodes that have saved them: those with the most
-    saved_sizes: tuple[int, ...]  # bytes of each
+    saved_sizes: Annotated[tuple[int, ...], LongAs("nodes")]  # bytes of each
     is_complete: bool  # no graph was too large to be read
 
 
@@ -249,7 +250,7 @@ class TermGradient:
     root: NonNegative  # the sequence number of the node of the pass's root
     node: NonNegative  # that of the first node of the term
     tensors: tuple[TensorId, ...]
-    norms: tuple[float, ...]
+    norms: Annotated[tuple[float, ...], LongAs("tensors")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +302,7 @@ class FirstNonfinite:
     scope: str = ""  # what `operands` are: "element": the inputs' values there; "slice": all of a dimension; "range"
     dimension: NonNegative = 0  # of the slice
     names: tuple[str, ...] = ()  # of a node's operands: "gradient", "result"
-    operands: tuple[str, ...] = ()
+    operands: Annotated[tuple[str, ...], LongAs("names")] = ()
     then_op: str = ""  # the call that makes the first NaN of an infinity, and its line
     then_site: SiteId | None = None
     given_site: SiteId | None = None  # the line that gives the infinities of which it makes NaN

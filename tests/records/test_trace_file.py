@@ -63,6 +63,22 @@ def test_what_is_no_sound_trace_is_refused_in_one_line(tmp_path: Path, text: str
     assert str(refused.value).isprintable()
 
 
+@pytest.mark.parametrize("before", [b'"op": "torch', b'"outcome": "', b'{"format": "tensorlens'])
+def test_a_text_that_is_no_unicode_is_refused(before: bytes, tmp_path: Path) -> None:
+    path, whole = tmp_path / "trace.json", trace_file.dumps(TRACE).encode()
+    assert before in whole
+    path.write_bytes(whole.replace(before, before + b"\x80", 1))
+    with pytest.raises(TraceFileError, match="not JSON"):
+        trace_file.load(path)
+
+
+def test_names_without_their_tensors_are_refused() -> None:
+    saved = json.loads(trace_file.dumps(TRACE))
+    saved["trace"]["inspection"]["sighted"] = [{"index": 1, "site": 0, "names": ["a"], "tensors": []}]
+    with pytest.raises(TraceFileError, match=r"BoundNames\.tensors is not as long as names"):
+        trace_file.loads(json.dumps(saved))
+
+
 @settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_a_damaged_file_is_a_trace_or_a_clear_error(data: st.DataObject) -> None:

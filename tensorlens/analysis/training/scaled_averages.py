@@ -93,6 +93,8 @@ def _sources(facts: TraceIndex, load: Call, measured: LoadedProducts) -> tuple[l
 def _weights(measured: LoadedProducts, sources: list[int]) -> list[float] | None:
     """Returns the factors by which a loaded value is a sum of others; None if it is not, or several can be."""
     count, rows = len(measured.tensors), list[list[float]]()
+    if len(measured.products) != count * (count + 1) // 2:
+        return None
     products = iter(measured.products)
     for place in range(count):
         rows.append([rows[earlier][place] for earlier in range(place)] + [next(products) for _ in range(place, count)])
