@@ -39,12 +39,31 @@ def augment(x, index):
     rng = np.random.default_rng((3, index))
     return x + torch.from_numpy(rng.standard_normal((8, 4)).astype("float32"))
 """
+ANY = """\
+def augment(x, seed=None):
+    rng = np.random.default_rng(seed)
+    return x + torch.from_numpy(rng.standard_normal((8, 4)).astype("float32"))
+"""
+COUNT = """\
+class Seeds:
+    count = 0
+    @property
+    def fresh(self):
+        self.count += 1
+        return self.count
+seeds = Seeds()
+"""
 TWICE, ROUNDS = "a, b = augment(x, i), augment(x, i)  #!", "a, b = [augment(x, i) for _ in range(2)]  #!"
 WRONG = {
     "a generator": GENERATOR + RUN.format(views=TWICE),
     "the global seed": SEED + RUN.format(views=ROUNDS),
     "a forked state": FORK + RUN.format(views=TWICE),
     "NumPy": NUMPY + RUN.format(views=ROUNDS),
+    "NumPy, with a number for the seed": ANY + RUN.format(views=TWICE),
+    "one batch of both": GENERATOR
+    + RUN.format(
+        views="both = torch.stack([augment(x, i), augment(x, i)])  #!\n    a, b = net(both.flatten(0, 1)).chunk(2)"
+    ).replace("net(a) * net(b)", "a * b"),
     "two lines": GENERATOR + RUN.format(views="a = augment(x, i)  #!\n    b = augment(x, i)"),
 }
 RIGHT = {
@@ -56,6 +75,26 @@ def augment(x, index):
 """
     + RUN.format(views=TWICE.removesuffix("  #!")),
     "an image and its mask": GENERATOR + RUN.format(views="a, b = augment(x, i), augment(-x, i)"),
+    "no seed is given": ANY + RUN.format(views="a, b = augment(x), augment(x)"),
+    "a generator is passed through": ANY
+    + RUN.format(views="a, b = [augment(x, rng) for _ in range(2)]").replace(
+        "data =", "rng = np.random.default_rng(0)\ndata ="
+    ),
+    "a property that counts": GENERATOR
+    + COUNT
+    + RUN.format(views="a, b = augment(x, seeds.fresh), augment(x, seeds.fresh)"),
+    "two dropout masks for one view": GENERATOR
+    + RUN.format(views="a, b = augment(x, i), augment(x, i)")
+    .replace("net(a) * net(b)", "drop(net(a)) * drop(net(b))")
+    .replace("data =", "drop = nn.Dropout(0.3)\ndata ="),
+    "a frozen teacher sees the same view": GENERATOR
+    + RUN.format(views="a, b = augment(x, i), augment(x, i)")
+    .replace("net(b)", "teacher(b)")
+    .replace("data =", "teacher = nn.Linear(4, 3).requires_grad_(False)\ndata ="),
+    "two networks learn from one view": GENERATOR
+    + RUN.format(views="a, b = augment(x, i), augment(x, i)")
+    .replace("net(b)", "other(b)")
+    .replace("data =", "other = nn.Linear(4, 3)\ndata ="),
     "two networks with one start": """\
 def build(width, seed):
     torch.manual_seed(seed)

@@ -152,6 +152,37 @@ for _ in range(4):
     .replace("goal = result(teacher, 0)", "for e, p in zip(ema.parameters(), student.parameters()):\n"
              "            e.copy_(0.9 * e + 0.1 * p)\n        goal = result(ema, 0)"),
 }  # fmt: skip
+VIEWS = """\
+import copy
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.heat = nn.Linear(4, 1), 1.0
+    def forward(self, x):
+        return self.lin(x) / self.heat
+x, y = torch.randn(32, 4), torch.randn(32, 1)
+net, views = Net(), {}
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(5):
+    loss = (net(x) - y).pow(2).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+    if step == 2:
+        views[2.0] = copy.copy(net)  #!
+    print([view(x).mean().item() for view in views.values()])
+"""
+VIEW = "        views[2.0] = copy.copy(net)  #!\n"
+SHOWN = "        view = copy.copy(net)\n        view.heat = 2.0\n        views.append(copy.copy(view))\n"
+LIST = VIEWS.replace("views = Net(), {}", "views = Net(), []").replace("views.values()", "views")
+WRONG["a copy with the number of its step"] = VIEWS.replace(VIEW, f"{VIEW}        views[2.0].step = step\n")
+RIGHT |= {
+    "live views at other temperatures": VIEWS.replace(VIEW, (
+        "        for heat in (0.5, 2.0):\n            views[heat] = copy.copy(net)\n"
+        "            views[heat].heat = heat\n")),
+    "a copy of a view": LIST.replace(VIEW, SHOWN),
+    "a view in a list": LIST.replace(VIEW, "        views.append(copy.copy(net))\n        views[-1].heat = 2.0\n"),
+    "views that a loop sets up": LIST.replace(VIEW, (
+        "        views.append(copy.copy(net))\n        for view in views:\n            view.heat = 2.0\n")),
+}  # fmt: skip
 WORDS = "without its parameters"
 
 

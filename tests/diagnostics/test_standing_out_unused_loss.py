@@ -382,6 +382,47 @@ COPIED = {
     ),
 }  # fmt: skip
 
+SEARCH = """\
+from dataclasses import dataclass
+@dataclass
+class Best:
+    low: float
+    heat: float
+    net: nn.Module
+net"""
+AFTER = FIT.replace("\nnet", f"\n{SEARCH}", 1).replace("best, low = None, 1e9\n", "").replace("best(x)", "best.net(x)")
+AFTER = AFTER.replace(
+    "    if loss < low:\n        low = loss\n        best = net",
+    """\
+best = Best(1e9, 1.0, net)
+for heat in (2.0, 1.0, 0.5, 0.2):
+    score = (net(x) / heat - y).square().mean().item()
+    best = Best(score, heat, net) if score < best.low else best""",
+)
+INNER = AFTER.replace("\nfor heat", "\n    for heat").replace("\n    score", "\n        score")
+INNER = INNER.replace("\n    best = Best(score", "\n        best = Best(score")
+EPOCHS = INNER.replace("\nbest = Best(1e9, 1.0, net)", "").replace("for _ in", "best = Best(1e9, 1.0, net)\nfor _ in")
+CHOSEN = AFTER.replace("best = Best(1e9, 1.0, net)", "best, low = None, 1e9").replace(
+    "    best = Best(score, heat, net) if score < best.low else best",
+    "    if score < low:\n        low, best = score, (heat, net)",
+).replace("best.net(x)", "best[1](x)")  # fmt: skip
+STATES = EPOCHS.replace("    for heat in (2.0, 1.0, 0.5, 0.2):\n    ", "    heat = {}\n").replace(
+    "\n        best", "\n    best"
+)
+STATES = STATES.replace(" / heat", "")
+KEPT["a search in each round"] = (EPOCHS, "`best.net` and `net` are one module")
+COPIED |= {
+    "a search after the training": AFTER,
+    "a search in each round, begun anew": INNER.replace("\nbest = Best(1", "\n    best = Best(1"),
+    "an if of a search after the training": CHOSEN,
+    "the best of several, by two parts": EPOCHS.replace("    loss = step(net, opt)\n", (
+        "    net = nn.Linear(4, 1)\n    opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "    for _ in range(3): step(net, opt)\n")),
+    "a record beside a copy on its own line": STATES.format("{k: v.clone() for k, v in net.state_dict().items()}"),
+    "a record beside the copy of a function": STATES.format("frozen(net)").replace(
+        "best = Best(1", "def frozen(net):\n    return copy.deepcopy(net.state_dict())\nbest = Best(1"),
+}  # fmt: skip
+
 
 def said(warm: Warm, folder: Path, text: str) -> list[str]:
     script = folder / "script.py"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.code_around import scope_around, statement_at, upwards
 from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.set_up_copies import is_set_up
 
 _KEEPING = frozenset("append appendleft add put insert".split())
 _STORING = frozenset("update setdefault setattr __setitem__".split())  # that is meant if it is below a comparison
@@ -17,13 +18,16 @@ _DEPTH = 3  # functions that return it, one to the other
 
 def is_kept(facts: TraceIndex, site: int) -> bool:
     """Returns whether a line puts the value into a list or dict, or keeps it below a comparison such as `loss < best`
-    whose block does not use it; also whether a function returns it to such a line."""
+    whose block does not use it; also whether a function returns it to such a line. A value that the program sets up in
+    another way later, as `view.heat = 2`, is no snapshot."""
     is_better = False
     for _ in range(_DEPTH):
         span, caller = facts.trace.sites[site].span, facts.trace.sites[site].caller
         statement = statement_at(facts, span.file, span.line)
         if not isinstance(statement, ast.Return):
-            return statement is not None and _keeps(facts, span.file, statement, is_better)
+            if statement is None or not _keeps(facts, span.file, statement, is_better):
+                return False
+            return not is_set_up(facts, span.file, statement)
         is_better = is_better or _around(facts, span.file, statement, frozenset())
         if caller is None:
             return False

@@ -6,30 +6,29 @@ Both results are equal then, as the two views of a sample whose augmentation is 
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 from tensorlens.analysis.code_around import function_around
-from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.loss_calls import recorded_above
 from tensorlens.analysis.training.repeated_seeds import RANDOM
+from tensorlens.analysis.training.seeded_arguments import has_number, is_closed, is_same_again
+from tensorlens.analysis.training.seeded_views import is_used_twice
 from tensorlens.records.model import Span
 
 _SEEDING = frozenset("manual_seed default_rng RandomState Random seed".split())
 _LIBRARIES = frozenset("torch F np numpy math nn functional".split())
 _PURE = frozenset("int float len range max min round abs bool tuple list str hash sum zip enumerate".split())
-_DRAWING = RANDOM | frozenset(
-    "random standard_normal integers uniform choice choices shuffle permutation sample".split()
-)
+_DRAWING = RANDOM | frozenset("random standard_normal integers uniform choice choices permutation sample".split())
 _OWN = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.expr_context, ast.Slice, ast.BinOp, ast.operator)
-_OTHER = frozenset("apply augment transform forward draw next step pop".split())  # of an object that is no tensor
+_OTHER = frozenset(  # of an object that is no tensor
+    "apply augment transform forward draw next step pop read readline shuffle".split()
+)
+_FRESH = frozenset("empty zeros ones full empty_like zeros_like ones_like full_like clone new_empty new_zeros".split())
 _ROUNDS = (ast.ListComp, ast.GeneratorExp)
 _MAKERS = ("Generator", "Random", "RandomState")
-_PASSES, _MOST_CALLS = 4, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,8 @@ class SeededTwin:
 
 def seeded_twins(facts: TraceIndex) -> Iterator[SeededTwin]:
     """Yields one for each such function."""
-    twins = {facts.span_of(node, file) for file, tree in facts.trees() for node in _twins(tree)}
+    nodes = [(file, node) for file, tree in facts.trees() for node in _twins(tree)]
+    twins = {facts.span_of(node, file) for file, node in nodes if is_same_again(facts, file, node)}
     found: dict[tuple[Span, Span], set[int]] = {}
     for site in {call.site for call in facts.calls} if twins else ():
         chain = facts.call_chain(site)
@@ -51,30 +51,15 @@ def seeded_twins(facts: TraceIndex) -> Iterator[SeededTwin]:
             node = facts.node_at(outer) if around in twins else None
             function = function_around(facts, span.file, span.line) if isinstance(node, ast.Call) else None
             seeding = None if function is None else _seeding(function)
-            if seeding is not None:
+            if function is None or seeding is None or not isinstance(node, ast.Call):
+                continue
+            if has_number(facts, around, node, function, seeding) and is_closed(facts, span.file, function):
                 found.setdefault((around, facts.span_of(seeding, span.file)), set()).add(site)
     named = set[Span]()
     for (around, seed), sites in found.items():
-        if seed not in named and _is_used_twice(facts, sites):
+        if seed not in named and is_used_twice(facts, sites):
             named.add(seed)
             yield SeededTwin(around, seed)
-
-
-def _is_used_twice(facts: TraceIndex, sites: set[int]) -> bool:
-    """Returns whether one of the first losses uses what two calls of one of these sites have made, if such calls run
-    between passes too: what is made once, before, may be data or a network."""
-    if not facts.backwards or not any(call.site in sites for call in facts.calls_between(facts.backwards[0].index)):
-        return False
-    for backward in facts.backwards[:_PASSES]:
-        runs = defaultdict[int, set[int]](set)
-        for call in recorded_above(facts, backward):
-            inputs = (access.tensor for access in call.inputs if not facts.requires_grad(access.tensor, call.index - 1))
-            for made in (made for each in inputs for _, made in ancestry(facts, each, call.index, _MOST_CALLS)):
-                if made.site in sites:
-                    runs[made.site].add(made.index)
-                    if len(runs[made.site]) > 1:
-                        return True
-    return False
 
 
 def _twins(tree: ast.AST) -> Iterator[ast.Call]:
@@ -148,7 +133,7 @@ def _seeding(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.Call | Non
     written = {each.id for each in stored if isinstance(each, ast.Name)}
     if not read <= given - written or any(not isinstance(each, ast.Name | ast.Tuple) for each in stored):
         return None
-    if any(isinstance(each, ast.AugAssign) for each in nodes) or any(_changes(call, given) for call in calls):
+    if any(isinstance(each, ast.AugAssign) for each in nodes) or any(map(_changes, calls)):
         return None  # the second call finds other arguments
     is_global = called_name(seed) in ("manual_seed", "seed") and called_name(_receiver(seed)) != "Generator"
     others = [call for call in calls if call is not seed]
@@ -156,10 +141,11 @@ def _seeding(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.Call | Non
     return seed if draws and all(_is_determined(call, written | given, seed, is_global) for call in others) else None
 
 
-def _changes(call: ast.Call, given: set[str]) -> bool:
-    """Returns whether a call changes an argument in place."""
-    receiver = _receiver(call)
-    return last_name(call.func).endswith("_") and isinstance(receiver, ast.Name) and receiver.id in given
+def _changes(call: ast.Call) -> bool:
+    """Returns whether a call changes something in place that may be an argument: it isn't made right there."""
+    name, receiver = last_name(call.func), _receiver(call)
+    is_out = any(word.arg == "out" for word in call.keywords)
+    return is_out or (name.endswith("_") and called_name(receiver) not in _FRESH)
 
 
 def _receiver(call: ast.Call) -> ast.expr:

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from tensorlens.analysis.code_around import block_around, function_around
+from tensorlens.analysis.code_around import block_around, function_around, statement_around, upwards
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.best_so_far import keeps_best, stored_pairs
+from tensorlens.analysis.training.copies_beside import COPYING, copies_beside, is_begun_anew, is_loaded
 from tensorlens.analysis.training.ended_loops import may_end_loop
 from tensorlens.analysis.training.kept_records import kept_records
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.steps_after_keeping import step_after
 from tensorlens.analysis.training.two_names import modules_in
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.observations import Step
 from tensorlens.records.report import Label, StandingOut
 
-_COPYING = ("deepcopy", "copy", "clone", "state_dict", "save")
+_Loop = ast.For | ast.While
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    name: str  # of what is kept
+    parameters: frozenset[int]  # of the module
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -38,9 +48,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 if may_end_loop(facts, file, choice, _loops(around, loops), choice in inner):
                     continue  # no step follows
                 made, is_best = _made_by(around, tree), keeps_best(facts, file, choice)
+                places = _places(facts, file, choice, None if choice in inner else around, loops)
                 for statement in choice.body:
                     if is_best or (choice in inner and _is_whole(statement)):
-                        yield from _kept(training, statement, file, made)
+                        yield from _kept(training, statement, file, made, places)
 
 
 def _called_by(facts: TraceIndex, file: str, choice: ast.If, loops: list[ast.For | ast.While]) -> ast.AST | None:
@@ -55,6 +66,30 @@ def _loops(around: ast.AST, loops: list[ast.For | ast.While]) -> list[ast.For | 
     if not isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
         return [loop for loop in loops if loop is around]
     return [loop for loop in loops if any(called_name(node) == around.name for node in ast.walk(loop))]
+
+
+def _places(
+    facts: TraceIndex, file: str, choice: ast.If, function: ast.AST | None, loops: list[_Loop]
+) -> list[tuple[_Loop, ast.stmt]]:
+    """Returns the loops around an `if`, or around the calls of its function, each with the statement in it."""
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        around = [each for each in upwards(facts, file, choice) if isinstance(each, _Loop)]
+        used = [around[0], *(each for each in around[1:] if not may_end_loop(facts, file, choice, [each], True))]
+        return [(each, choice) for each in used]
+    found: list[tuple[_Loop, ast.stmt]] = []
+    for loop in loops:
+        calls = (node for node in ast.walk(loop) if called_name(node) == function.name)
+        statements = (statement_around(facts, facts.span_of(call, file)) for call in calls)
+        found += [(loop, each) for each in statements if each is not None]
+    return found
+
+
+def _step(training: MeasuredTraining, file: str, at: tuple[_Loop, ast.stmt], kept: str, same: _Same) -> Step | None:
+    """Returns a step that changes a module after a loop has kept it."""
+    facts, (loop, statement) = training.facts, at
+    if is_begun_anew(facts, file, loop, kept, statement) or is_loaded(facts.tree(file), [kept]):
+        return None
+    return step_after(facts, file, loop, statement, training.training.steps, same.parameters)
 
 
 def _made_by(around: ast.AST, tree: ast.Module) -> set[str | None]:
@@ -93,11 +128,16 @@ def _is_whole(statement: ast.stmt) -> bool:
 
 def _copies(choice: ast.If) -> bool:
     """Returns whether a statement below an `if` copies or saves anything."""
-    calls = (node for each in choice.body for node in ast.walk(each) if isinstance(node, ast.Call))
-    return any(last_name(node.func) in _COPYING for node in calls)
+    return any(called_name(node) in COPYING for each in choice.body for node in ast.walk(each))
 
 
-def _kept(training: MeasuredTraining, statement: ast.stmt, file: str, made: set[str | None]) -> Iterator[StandingOut]:
+def _kept(
+    training: MeasuredTraining,
+    statement: ast.stmt,
+    file: str,
+    made: set[str | None],
+    places: list[tuple[_Loop, ast.stmt]],
+) -> Iterator[StandingOut]:
     facts = training.facts
     for target, value in stored_pairs(statement):
         kept = plain_name(target)
@@ -106,9 +146,11 @@ def _kept(training: MeasuredTraining, statement: ast.stmt, file: str, made: set[
             if not kept or not module or module in {*made, kept, "self"}:
                 continue
             modules = modules_in(facts, _function(facts, statement, file), training.training.stepped)
-            name = _name_of_same(modules, kept, module, part is value)
-            if name is not None:
-                yield _sentence(training, statement, file, name, module)
+            same = _name_of_same(modules, kept, module, part is value)
+            steps = (_step(training, file, at, kept, same) for at in places if same is not None)
+            step = next((each for each in steps if each is not None), None)
+            if same is not None and step is not None:
+                yield _sentence(facts, statement, file, same.name, module, step)
                 break
 
 
@@ -119,20 +161,22 @@ def _in_records(training: MeasuredTraining) -> Iterator[StandingOut]:
         if each.made in reported or each.module in {*_made_by(each.loop, facts.tree(each.file)), *each.kept, "self"}:
             continue
         modules = modules_in(facts, _function(facts, each.statement, each.file), training.training.stepped)
-        found = (_name_of_same(modules, kept, each.module, False) for kept in each.kept)
-        name = next((name for name in found if name is not None), None)
-        if name is not None:
-            reported.add(each.made)
-            yield _sentence(training, each.made, each.file, name, each.module)
+        if copies_beside(facts, each.file, each.loop, {each.module, *each.kept}):
+            continue
+        for kept in each.kept:
+            same = _name_of_same(modules, kept, each.module, False)
+            step = None if same is None else _step(training, each.file, (each.loop, each.statement), kept, same)
+            if same is not None and step is not None and each.made not in reported:
+                reported.add(each.made)
+                yield _sentence(facts, each.made, each.file, same.name, each.module, step)
 
 
-def _sentence(training: MeasuredTraining, made: ast.AST, file: str, name: str, module: str) -> StandingOut:
-    facts = training.facts
+def _sentence(facts: TraceIndex, made: ast.AST, file: str, name: str, module: str, step: Step) -> StandingOut:
     return stands_out(
         f"`{facts.code_of(made, file)}` keeps no copy: `{name}` and `{module}` are one module, and "
         "later steps change it",
         Label("shared_here", facts.span_of(made, file), "two names for one module from here on"),
-        facts.label("modified_here", training.training.steps[-1].site, "changes both"),
+        facts.label("modified_here", step.site, "changes both"),
     )
 
 
@@ -143,7 +187,7 @@ def _bound(node: ast.AST) -> list[ast.expr]:
     return [target for target, _ in stored_pairs(node)] if isinstance(node, ast.Assign) else []
 
 
-def _name_of_same(modules: dict[str, dict[str, int]], kept: str, module: str, is_whole: bool) -> str | None:
+def _name_of_same(modules: dict[str, dict[str, int]], kept: str, module: str, is_whole: bool) -> _Same | None:
     """Returns the name by which what is kept is, or contains, the same module, also as attributes of one object."""
     pairs = [(kept, module, "")]
     _, is_own, attribute = module.rpartition("self.")
@@ -154,7 +198,8 @@ def _name_of_same(modules: dict[str, dict[str, int]], kept: str, module: str, is
         inside = (name for name in modules if name.startswith((f"{one}.", f"{one}[")) and not is_whole)
         for name in (one, *inside):
             if other in modules and modules[other] == modules.get(name):
-                return f"self{name.removeprefix(owner)}" if owner else name
+                shown = f"self{name.removeprefix(owner)}" if owner else name
+                return _Same(shown, frozenset(modules[other].values()))
     return None
 
 
