@@ -78,13 +78,15 @@ WRONG = {
     "a product with a mask": TEXT.replace(LOSS, EACH + (
         "    keep = (batch[:, 1:] != PAD).float()\n    loss = (each * keep).sum() / keep.sum()\n")),
     "a choice by a mask": TEXT.replace(LOSS, EACH + "    loss = each[batch[:, 1:] != PAD].mean()\n"),
-    "a canvas of ends, and a search in lists": TEXT.replace("batch = nn.utils.rnn.pad_sequence(words, "
-        "batch_first=True, padding_value=PAD)", "batch = torch.full((3, 5), EOS)\nfor place, word in enumerate(words):\n"
+    "a canvas of ends, and a search in lists": TEXT.replace(
+        "batch = nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=PAD)",
+        "batch = torch.full((3, 5), EOS)\nfor place, word in enumerate(words):\n"
         "    batch[place, :len(word)] = word").replace("word] + [EOS]", "word]").replace(
         "while len(out) < 5 and token != EOS:", "for _ in range(5):").replace(
         "    out.append(token)", "    out.append(token.item())\nout = out[:out.index(EOS)] if 0 in out else out"),
     "a column of ends": TEXT.replace("    loss =", (
-        "    batch = torch.cat([batch, torch.full((3, 1), EOS)], dim=1)\n    loss =")).replace("word] + [EOS]", "word]"),
+        "    batch = torch.cat([batch, torch.full((3, 1), EOS)], dim=1)\n    loss =")).replace(
+        "word] + [EOS]", "word]"),
     "the argument of the padding": TEXT.replace(LOSS, (
         "    logp = net(batch[:, :-1]).log_softmax(-1).gather(2, batch[:, 1:, None]).squeeze(2)\n"
         "    loss = -logp.masked_select(batch[:, 1:] != EOS).mean()\n")).replace(

@@ -57,9 +57,7 @@ def _is_behind(facts: TraceIndex, file: str, node: ast.AST) -> bool:
                 return not _is_in_front(parent, child)
             if name not in _MAKING:
                 return False
-        elif isinstance(parent, ast.Subscript) and child is not parent.value:
-            return False
-        elif not isinstance(parent, _AROUND):
+        elif (isinstance(parent, ast.Subscript) and child is not parent.value) or not isinstance(parent, _AROUND):
             return False
         made |= isinstance(parent, ast.List | ast.Tuple | ast.Call)
         child = parent
@@ -67,7 +65,7 @@ def _is_behind(facts: TraceIndex, file: str, node: ast.AST) -> bool:
 
 
 def _is_later(items: ast.List | ast.Tuple, item: ast.AST, made: bool, around: ast.AST | None) -> bool:
-    """Returns whether an item comes behind others of a sequence; a list of a few ids alone may be one to choose from."""
+    """Returns whether an item comes behind others of a sequence; a list of ids alone may be one to choose from."""
     if item is items.elts[0] or not isinstance(items.ctx, ast.Load) or isinstance(around, _CHOOSING):
         return False
     is_sequence = isinstance(items, ast.List) and isinstance(around, ast.Call | ast.List)

@@ -1,4 +1,4 @@
-"""Tells losses of a model of sequences, whose targets are the ids that it reads, from those of tags or masked ids.
+"""Finds out whether the targets of a loss are the ids of the sequences that a model reads, not tags or masked ids.
 
 It also finds other terms of such a loss, which may train where a sequence ends.
 """
