@@ -61,6 +61,8 @@ while level < 3:
     print(net.weight.norm().item())
     level += 1
 """,
+    "by hand, with a count of the rounds": BY_HAND.replace("for task in range(4):", "task = 0\nwhile task < 4:")
+    + ("    print(net.weight.norm().item())\n    task += 1\n"),
     "a scheduler": SCHEDULER,
 }
 RIGHT = {
@@ -71,6 +73,19 @@ RIGHT = {
     "a high floor": BY_HAND.replace("max(0.02", "max(0.2"),
     "steps of rounds": BY_HAND.replace("max(0.02", "0.2 ** min(task, 2) if task + 1 else max(0.02"),
     "a scheduler of all": SCHEDULER.replace("total=20", "total=60"),
+    "a rate of its own for later rounds": BY_HAND.replace("done, PER = 0, 20\n", """\
+done, PER = 0, 20
+def rate(task, batch):
+    if task:
+        return 0.0002
+    return 0.0002 + 0.0098 * (1 - batch / (PER - 1))
+""").replace("0.01 * max(0.02, 0.5 * (1 + math.cos(math.pi * min(1, done / PER))))", "rate(task, i)"),
+    "a plan that reads the round": SCHEDULER.replace("def rate(n, warm=5, total=20):\n", """\
+class Plan:
+    later = False
+def rate(n, warm=5, total=20):
+    if Plan.later: return 0.01
+""").replace("def fit(task):\n", "def fit(task):\n    Plan.later = task != 'near'\n").replace("  #!", ""),
     "one loop": BY_HAND.replace("for task in range(4)", "for task in range(1)").replace("range(PER)", "range(4 * PER)"),
 }  # fmt: skip
 WORDS = "in the first round of a loop"

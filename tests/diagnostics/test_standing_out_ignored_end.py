@@ -78,6 +78,15 @@ WRONG = {
     "a product with a mask": TEXT.replace(LOSS, EACH + (
         "    keep = (batch[:, 1:] != PAD).float()\n    loss = (each * keep).sum() / keep.sum()\n")),
     "a choice by a mask": TEXT.replace(LOSS, EACH + "    loss = each[batch[:, 1:] != PAD].mean()\n"),
+    "a canvas of ends, and a search in lists": TEXT.replace(
+        "batch = nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=PAD)",
+        "batch = torch.full((3, 5), EOS)\nfor place, word in enumerate(words):\n"
+        "    batch[place, :len(word)] = word").replace("word] + [EOS]", "word]").replace(
+        "while len(out) < 5 and token != EOS:", "for _ in range(5):").replace(
+        "    out.append(token)", "    out.append(token.item())\nout = out[:out.index(EOS)] if 0 in out else out"),
+    "a column of ends": TEXT.replace("    loss =", (
+        "    batch = torch.cat([batch, torch.full((3, 1), EOS)], dim=1)\n    loss =")).replace(
+        "word] + [EOS]", "word]"),
     "the argument of the padding": TEXT.replace(LOSS, (
         "    logp = net(batch[:, :-1]).log_softmax(-1).gather(2, batch[:, 1:, None]).squeeze(2)\n"
         "    loss = -logp.masked_select(batch[:, 1:] != EOS).mean()\n")).replace(
@@ -102,6 +111,18 @@ RIGHT = {
         "labels.flatten()) + F.multilabel_soft_margin_loss(logits[..., EOS], (batch[:, 1:] == EOS).float())")),
     "an unmasked part": TEXT.replace(LOSS, EACH + "    loss = (each * (batch[:, 1:] != PAD)).mean() + each.mean()\n"),
     "another number": masked(("= -100", "= 3")),
+    "a likelihood of the end, by hand": TEXT.replace("net = nn", "stop, net = nn.Linear(8, 1), nn", 1).replace(
+        "    opt.zero", "    ends = (batch[:, 1:] == EOS).float()\n"
+        "    loss = loss - (ends * F.logsigmoid(stop(net[0](batch[:, :-1])).squeeze(2))).mean()\n    opt.zero"),
+    "ids that are masked at random": masked((
+        SET, SET + "\n    labels = labels.masked_fill(torch.rand(labels.shape) > 0.3, -100)")),
+    "only before a text": TEXT.replace("[SOS, *word] + [EOS]", "[EOS, *word, SOS]"),
+    "only places of its data": TEXT.replace("token != EOS", "(batch == EOS).any()"),
+    "tags": TEXT.replace("batch[:, 1:].flatten()", "(batch[:, 1:] % 3).flatten()"),
+    "tags of fewer kinds": TEXT.replace("(8, 9))", "(8, 4), nn.Linear(4, 10))"),
+    "steps without progress": TEXT.replace("PAD = EOS", "PAD, early_stop, waits = 2, 2, []").replace(
+        "    opt.step()\n", "    opt.step()\n    early_stop += 1\n    waits.append(early_stop)\n"
+        "    if early_stop == 9: break\n").replace("  #!", ""),
 }  # fmt: skip
 WORDS = "no target is the end"
 

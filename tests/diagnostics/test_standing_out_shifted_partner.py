@@ -29,6 +29,7 @@ for _ in range(4):
     opt.step()
 """
 PARTNER = "(torch.arange(2 * n) + n) % (2 * n)"
+STACKED = "torch.stack([x + 0.1 * torch.randn(10, 6), x * torch.rand(10, 1)], dim=1)"
 DIAGONAL = TABLE.replace("F.cross_entropy(table, partner)", "table.logsumexp(1).mean() - torch.diag(table, n).mean()")
 WRONG = {
     "a sum and a remainder": TABLE,
@@ -48,6 +49,12 @@ RIGHT = {
     "copies one after the other": DIAGONAL.replace("views.flatten(0, 1)", "x.repeat(2, 1) + torch.randn(20, 6)"),
     "rows of their own order": TABLE.replace("net(views.flatten(0, 1))", (
         "net(views.flatten(0, 1))[torch.cat([torch.arange(0, 20, 2), torch.arange(1, 20, 2)])]")),
+    "frames of clips in two views": TABLE.replace(STACKED, (
+        "x.view(5, 2, 6)\n    views = torch.cat([views, views + torch.randn(5, 2, 6)])")),
+    "views one after the other, twice": DIAGONAL.replace("views.flatten(0, 1)", (
+        "torch.cat([x, x * torch.rand(10, 1)]).repeat_interleave(2, dim=0)")),
+    "samples that are taken twice": TABLE.replace(
+        "torch.randn(10, 6)\n", "torch.randn(5, 6)[torch.arange(10) % 5]\n", 1),
 }  # fmt: skip
 WORDS = "no pair is of one sample"
 

@@ -65,6 +65,24 @@ RIGHT = {
     + LOADER.replace("shuffle=True", "shuffle=True, collate_fn=together"),
     "along the columns": START.replace("(8, 1)", "(8, 5)") + PLAIN.replace("dim=0", "dim=1")
     + TRAIN.replace("events[rows]", "events[rows, None]"),
+    "a ranking drawn by scores": START + """\
+for _ in range(12):
+    scores = net(data[:8]).squeeze(-1)
+    rank = torch.multinomial(scores.detach().softmax(0), 8)
+    s = scores[rank]
+    loss = -((s - s.flip(0).logcumsumexp(0).flip(0)) * events[rank]).sum()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    "a running mean over a set": START + """\
+for _ in range(12):
+    order = torch.randperm(48)
+    points, target = data[order], times[order]
+    w = net(points).squeeze(1).exp()
+    norm = w.cumsum(0).log()
+    mean = (w * target).cumsum(0) / norm.exp()
+    loss = (mean[:-1] - target[1:]).square().mean() + (net(points).squeeze(1) - norm).square().mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
     "only the last sum": START + PLAIN.replace("dim=0)", "dim=0)[-1]") + TRAIN,
 }  # fmt: skip
 WORDS = "adds up, for each row of a batch, the rows before it"

@@ -17,6 +17,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.target_masks import HiddenId, Use, comparison_of, filled_by_mask
+from tensorlens.analysis.training.token_targets import has_terms_by_hand, is_of_tokens
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call, Span
 
@@ -36,15 +37,17 @@ class _Loss:
 
 def hidden_where(facts: TraceIndex, hidden: HiddenId) -> tuple[Span, bool] | None:
     """Returns the line that hides an id from the first loss, and whether that is the loss itself, if each loss of the
-    run has it hidden."""
+    run has it hidden and no other term of these is written by hand."""
     found: list[tuple[Span, bool]] = []
-    for backward in examined_passes(facts):
-        for loss in _losses(facts, backward):
+    passes = [(backward, list(_losses(facts, backward))) for backward in examined_passes(facts)]
+    for _, losses in passes:
+        for loss in losses:
             where = _hidden_from(facts, loss, hidden)
             if where is None:
                 return None
             found.append(where)
-    return found[0] if found else None
+    by_hand = (has_terms_by_hand(facts, backward, [each.call for each in losses]) for backward, losses in passes)
+    return found[0] if found and not any(by_hand) else None
 
 
 def _losses(facts: TraceIndex, backward: Backward) -> Iterator[_Loss]:
@@ -74,6 +77,8 @@ def _hidden_from(facts: TraceIndex, loss: _Loss, hidden: HiddenId) -> tuple[Span
     if span is None or len(inputs) < 2 or (op_name(call) not in _FUNCTIONS and op_name(call).endswith(_OTHERS)):
         return None
     target = inputs[-1 if op_name(call) == "getitem" else 1]
+    if not is_of_tokens(facts, call, target, loss.masks):
+        return None
     for mask in loss.masks:
         compared = comparison_of(facts, mask, target, hidden, at_id=False)
         at = None if compared is None else facts.span(compared.site)

@@ -14,13 +14,12 @@ from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.hidden_targets import hidden_where
+from tensorlens.analysis.training.sequence_ends import id_name, is_put_behind, is_sought
 from tensorlens.analysis.training.target_masks import HiddenId
 from tensorlens.records.model import Span
 
 _PADDING, _END = frozenset(("pad", "padding")), frozenset(("eos", "eot", "end", "stop"))
 _PLACES = frozenset(("end", "stop"))  # these lower-case words also name a place in a sequence
-_FILLING = frozenset("full full_like new_full append tensor insert fill_ index_fill_ pad".split())
-_SEARCHING = frozenset("index eq ne find count".split())
 _MAX_NAMES = 6  # that lead from one name of an id to another
 _Bound = dict[str, list[tuple[ast.expr, str]]]
 
@@ -45,7 +44,7 @@ def shared_ids(facts: TraceIndex) -> Iterator[SharedId]:
         if end not in first and (number is None or number != other):
             continue
         ends = {name for name in bound if end in _names_of(bound, name) and not _PADDING & set(words_of_last(name))}
-        if not _is_put_and_sought(facts, ends):
+        if not (is_put_behind(facts, ends) and is_sought(facts, ends)):
             continue
         hidden = hidden_where(facts, HiddenId(frozenset({*first, *second, *ends}), other))
         if hidden is not None:
@@ -63,7 +62,7 @@ def _names_of(bound: _Bound, name: str) -> list[str]:
     """Returns a name, and those that lead from it to its value, if one value is given for each."""
     names = [name]
     while len(names) < _MAX_NAMES and len(bound[names[-1]]) == 1:
-        following = _name(bound[names[-1]][0][0])
+        following = id_name(bound[names[-1]][0][0])
         if following not in bound or following in names:
             break
         names.append(following)
@@ -78,7 +77,8 @@ def _number_of(bound: _Bound, names: list[str]) -> int | None:
 def _bound(facts: TraceIndex) -> _Bound:
     """Returns what names, attributes and items of the program are set to, each with its file.
 
-    Arguments, with their defaults, come after all others. A value that is given twice counts once.
+    Arguments, with their defaults, come after all others. A value that is given twice counts once. Names that count
+    are left out.
     """
     found: _Bound = defaultdict(list)
     nodes = [(node, file) for file, tree in facts.trees() for node in ast.walk(tree)]
@@ -86,21 +86,22 @@ def _bound(facts: TraceIndex) -> _Bound:
         for node, file in nodes:
             for name, value in pairs(node):
                 is_new = all(ast.dump(value) != ast.dump(other) for other, _ in found[name]) if name else False
-                if is_new and _name(value) != name and not (isinstance(value, ast.Constant) and value.value is None):
+                if is_new and id_name(value) != name and not (isinstance(value, ast.Constant) and value.value is None):
                     found[name].append((value, file))
-    return {name: values for name, values in found.items() if values}
+    counters = {id_name(node.target) for node, _ in nodes if isinstance(node, ast.AugAssign)}
+    return {name: values for name, values in found.items() if values and name not in counters}
 
 
 def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                yield from ((_name(each), value) for each, value in zip(target.elts, node.value.elts, strict=False))
-            yield _name(target), node.value
+                yield from ((id_name(each), value) for each, value in zip(target.elts, node.value.elts, strict=False))
+            yield id_name(target), node.value
     elif isinstance(node, ast.AnnAssign) and node.value is not None:
-        yield _name(node.target), node.value
+        yield id_name(node.target), node.value
     elif isinstance(node, ast.Dict):
-        yield from ((_name(key), value) for key, value in zip(node.keys, node.values, strict=True) if key is not None)
+        yield from ((id_name(key), value) for key, value in zip(node.keys, node.values, strict=True) if key is not None)
     elif isinstance(node, ast.FunctionDef) and [last_name(each) for each in node.decorator_list] == ["property"]:
         returned = [each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None]
         yield from ((node.name, value) for value in returned)
@@ -116,32 +117,5 @@ def _given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         yield from ((each.arg, value) for each, value in named if value is not None)
 
 
-def _name(node: ast.expr) -> str:
-    """Returns "eos" for `eos`, `self.eos`, `ids["<eos>"]` and the key `"<eos>"`."""
-    if isinstance(node, ast.Subscript):
-        node = node.slice
-    if isinstance(node, ast.Constant):
-        return node.value.strip("<>[]|") if isinstance(node.value, str) else ""
-    return last_name(node) if isinstance(node, ast.Name | ast.Attribute) else ""
-
-
 def _number(node: ast.expr) -> int | None:
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
-
-
-def _is_put_and_sought(facts: TraceIndex, ends: set[str]) -> bool:
-    """Returns whether the program puts an id into sequences, and compares others with it or searches for it."""
-    is_put = is_sought = False
-    for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
-        if isinstance(node, ast.List):
-            is_put |= any(_name(each) in ends for each in node.elts)
-        elif isinstance(node, ast.Assign) and _name(node.value) in ends:
-            is_put |= any(isinstance(each, ast.Subscript) and not _name(each) for each in node.targets)
-        elif isinstance(node, ast.Compare):
-            is_sought |= any(_name(each) in ends for each in (node.left, *node.comparators))
-        elif isinstance(node, ast.Call):
-            given = [*node.args, *(each.value for each in node.keywords if each.arg in ("value", "fill_value"))]
-            if any(_name(each) in ends for each in given):
-                is_put |= last_name(node.func) in _FILLING
-                is_sought |= last_name(node.func) in _SEARCHING
-    return is_put and is_sought

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import scope_around
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -18,6 +19,9 @@ _PRODUCTS = frozenset("matmul rmatmul mm einsum linear".split())
 _DIAGONALS = frozenset("diag diagonal".split())
 _MOVING = frozenset("index_select roll flip sort gather take_along_dim t T mT transpose permute cat stack".split())
 _SHIFTS = (frozenset(("arange", "add", "remainder")), frozenset(("arange", "roll")), frozenset(("arange", "cat")))
+_JOINS = frozenset("cat concat concatenate hstack vstack stack row_stack".split())
+_REPEATS = frozenset("repeat tile expand expand_as view reshape flatten unflatten broadcast_to".split())
+_FROM_OUTSIDE = frozenset("from_numpy as_tensor tensor asarray".split())
 _MAX_DEPTH = 200
 
 
@@ -139,15 +143,31 @@ def _merged(facts: TraceIndex, product: Call, rows: int) -> Call | None:
         if made is None or not made.inputs or not made.outputs or op_name(made) in _MOVING:
             return None
         shape = _shape(facts, made.inputs[0].tensor)
-        if op_name(made) in _MERGING and shape[:2] == (rows // 2, 2):
-            return made
-        if op_name(made) == "repeat_interleave" and len(made.inputs) == 1 and shape[:1] == (rows // 2,):
-            return made
+        is_merged = op_name(made) in _MERGING and shape[:2] == (rows // 2, 2)
+        is_repeated = op_name(made) == "repeat_interleave" and len(made.inputs) == 1 and shape[:1] == (rows // 2,)
+        if is_merged or is_repeated:
+            return None if _has_parts(facts, made, rows // 2) else made
         is_moved = op_name(made) == "getitem" and len(made.inputs) > 1
         if is_moved or shape[:1] != (rows,) or _shape(facts, made.outputs[0].tensor)[:1] != (rows,):
             return None
         number, before = made.inputs[0].tensor, made.index
     return None
+
+
+def _has_parts(facts: TraceIndex, merged: Call, samples: int) -> bool:
+    """Returns whether the samples may be there several times: a call above has joined or repeated parts of them, or
+    has their values from outside of PyTorch."""
+    for number, made in ancestry(facts, merged.inputs[0].tensor, merged.index):
+        shape, name = _shape(facts, number), op_name(made)
+        if shape[:1] != (samples,):
+            continue
+        parts = {_shape(facts, access.tensor)[:1] for access in made.inputs} - {(samples,)}
+        is_collated = name in _JOINS and len(made.inputs) == samples
+        if (name == "remainder" and len(shape) == 1) or (name in _FROM_OUTSIDE and len(shape) > 1):
+            return True
+        if name in _JOINS | _REPEATS and parts and not is_collated:
+            return True
+    return False
 
 
 def _source(facts: TraceIndex, number: int, before: int) -> int:

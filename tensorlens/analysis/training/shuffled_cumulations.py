@@ -9,7 +9,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from math import prod
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.log_sums import is_of_logs
@@ -19,14 +21,16 @@ from tensorlens.analysis.training.row_starts import Start, row_starts
 from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.records.model import Call
 
-_DRAWING = frozenset(("randperm", "randint", "multinomial"))
+_DRAWING = frozenset(("randperm", "randint"))
 _PARTS = frozenset("split chunk tensor_split narrow select unbind iter getitem view reshape flatten to detach flip "
                    "squeeze contiguous long cpu cuda".split())  # fmt: skip
 _SAME_ROWS = frozenset("flip log add radd clamp clamp_min squeeze contiguous neg unsqueeze view reshape".split())
-_JOINING = frozenset("sub rsub mul rmul getitem masked_select where div truediv".split())
+_DIFFERENCES = frozenset("sub rsub add radd isub".split())
+_CHOOSING = frozenset("mul rmul imul getitem masked_select masked_fill where dot matmul rmatmul vdot inner".split())
 _LOADING = "_BaseDataLoaderIter.__next__"
 _SAMPLING = frozenset(("sampler", "batch_sampler", "collate_fn"))
 _MIN_ROWS, _MAX_CALLS, _MAX_LATER = 3, 8, 40
+_MAX_ABOVE = 20  # calls, from a mask to the order of its rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class ShuffledCumulation:
 
 
 def shuffled_cumulations(facts: TraceIndex) -> Iterator[ShuffledCumulation]:
-    """Yields these calls, one for each line, if something reads the sums together with other values of each row."""
+    """Yields these calls, one for each line, if a mask in the same order multiplies or chooses the sums."""
     seen = set[int]()
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
@@ -49,7 +53,7 @@ def shuffled_cumulations(facts: TraceIndex) -> Iterator[ShuffledCumulation]:
             seen.add(call.site)
             if name == "logcumsumexp" or is_of_logs(facts, call):
                 found = _shuffled(facts, call)
-                if found is not None and _is_joined(facts, call):
+                if found is not None and _is_masked(facts, found):
                     yield found
 
 
@@ -124,16 +128,29 @@ def _has_samplers(facts: TraceIndex) -> bool:
     )
 
 
-def _is_joined(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a call reads the sums of all rows together with another value of each."""
-    numbers = {call.outputs[0].tensor}
-    for later in islice(facts.calls_between(call.index + 1), _MAX_LATER):
+def _is_masked(facts: TraceIndex, found: ShuffledCumulation) -> bool:
+    """Returns whether the sums meet, for each row, a constant that is in the same order, as the mask of events of a
+    Cox loss: it multiplies or chooses them, or their difference from something else."""
+    size, numbers = prod(facts.tensor(found.call.outputs[0].tensor).shape), {found.call.outputs[0].tensor}
+    for later in islice(facts.calls_between(found.call.index + 1), _MAX_LATER):
         read = [access.tensor for access in later.inputs]
-        if not numbers & set(read):
+        if not numbers & set(read) or not later.outputs:
             continue
-        others = [facts.tensor(number).shape for number in read if number not in numbers]
-        if op_name(later) in _JOINING and facts.tensor(call.outputs[0].tensor).shape in others:
+        others = [number for number in read if number not in numbers and prod(facts.tensor(number).shape) == size]
+        plain = [number for number in others if not facts.requires_grad(number, later.index - 1)]
+        if op_name(later) in _CHOOSING and any(_is_in_order(facts, each, later.index, found) for each in plain):
             return True
-        if op_name(later) in _SAME_ROWS and later.outputs:
+        if op_name(later) in _SAME_ROWS or (op_name(later) in _DIFFERENCES and others):
             numbers.add(later.outputs[0].tensor)
+    return False
+
+
+def _is_in_order(facts: TraceIndex, number: int, before: int, found: ShuffledCumulation) -> bool:
+    """Returns whether the order that was drawn has given the rows of a tensor theirs, or the same loader has."""
+    sites = facts.trace.sites
+    is_loaded = sites[found.drawn.site].through == _LOADING
+    for _, made in ancestry(facts, number, before, _MAX_ABOVE):
+        is_same = facts.same_line(made.site, found.drawn.site)
+        if made is found.drawn or (is_loaded and sites[made.site].through == _LOADING and is_same):
+            return True
     return False

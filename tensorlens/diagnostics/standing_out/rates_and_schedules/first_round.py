@@ -8,6 +8,7 @@ from math import isclose
 
 from tensorlens.analysis.training.first_rounds import first_round_of
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.round_rates import reads_round
 from tensorlens.diagnostics.shared.learning_rate_text import group_name, lines_that_set_rates
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
@@ -40,7 +41,8 @@ def floor_of_first_round(training: MeasuredTraining, group: OptimizerGroup) -> I
     has_plateaus = any(one == other for one, other in pairwise(moving[top:]))
     loop = None if site is None or has_plateaus else first_round_of(facts, site, group.steps, at)
     cause = _cause(training, group)
-    if loop is not None and cause:
+    spans = [each.span for each in cause if each is not None]
+    if loop is not None and cause and not reads_round(facts, loop, spans):
         about, share = "" if size == 1 else "about ", round(100 * rest / len(course))
         yield stands_out(
             f"the learning rate of {group_name(training, group)} falls to {low:g} in the first round of a loop, and "
