@@ -72,7 +72,24 @@ WRONG = {
     "a sum of products": averaged(SUMMED, KEPT),
     "a product with a tensor": averaged(STACKED),
 }
+LOADED = "    net.load_state_dict(average(states, [20, 15, 25]))\n"
+THREE_OF_FIVE = averaged("""\
+    chosen = torch.randperm(5)[:3].tolist()
+    weights = [SCALE * [60, 20, 40, 80, 120][k] / 320 for k in chosen]
+    return {name: sum(w * state[name] for w, state in zip(weights, states)) for name in states[0]}
+""").replace("range(4)", "range(8)")
+ADAPTERS = averaged(SUMMED.replace("100", "40").replace("sizes]", "sizes[:2]]")).replace("  #!", "").replace(
+    "net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 1))\n", (
+        "base = nn.Linear(6, 1).requires_grad_(False)\n"
+        "net = nn.Sequential(nn.Linear(6, 2, bias=False), nn.Linear(2, 1, bias=False))\n"
+        "nn.init.zeros_(net[1].weight)\n")).replace("model(x), x", "base(x) + model(x), x")  # fmt: skip
 RIGHT = {
+    "a random part of the copies, as an unbiased estimate": THREE_OF_FIVE.replace("SCALE", "5 / 3"),
+    "adapters of a frozen layer, put together": ADAPTERS,
+    "data that is scaled later": TEXT.replace(LOADED, LOADED + (
+        "    for each in net.parameters():\n        each.data = each.data / 0.6\n")),
+    "values of the load that are scaled and loaded": TEXT.replace(LOADED, LOADED + (
+        "    net.load_state_dict({name: value / 0.6 for name, value in net.state_dict().items()})\n")),
     "weights of 1": TEXT.replace("100", "60"),
     "stacked weights of 1": averaged(STACKED.replace("100", "60")),
     "a part of the updates": averaged(DELTAS),
@@ -86,6 +103,12 @@ RIGHT = {
     "a sum with a negative weight": averaged(
         "    one, two, _ = states\n    return {name: 1.5 * one[name] + -0.6 * two[name] for name in one}\n"),
 }  # fmt: skip
+CHOSEN = {
+    "a random part of the copies": THREE_OF_FIVE.replace("SCALE", "1"),
+    "copies with a part of zeros": ADAPTERS.replace("base(x) + ", "").replace(
+        "base = nn.Linear(6, 1).requires_grad_(False)\n", ""
+    ),
+}
 WORDS = "whose weights sum to"
 
 
@@ -94,6 +117,11 @@ def test_a_scaled_average_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
     assert "3 trained copies of it, whose weights sum to 0.6, " in found.text
     assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_sums_that_differ_and_modules_with_zeros_are_named(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, CHOSEN[name]) if WORDS in each.text]
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -99,6 +99,23 @@ for _ in range(4):
         opts[name].step()
 """,
 }
+TASKS = """\
+trunk, heads = nn.Linear(4, 4), nn.ModuleList([nn.Linear(4, 1), nn.Linear(4, 1)])
+x, opt = torch.randn(8, 4), torch.optim.SGD(trunk.parameters(), lr=0.05)
+own = [torch.optim.SGD(head.parameters(), lr=0.05) for head in heads]
+"""
+MODEL = """\
+encoder, cell, actor = nn.Linear(4, 3), nn.Linear(5, 3), nn.Linear(3, 2)
+om = torch.optim.Adam([*encoder.parameters(), *cell.parameters()])
+oa = torch.optim.Adam(actor.parameters())
+x, a, y = torch.randn(8, 4), torch.randn(8, 2), torch.randn(8, 3)
+for _ in range(4):
+    (cell(torch.cat([encoder(x), a], 1)) - y).square().mean().backward()
+    om.step(); om.zero_grad()
+    z = encoder(x).detach()
+    (-cell(torch.cat([z, actor(z)], 1)).mean()).backward()  #!
+    oa.step(); oa.zero_grad()
+"""
 HOOKS = {
     "a reversal": BRANCHES
     + """\
@@ -113,6 +130,37 @@ for _ in range(3):
     + STEP,
 }
 RIGHT = {
+    "two tasks of a trunk that steps once for both": TASKS + """\
+for _ in range(4):
+    opt.zero_grad()
+    for head, its, target in zip(heads, own, (x[:, :1], x[:, 1:2])):
+        its.zero_grad()
+        (head(trunk(x).relu()) - target).square().mean().backward()
+        its.step()
+    opt.step()
+""",
+    "two tasks, cleared after the step": TASKS + """\
+for _ in range(4):
+    (heads[0](trunk(x)) - x[:, :1]).square().mean().backward(); own[0].step(); own[0].zero_grad()
+    (heads[1](trunk(x)) - x[:, 1:2]).square().mean().backward(); own[1].step(); own[1].zero_grad()
+    opt.step(); opt.zero_grad()
+""",
+    "a bound that both raise": ACTOR + """\
+for _ in range(4):
+    oa.zero_grad(); oq.zero_grad()
+    (-value(s, A(s)).mean()).backward()
+    with torch.no_grad():
+        other = A(s[torch.randperm(8)])
+    (value(s, other) - 1).exp().mean().backward()
+    oa.step(); oq.step()
+""",
+    "a sampler whose scores both lower": ACTOR + """\
+for _ in range(4):
+    oa.zero_grad(); oq.zero_grad()
+    mse_loss(value(s, a), y).backward()
+    Q(torch.cat([A(torch.randn(8, 3)), A(torch.randn(8, 3)), A(torch.randn(8, 3))[:, :1]], 1)).mean().backward()
+    oa.step(); oq.step()
+""",
     "cleared before": GAN + """\
 for _ in range(4):
     og.zero_grad(); bce(D(fakes()), one).backward(); og.step()
@@ -212,7 +260,17 @@ for _ in range(3):
     b = right(h)
 """ + STEP,
 }  # fmt: skip
-WORDS = ("is left from a pass", "gives another gradient to all uses", "and compares it with nothing")
+WORDS = (
+    "is left from a pass",
+    "gives another gradient to all uses",
+    "and compares it with nothing",
+    "as a constant, and",
+)
+
+
+def test_gradients_that_an_actor_leaves_in_a_model_with_an_encoder_are_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, MODEL) if WORDS[0] in each.text)
+    assert found.labels[0].span.line == marked(MODEL)
 
 
 def test_gradients_that_another_call_of_one_function_leaves_are_named(tmp_path: Path) -> None:

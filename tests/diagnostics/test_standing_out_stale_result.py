@@ -57,6 +57,15 @@ WRONG = {
         return self.build() if self.training else self.fixed
 """,
 }
+WRONG["handed to a function"] = (
+    WRONG["below is None"].rstrip()
+    + """
+    def use(self, x, weight):
+        return self.head(F.linear(x, weight))
+    def forward(self, x):
+        return self.use(x, self.weight())
+"""
+)
 RIGHT = {
     "cleared when training goes on": """\
     def train(self, mode=True):
@@ -104,8 +113,9 @@ WORDS = "with one, the same line uses a value that is computed anew"
 def test_a_value_of_the_first_evaluation_is_named(tmp_path: Path, name: str) -> None:
     script = HEAD + WRONG[name] + RUN
     (found,) = (each for each in sentences(tmp_path, script) if WORDS in each.text)
+    used = "weight" if "handed" in name else "self.weight()"
     assert found.text == (
-        "`F.linear(x, self.weight())` uses a value that was computed from `net.scale` 6 steps before, without a graph: "
+        f"`F.linear(x, {used})` uses a value that was computed from `net.scale` 6 steps before, without a graph: "
         + WORDS
     )
     assert found.labels[0].span.line == marked(script)
@@ -131,4 +141,35 @@ for _ in range(6):
     loss = (unit(net(x)) - unit(before)).square().mean() + net(x).mean()
     opt.zero_grad(); loss.backward(); opt.step()
 """
+    assert [each.text for each in sentences(tmp_path, script) if WORDS in each.text] == []
+
+
+PREDICTED = """\
+F = torch.nn.functional
+net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(8, 4), torch.zeros(8, dtype=torch.long)
+HELPER
+with torch.no_grad():
+    before = net(x)
+for _ in range(6):
+    BODY
+    opt.zero_grad(); loss.backward(); opt.step()
+    AFTER
+"""
+FUNCTION = "def loss_of(logits, y):\n    return F.cross_entropy(logits, y)"
+MEANT = {
+    "a function for the values of before and of now": (FUNCTION, "loss = loss_of(net(x), y)", "loss_of(before, y)"),
+    "a lambda": ("log = lambda z: F.log_softmax(z, 1)", "loss = F.nll_loss(log(net(x)), y)", "log(before).exp()"),
+    "a loop through both": (
+        "", "losses = [F.cross_entropy(z, y) for z in (net(x), before)]; loss = losses[0]", "losses[1].item()"),
+    "a function in a function": (
+        FUNCTION + "\ndef report(logits):\n    return loss_of(logits, y)", "loss = report(net(x))", "report(before)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_predictions_of_the_first_network_beside_those_of_now_are_left_alone(tmp_path: Path, name: str) -> None:
+    helper, body, after = MEANT[name]
+    script = PREDICTED.replace("HELPER", helper).replace("BODY", body).replace("AFTER", after)
     assert [each.text for each in sentences(tmp_path, script) if WORDS in each.text] == []

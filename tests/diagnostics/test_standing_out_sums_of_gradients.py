@@ -68,6 +68,23 @@ for _ in range(3):
     opt_judge.step()
     opt_made.step()
 """
+JUDGED = "(judge(fake.detach()).mean() - judge(x).mean()).backward()"
+LABELS = GAN.replace(JUDGED, (
+    "bce(judge(torch.cat([x, fake.detach()])), torch.cat([torch.ones(32, 1), torch.zeros(32, 1)])).backward()"
+)).replace("(-judge(fake).mean()).backward()", "bce(judge(fake), torch.ones(32, 1)).backward()")  # fmt: skip
+SQUARES = GAN.replace(JUDGED, (
+    "((judge(x) - 1).pow(2).mean() + judge(fake.detach()).square().mean()).backward()")).replace(
+    "(-judge(fake).mean()).backward()", "((judge(fake) - 1) ** 2).mean().backward()")  # fmt: skip
+DECODER = """\
+enc, dec, past = nn.Linear(4, 3), nn.Linear(3, 4), []
+oe, od = (torch.optim.Adam(each.parameters(), lr=0.01) for each in (enc, dec))
+for _ in range(4):
+    oe.zero_grad(); od.zero_grad()
+    z = enc(x)
+    (dec(z) - x).square().mean().backward()
+    NOISY
+    oe.step(); od.step()
+"""
 BOTH = (
     "the loss of one pass takes `fake.detach()` as a constant, and the other pass gives them gradients together with "
     "`made.weight`"
@@ -110,6 +127,8 @@ WRONG = {
     "divided after each part": (
         DATA + OPT + PARTS.replace("CLIP", "for p in model.parameters():\n            p.grad.div_(8)  #!"), SCALES),
     "two losses before two steps": (DATA + GAN, BOTH),
+    "labels of both at once": (DATA + "bce = nn.BCEWithLogitsLoss()\n" + LABELS, BOTH),
+    "least squares": (DATA + SQUARES, BOTH),
     "samples of an energy": (DATA + OPT + LANGEVIN, INPUTS),
     "gradients of tasks": (DATA + OPT + TASKS, KEPT),
     "views of gradients": (DATA + OPT + FLAT, FLAT_KEPT),
@@ -122,6 +141,10 @@ WRONG = {
     "                p.grad.zero_()\n", "        opt.zero_grad(set_to_none=False)\n"), KEPT),
 }  # fmt: skip
 RIGHT = {
+    "noisy codes for the decoder": DATA + DECODER.replace("NOISY", (
+        "(dec(z.detach() + torch.randn(32, 3)) - x).square().mean().backward()")),
+    "codes of before for the decoder": DATA + DECODER.replace("NOISY", (
+        "if past:\n        nn.functional.mse_loss(dec(past[-1]), x).backward()\n    past.append(z.detach())")),
     "masked in a function": CALLED.replace("LIMIT", "p.grad.mul_((p.detach().abs() > most).float())"),
     "guarded in a function": CALLED.replace("LIMIT", "p.grad.clamp_(-1e4, 1e4)"),
     "clipped before the step": DATA + OPT + PARTS.replace("        CLIP\n", "").replace(

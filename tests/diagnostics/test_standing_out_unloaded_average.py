@@ -86,6 +86,9 @@ RIGHT = {
     "a library's average": START.replace(COPY, (
         "torch.optim.swa_utils.AveragedModel(self.net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.99))\n"
     )).replace(LOOP, "        self.ema.update_parameters(self.net)\n") + PLAIN,
+    "what is left of the first copy is taken out": START.replace(COPY, COPY + (
+        "        self.first = {n: p.clone() for n, p in self.net.state_dict().items()}\n")) + PLAIN
+    + "print({n: (p - 0.99**6 * job.first[n]) / (1 - 0.99**6) for n, p in job.ema.state_dict().items()})\n",
     "loaded to evaluate the last run": START + "net = Job().net\n"
     "net.load_state_dict(job.net.state_dict())\njob.fit()\n",
     "the first module again": START + "first = copy.deepcopy(job.net.state_dict())\njob.ema = copy.deepcopy(job.net)\n"

@@ -13,6 +13,7 @@ from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import history_lost_at
 from tensorlens.analysis.training.falling_weights import may_maximize
+from tensorlens.analysis.training.opposed_passes import are_opposed, is_adversarial
 from tensorlens.analysis.training.recounted_terms import summed_passes
 from tensorlens.analysis.training.scored_results import scored_result
 from tensorlens.analysis.training.timeline import Training
@@ -82,12 +83,22 @@ def _joined(training: Training, alone: Backward, further: Backward, leaves: set[
     if others & set(step.parameters) or own & set(other.parameters):
         return None
     cut = _cut_of(training.facts, alone, others) if own < both else None
+    if cut is not None and not _is_adversarial(training, alone, further, leaves, step):
+        cut = None
     scored = None
     if cut is None and own <= set(step.parameters) and not may_maximize(training.facts):
         scored = scored_result(training.facts, alone, further, leaves, others)
     if cut is None and scored is None:
         return None
     return JoinedGradient(alone, further, cut, scored, step, tuple(sorted(leaves)), tuple(sorted(others)))
+
+
+def _is_adversarial(training: Training, alone: Backward, further: Backward, leaves: set[int], step: Step) -> bool:
+    """Returns whether two passes pull a layer to opposite sides, as those of a GAN do: else, both can be meant to."""
+    steps = (each.index for each in training.steps if leaves & set(each.parameters))
+    begin = max((each for each in steps if each < min(alone.index, further.index)), default=0)
+    passes = (each for each in training.facts.backwards if begin < each.index < step.index)
+    return is_adversarial(training.facts, alone, further, leaves, passes)
 
 
 def _cut_of(facts: TraceIndex, backward: Backward, others: set[int]) -> Call | None:
@@ -109,9 +120,21 @@ def left_gradients(training: Training) -> Iterator[LeftGradient]:
         own = [step for step in between if filled & set(step.parameters)]
         if own and not any(leaves & set(step.parameters) for step in own):
             later = next((s for s in training.steps if s.index > second.index and leaves & set(s.parameters)), None)
+            if later is not None and _are_tasks(training, first, second, leaves, later):
+                continue
             each = LeftGradient(first, own[-1], second, later, tuple(sorted(leaves)), 0)
             found[first.site, second.site].append(each)
     for pairs in found.values():
         if len(pairs) >= _MIN_TIMES:
             one = pairs[0]
             yield LeftGradient(one.first, one.between, one.second, one.step, one.leaves, len(pairs))
+
+
+def _are_tasks(training: Training, first: Backward, second: Backward, leaves: set[int], step: Step) -> bool:
+    """Returns whether two passes are those of two tasks that share a trunk: each reaches parameters of its own, which
+    not the step of the trunk but others change, and none pulls the shared ones to the other side. They add up on
+    purpose."""
+    one, other = ({change.tensor for change in each.gradients} & training.stepped for each in (first, second))
+    if not one - other or not other - one or (one ^ other) & set(step.parameters):
+        return False
+    return not any(are_opposed(training.facts, *pair, leaves) for pair in ((first, second), (second, first)))

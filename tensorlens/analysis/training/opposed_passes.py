@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
@@ -20,6 +20,7 @@ _GROWING = frozenset(
 _TO_TARGETS = frozenset(("binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss"))
 _HIGH, _LOW = frozenset(("ones", "ones_like", "new_ones")), frozenset(("zeros", "zeros_like", "new_zeros"))
 _FULL = frozenset(("full", "full_like", "new_full"))
+_SQUARES, _JOINING = frozenset(("square", "pow")), frozenset(("cat", "stack", "concat"))
 _MOST = 400  # calls
 
 
@@ -33,6 +34,26 @@ def are_opposed(facts: TraceIndex, one: Backward, other: Backward, shared: set[i
     first, second = (_signs(facts, each, shared, rest) for each in (one, other))
     return any(len(first[layer] | second[layer]) == 2 and len(first[layer]) == 1 == len(second[layer])
                for layer in first.keys() & second.keys())  # fmt: skip
+
+
+def is_adversarial(
+    facts: TraceIndex, alone: Backward, further: Backward, shared: set[int], passes: Iterable[Backward]
+) -> bool:
+    """Returns whether the losses of two passes have opposite signs in what a layer returns for results of others, and
+    `alone`, or another one of `passes`, also has one for values that others did not make: for the real samples.
+
+    Where a bound is estimated (MINE, NWJ), the signs differ, too, but all of the values are of the encoder.
+    """
+    rest = _reached(further) - _reached(alone)
+    first, second = (_signs(facts, each, shared, rest) for each in (alone, further))
+    opposed = [layer for layer in first.keys() & second.keys()
+               if len(first[layer] | second[layer]) == 2 and len(second[layer]) == 1]  # fmt: skip
+    own = [each for each in passes if not rest & _reached(each)]
+    return any(len(first[layer]) == 2 for layer in opposed) or any(
+        not _is_computed_from(facts, call, rest, shared)
+        for each in (own if opposed else ())
+        for call, _ in _layers(facts, each, shared)
+    )
 
 
 def _reached(backward: Backward) -> set[int]:
@@ -60,22 +81,45 @@ def _layers(facts: TraceIndex, backward: Backward, shared: set[int]) -> Iterator
             yield call, sign
             continue
         for place, access in enumerate(call.inputs):
-            step = _slope(facts, call, place)
-            waiting += [(access.tensor, call.index, sign * step)] if step is not None else []
+            waiting += [(access.tensor, call.index, sign * step) for step in _slopes(facts, call, place)]
 
 
-def _slope(facts: TraceIndex, call: Call, place: int) -> int | None:
-    """Returns 1 if the result of a call grows with an input, -1 if it falls; None if neither is known."""
+def _slopes(facts: TraceIndex, call: Call, place: int) -> list[int]:
+    """Returns 1 if the result of a call grows with an input, -1 if it falls, both if some parts do, and some do not;
+    nothing if it is not known."""
     name = op_name(call)
     if name in _TO_TARGETS:
-        target = _target(facts, call) if place == 0 else None
-        return None if target is None else -1 if target > 1 / 2 else 1
-    return 1 if name in _GROWING and place == 0 else sign_in_sum(facts, call, place)
+        given = [access.tensor for access in call.inputs[1:2]] if place == 0 else []
+        targets = [_target(facts, each, call.index) for number in given for each in _joined(facts, number, call.index)]
+        return [] if None in targets else sorted({-1 if (each or 0) > 1 / 2 else 1 for each in targets})
+    step = 1 if name in _GROWING and place == 0 else sign_in_sum(facts, call, place)
+    if name in _SQUARES:
+        step = _side(facts, call)
+    elif call.op == "Tensor.sub" and len(call.inputs) == 1:
+        step = 1  # minus a number
+    return [] if step is None else [step]
 
 
-def _target(facts: TraceIndex, call: Call) -> float | None:
-    """Returns the number that the target of a loss consists of."""
-    made = next(iter(facts.producers(call.inputs[1].tensor, call.index)), None) if len(call.inputs) > 1 else None
+def _side(facts: TraceIndex, call: Call) -> int | None:
+    """Returns the sign for the square of a difference from a number: below or above 1 / 2, as in a least squares
+    GAN."""
+    made = next(iter(facts.producers(call.inputs[0].tensor, call.index)), None)
+    if len(call.inputs) > 1 or made is None or op_name(made) != "sub":
+        return 1 if len(call.inputs) == 1 and made is not None else None
+    node = facts.node_at(made.site)
+    number = written_number(facts, node.right) if isinstance(node, ast.BinOp) and len(made.inputs) == 1 else None
+    return None if number is None else -1 if number > 1 / 2 else 1
+
+
+def _joined(facts: TraceIndex, number: int, before: int) -> list[int]:
+    """Returns the tensors that a tensor was put together from, or the tensor itself."""
+    made = next(iter(facts.producers(number, before)), None)
+    return [each.tensor for each in made.inputs] if made is not None and op_name(made) in _JOINING else [number]
+
+
+def _target(facts: TraceIndex, number: int, before: int) -> float | None:
+    """Returns the number that a target of a loss consists of."""
+    made = next(iter(facts.producers(number, before)), None)
     name = "" if made is None else op_name(made)
     if made is None or name in _HIGH | _LOW:
         return None if made is None else float(name in _HIGH)

@@ -10,13 +10,16 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from statistics import fmean, stdev
 
 from tensorlens.analysis.code_around import scope_around, statement_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.linear_systems import solved
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.module_loads import module_loads
+from tensorlens.analysis.training.module_loads import LOADS, module_loads
+from tensorlens.analysis.training.one_memory import origin
+from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.records.model import Call, Span
 from tensorlens.records.training_values import LoadedProducts
 
@@ -25,8 +28,11 @@ _ADDING = frozenset("add radd iadd sum stack mul rmul imul div truediv idiv itru
 _SHAPING = frozenset("getitem view reshape unsqueeze squeeze expand zeros_like".split())
 _SUMS = _COPYING | _ADDING | _SHAPING | frozenset("tensordot einsum".split())
 _MAX_CALLS, _MAX_COPIES, _MAX_NAMES = 400, 12, 40
+_SCALING = frozenset("mul rmul div truediv".split())
+_ZEROS = frozenset("zeros zeros_like new_zeros zero".split())
 _CLOSE = 1e-4  # of the squared norm
 _FAR = 0.05
+_DEVIATIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +52,56 @@ def scaled_averages(training: MeasuredTraining) -> Iterator[ScaledAverage]:
     Steps have trained each state, which began as a copy of the module. The weights are all positive: with negative
     ones, the sum can be a difference of states on purpose.
     """
-    facts, seen = training.facts, set[int]()
+    facts, lines = training.facts, dict[int, list[tuple[LoadedProducts, Call]]]()
     for measured in facts.trace.inspection.loaded_products:
         load = next((each for each in module_loads(facts) if _is_load(each, measured)), None)
-        if load is None or load.site in seen:
-            continue
-        sources, added = _sources(facts, load, measured)
-        weights = _weights(measured, sources) if len(sources) > 1 else None
-        if weights is None or added is None or min(weights) <= 0 or abs(sum(weights) - 1) < _FAR:
-            continue
-        span = facts.span(added.site)
-        is_average = all(_is_trained_copy(training, number, load) for number in sources)
-        if is_average and span is not None and not _is_scaled_later(facts, load):
-            seen.add(load.site)
-            yield ScaledAverage(load, added, _division(facts, span), len(sources), sum(weights))
+        if load is not None:
+            lines.setdefault(load.site, []).append((measured, load))
+    for looks in lines.values():
+        sums = [each for measured, load in looks if (each := _sum_at(training, measured, load)) is not None]
+        found = next((each for each in sums if abs(each.weight - 1) >= _FAR), None)
+        if found is not None and not _may_mean_one([each.weight for each in sums]):
+            if not _adds_to_frozen(training, found.load):
+                yield found
+
+
+def _sum_at(training: MeasuredTraining, measured: LoadedProducts, load: Call) -> ScaledAverage | None:
+    """Returns the sum of trained copies that a load takes, whatever its weights sum to."""
+    facts = training.facts
+    sources, added = _sources(facts, load, measured)
+    weights = _weights(measured, sources) if len(sources) > 1 else None
+    span = None if added is None else facts.span(added.site)
+    if weights is None or added is None or span is None or min(weights) <= 0:
+        return None
+    if not all(_is_trained_copy(training, number, load) for number in sources) or _is_scaled_later(facts, load):
+        return None
+    return ScaledAverage(load, added, _division(facts, span), len(sources), sum(weights))
+
+
+def _may_mean_one(sums: list[float]) -> bool:
+    """Returns whether sums that differ from load to load can have a mean of 1, as an unbiased estimate from a random
+    part of the copies has."""
+    return len(sums) > 1 and abs(fmean(sums) - 1) < _DEVIATIONS * stdev(sums)
+
+
+def _adds_to_frozen(training: MeasuredTraining, load: Call) -> bool:
+    """Returns whether a matrix of the module that loads began with zeros, beside parameters that nothing steps or
+    loads: it adds to what these compute, as a low-rank adapter does, and adapters of several tasks can add up."""
+    facts, loads = training.facts, list(module_loads(training.facts))
+    loaded = {call.inputs[0].tensor for call in loads}
+    if all(row.is_stepped or row.tensor in loaded for row in training.rows):
+        return False
+    near = (call for call in loads if call.site == load.site and abs(call.index - load.index) <= _MAX_NAMES)
+    own = {call.inputs[0].tensor for call in near}
+    return any(len(facts.tensor(number).shape) > 1 and _begins_as_zeros(facts, number, load) for number in own)
+
+
+def _begins_as_zeros(facts: TraceIndex, number: int, load: Call) -> bool:
+    """Returns whether the last line that filled a parameter before a load filled it with zeros."""
+    writes = (event for event, _ in facts.writes(facts.tensor(number).counter) if event.index < load.index)
+    fills = [each for each in writes if isinstance(each, Call) and facts.trace.sites[each.site].through != LOADS]
+    made = fills[-1] if fills else facts.creator(origin(facts, number))
+    return made is not None and op_name(made) in _ZEROS
 
 
 def _is_load(call: Call, measured: LoadedProducts) -> bool:
@@ -109,10 +151,19 @@ def _weights(measured: LoadedProducts, sources: list[int]) -> list[float] | None
 
 
 def _is_scaled_later(facts: TraceIndex, load: Call) -> bool:
-    """Returns whether a line of the program changes what was loaded before another load or a step does."""
-    events = (event for event, _ in facts.writes(facts.tensor(load.inputs[0].tensor).counter))
-    later = next((event for event in events if event.index > load.index), None)
-    return isinstance(later, Call) and not later.within and not facts.trace.sites[later.site].through
+    """Returns whether a line of the program changes what was loaded, or multiplies it by a number, before another load
+    or a step does."""
+    number = load.inputs[0].tensor
+    for call in facts.calls_between(load.index + 1):
+        is_own = not call.within and not facts.trace.sites[call.site].through
+        if call.op == DATA_SET and call.inputs[0].tensor == number:
+            return is_own
+        if any(facts.tensor(write.tensor).counter == facts.tensor(number).counter for write in call.writes):
+            return is_own
+        if is_own and op_name(call) in _SCALING and len(call.inputs) == 1 and call.nodes[0] == call.nodes[1]:
+            if facts.storage_of(call.inputs[0].tensor, call.index) == facts.storage_of(number, call.index):
+                return True
+    return False
 
 
 def _division(facts: TraceIndex, span: Span) -> Span | None:

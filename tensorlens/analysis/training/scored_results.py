@@ -16,6 +16,7 @@ from tensorlens.records.model import Backward, Call
 _CHOOSING = frozenset(
     "min max minimum maximum amin getitem select unbind chunk split unsqueeze permute transpose".split()
 )
+_DIFFERENCES = frozenset(("sub", "isub", "rsub", "binary_cross_entropy"))
 _MOST_CALLS = 64  # that are looked at for an input from the other parameters
 
 
@@ -24,8 +25,8 @@ def scored_result(
 ) -> Call | None:
     """Returns the last call with `leaves` of a module whose results the loss of the further pass is a sum or mean of.
 
-    The module computes them from a result of the other parameters. The loss of the pass alone uses results of the same
-    leaves in another way.
+    The module computes them from a result of the other parameters and from data, as a critic does from an action and a
+    state. The loss of the pass alone compares results of the same leaves with values that have no graph.
     """
     found = list(_scored(facts, further, leaves))
     scored = [call for call in found if call is not None]
@@ -40,7 +41,35 @@ def scored_result(
     compared = next((call for call in scored if fitted & _given(call)), None)
     users = [call for call in recorded_above(facts, further) if leaves & _given(call)][:_MOST_CALLS]
     given = ((access.tensor, call.index) for call in users for access in call.inputs if access.tensor not in leaves)
-    return compared if any(others & graph_leaves(facts, number, index) for number, index in given) else None
+    is_of_others = any(others & graph_leaves(facts, number, index) for number, index in given)
+    is_fit = is_of_others and _has_data(facts, users, leaves, others) and _compares(facts, alone, leaves)
+    return compared if is_fit else None
+
+
+def _has_data(facts: TraceIndex, users: list[Call], leaves: set[int], others: set[int]) -> bool:
+    """Returns whether a module is also given values without a graph, beside what other parameters compute."""
+    waiting = [(access.tensor, call.index) for call in users for access in call.inputs if access.tensor not in leaves]
+    seen = set[int]()
+    for number, before in waiting:
+        made = next(iter(facts.producers(number, before)), None)
+        if not facts.requires_grad(number, before - 1):
+            return True
+        if made is not None and made.index not in seen and len(seen) < MAX_CALLS and not _given(made) & others:
+            seen.add(made.index)
+            waiting += [(access.tensor, made.index) for access in made.inputs if access.tensor not in leaves]
+    return False
+
+
+def _compares(facts: TraceIndex, backward: Backward, leaves: set[int]) -> bool:
+    """Returns whether the loss of a pass is made of differences of results from values without a graph."""
+    for call in recorded_above(facts, backward):
+        name = op_name(call)
+        if name not in _DIFFERENCES and not name.endswith(("_loss", "cross_entropy", "with_logits", "kl_div")):
+            continue
+        history = [facts.requires_grad(access.tensor, call.index - 1) for access in call.inputs]
+        if len(call.inputs) > 1 and len(set(history)) > 1 and not leaves & _given(call):
+            return True
+    return False
 
 
 def _given(call: Call) -> set[int]:

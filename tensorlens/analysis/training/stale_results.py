@@ -14,6 +14,7 @@ from itertools import islice
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.loss_calls import recorded_from
+from tensorlens.analysis.training.passed_values import is_passed
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Call, Span
 
@@ -122,9 +123,12 @@ def _span(facts: TraceIndex, call: Call) -> Span:
 
 
 def _is_fresh(facts: TraceIndex, use: Call, other: Call, values: set[int], makers: set[int]) -> bool:
-    """Returns whether a call has a result of some makers in the place where `use` has one of the values."""
+    """Returns whether a call has a result of some makers in the place where `use` has one of the values.
+
+    Where each caller of a function gives it its own value, that of before can be meant.
+    """
     position = next(n for n, access in enumerate(use.inputs) if access.tensor in values)
-    if other.op != use.op or position >= len(other.inputs):
+    if other.op != use.op or position >= len(other.inputs) or is_passed(facts, use, position):
         return False
     number = other.inputs[position].tensor
     above = islice(recorded_from(facts, [(number, other.index)]), _MOST_CALLS)

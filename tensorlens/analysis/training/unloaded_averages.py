@@ -52,7 +52,7 @@ def unloaded_averages(training: MeasuredTraining) -> Iterator[UnloadedAverage]:
         if load is None or share is None or not 0 < share < 0.5 or (1 - share) ** len(each.writes) < _LEAST:
             continue
         copied = _first_copy(training, each, load)
-        if copied is not None and _loads_trained(training, each, load):
+        if copied is not None and _loads_trained(training, each, load) and not _uses_first(facts, each, load):
             lines[each.writes[-1].site, load.site, len(each.writes)].append((each, load, copied))
     for (site, _, updates), found in lines.items():
         each, load, copied = found[0]
@@ -80,6 +80,18 @@ def _first_copy(training: MeasuredTraining, each: Follower, load: Call) -> Call 
         return None
     is_new = is_as_made(facts, each.source, list(writes_before(facts, each.source, copied.index)))
     return copied if is_new else None
+
+
+def _uses_first(facts: TraceIndex, each: Follower, load: Call) -> bool:
+    """Returns whether a line reads another copy of the first values after the updates: it can take out what is left of
+    them."""
+    own, copies = facts.storages_of(each.tensor), set[int]()
+    for call in facts.calls_between(0, load.index):
+        if op_name(call) in _COPIES and call.outputs and _source(facts, call) == each.source:
+            copies |= {access.tensor for access in call.outputs if not own & facts.storages_of(access.tensor)}
+    kept = {number for number in copies if not any(facts.writes(facts.tensor(number).counter))}
+    later = facts.calls_between(each.writes[-1].index + 1) if kept else iter(())
+    return any(access.tensor in kept for call in later for access in call.inputs)
 
 
 def _source(facts: TraceIndex, call: Call) -> int | None:

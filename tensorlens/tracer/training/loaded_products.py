@@ -13,7 +13,7 @@ from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import numel, reshape, to
 from tensorlens.tracer.recording.recorder import Recorder
 
-_LOOKS = frozenset((2, 6))  # runs of a line that are looked at: the first may load a checkpoint
+_LOOKS = frozenset((2, 3, 4, 6))  # runs of a line that are looked at: the first may load a checkpoint
 _MOST_LINES = 32
 _MOST_ELEMENTS = 1 << 14
 _MOST_TENSORS = 40
