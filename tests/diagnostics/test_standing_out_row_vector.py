@@ -27,8 +27,10 @@ LOOKED_UP = NOISE.replace("t.float().unsqueeze(1)], 1))", "emb(t)], 1))").replac
 WRONG = {
     "a column of the same": NOISE,
     "an embedding": LOOKED_UP,
+    "curves over a grid": NOISE.replace("x, t = torch.randn(8, 8)", (
+        "x, t = (torch.linspace(0, 1, 8)[None] - torch.rand(8, 1)).exp()")),
     "an index": NOISE.replace("t.float().unsqueeze(1)", "t.float()[:, None]"),
-}
+}  # fmt: skip
 RIGHT = {
     "a column": NOISE.replace("bar[t]", "bar[t].unsqueeze(1)"),
     "other sizes": NOISE.replace("torch.randn(8, 8), torch.randint(0, 10, (8,))", (

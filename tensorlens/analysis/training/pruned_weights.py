@@ -14,6 +14,7 @@ from tensorlens.analysis.training.hook_functions import in_hooks
 from tensorlens.analysis.training.masked_gradients import zeroing_mask
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import DATA_SET, GRAD_SET
+from tensorlens.analysis.unseen_reads import may_be_read_unseen
 from tensorlens.records.model import Call
 
 _COMPARISONS = frozenset("gt lt ge le ne eq greater less greater_equal less_equal logical_and logical_or".split())
@@ -57,7 +58,9 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
         later = len(moving) - bisect_right(moving, last.index)
         applied = _applied(facts, last, mask)
         by_averages = bool(applied) and later < len(moving) and _has_averages(training, row)
-        is_kept = _is_looked_at(training, row, last) or (bool(applied) and _changes_state(facts))
+        made = facts.creator(_root(facts, mask, last.index))
+        is_shown = not applied and made is not None and may_be_read_unseen(facts, made)
+        is_kept = is_shown or _is_looked_at(training, row, last) or (bool(applied) and _changes_state(facts))
         is_left = _is_product(facts, last) or (later < len(moving) and _is_of_sizes(facts, last, mask))
         is_wrong = is_left if not applied else by_averages and _mask_gradients(training, row, applied)
         if later >= _MIN_STEPS and not is_kept and is_wrong:
