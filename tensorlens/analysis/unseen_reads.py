@@ -71,8 +71,7 @@ class _Search:
         if isinstance(parent, ast.Call):
             return self._of_call(use, parent)
         if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr):
-            targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
-            return self._of_targets(use, targets)
+            return self._of_targets(use, parent.targets if isinstance(parent, ast.Assign) else [parent.target])
         if isinstance(parent, ast.For | ast.comprehension) and parent.iter is use.node:
             return self._of_targets(_Use(use.file, use.node), [parent.target])
         if isinstance(parent, ast.Tuple):
