@@ -63,10 +63,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for site, rows in lines.items():
         steps = min(row.statistics.rounds for row in rows.values() if row.statistics is not None)
         is_number = last[site].op in OPS_LEAVING_TORCH
-        if is_number:
-            is_used = _is_computed_with(facts, last[site])
-        else:
-            is_used = meets_graph(facts, last[site])
+        is_used = _is_computed_with(facts, last[site]) if is_number else meets_graph(facts, last[site])
         if looks[site] >= min(steps, _MAX_LOOKS) and is_used and is_plain_term(facts, set(rows)):
             yield _sentence(training, last[site], [rows[number] for number in sorted(rows)])
 
