@@ -62,6 +62,7 @@ BY_AVERAGES = {
     "the mask is counted": ADAM + PRUNE + HOOKED + "print(masks[0].mean().item())\n",
 }  # fmt: skip
 RIGHT = {
+    "small weights begin anew from time to time": NET + PRUNE + ONCE.replace("step == 3", "step % 3 == 2"),
     "a mask for another program": "import io\n" + NET + PRUNE.replace("return mask", "torch.save(mask, io.BytesIO())")
     + ONCE,
     "masks that are shown at the end": "masks = {}\n" + NET + PRUNE + ONCE.replace("prune(net[0])", (

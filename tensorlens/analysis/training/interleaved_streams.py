@@ -108,7 +108,11 @@ def _reshape(facts: TraceIndex, rows: Call, layer: Call) -> Call | None:
     is_of_items = len(item) < 2 and list(shape[2:]) in (item, [*item, 1])
     if len(shape) < 2 or not is_of_items or shape[0] != items // shape[1]:
         return None  # `unfold()` can have windows that overlap
-    if _is_of_voices(facts, made) or _is_stored_in_turn(facts, cut) or (shape[1] == _CODON and _words_in(facts.tree(span.file)) & _CODONS):
+    if (
+        _is_of_voices(facts, made)
+        or _is_stored_in_turn(facts, cut)
+        or (shape[1] == _CODON and _words_in(facts.tree(span.file)) & _CODONS)
+    ):
         return None
     is_whole_rows = made is not cut and len(made.inputs) < len(cut.outputs)
     is_text = len(shape) == 2 and not _is_by_few(facts, cut) and _is_one_text(facts, cut, span.file, is_whole_rows)
