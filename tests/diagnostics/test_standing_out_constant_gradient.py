@@ -45,6 +45,8 @@ WRONG = {
     + TRAIN.replace("    loss = 0.0\n", "    weights = log_vars.neg().exp().tolist()  #!\n    loss = 0.0\n")
     .replace(LINE, "").replace("weight *", "weights[task] *"),
 }  # fmt: skip
+HALVED = TRAIN.replace("+ log_vars[task]", "+ half * log_vars[task]").replace("for step", "half = 0.5\nfor step")
+WRONG["a term with a factor"] = NET + HALVED
 RIGHT = {
     "a tensor": NET + TRAIN.replace(".item()  #!", ""),
     "shown": NET + TRAIN.replace(".item()  #!", "\n        print(log_vars[task].exp().item())"),
@@ -101,6 +103,39 @@ for step in range(8):
     opt.zero_grad()
     loss.backward()
     opt.step()
+""",
+    "a price of used columns": """\
+net, gate, price = nn.Linear(4, 1), nn.Parameter(torch.full((4,), 2.0)), nn.Parameter(torch.zeros(()))
+opt = torch.optim.SGD([*net.parameters(), gate, price], lr=0.001)
+for step in range(8):
+    used = int((gate.sigmoid() > 0.5).sum())
+    over = used - 1
+    loss = net(torch.randn(16, 4) * gate.sigmoid()).square().mean() + price.detach() * gate.sigmoid().mean()
+    opt.zero_grad()
+    (loss - price * over).backward()
+    opt.step()
+""",
+    "a median of single numbers, as a number": """\
+middle = nn.Parameter(torch.zeros(()))
+opt = torch.optim.SGD([middle], lr=0.01)
+for value in torch.rand(8) + 3:
+    loss = (value - middle).abs()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    center = middle.item() + 1
+""",
+    "signs of gradients": """\
+net, total = nn.Linear(4, 1), 0.0
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(8):
+    loss = net(torch.randn(16, 4)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    for p in net.parameters():
+        p.grad.sign_()
+    opt.step()
+    total += loss.item()
 """,
     "a bias whose gradient is constant": """\
 critic = nn.Linear(4, 1)

@@ -85,7 +85,21 @@ WRONG = {
     .replace("[:, :4]", "[..., :4]")
     .replace("out(states)", "out(states.mT)"),
 }
+SINKS = """\
+layer, out = nn.Linear(3, 3), nn.Linear(3, 1)
+opt = torch.optim.SGD([*layer.parameters(), *out.parameters()], lr=0.01)
+for _ in range(3):
+    loss, sinks = 0.0, torch.zeros(8, 0, 3)
+    for _ in range(6):
+        h = layer(torch.randn(8, 2, 3))
+        sinks = torch.cat([sinks, h], dim=1)[:, :4]
+        loss = loss + out(torch.cat([sinks, h], dim=1)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 RIGHT = {
+    "the first positions of a pass": SINKS,
     "a replay memory of the newest": REPLAY.replace("[:32]", "[-32:]"),
     "choices that no model makes": REPLAY.replace("net(x).argmax(1)", "torch.randint(3, (8,))"),
     "the examples of a budget": CHOSEN,

@@ -71,6 +71,9 @@ RIGHT = {
     "places of codons": PLAIN.replace("streams = batchify(text, 4)", "codons = batchify(text, 3)\nstreams = codons"),
     "words of a record": PLAIN.replace("text", "log").replace(", n)", ", n_words)").replace("// n * n", (
         "// n_words * n_words")),
+    "four voices": PLAIN.replace("streams", "voices"),
+    "as many columns as voices": PLAIN.replace(", n)", ", n_voices)").replace("// n * n", "// n_voices * n_voices"),
+    "voices of a chorale": PLAIN.replace("ids.view(-1, n)", "ids.view(-1, 4)").replace("text", "melody"),
     "targets of their own": PLAIN.replace("streams[start + 1 : start + 11]", "streams[start : start + 10] % 3"),
 }  # fmt: skip
 NUMBERS = """\
@@ -110,6 +113,9 @@ OF_NUMBERS = {
 }  # fmt: skip
 PLAIN_NUMBERS = NUMBERS.replace("  #!", "")
 IN_TURN = {
+    "a layer that runs along all numbers, too": PLAIN_NUMBERS.replace("loss = (", (
+        "loss = (net(past[:-1, None, None]).flatten() - past[1:]).square().mean() + (")).replace(
+        "net(future[:-1, None, None]).flatten()", "future[:-1]"),
     "consecutive numbers": PLAIN_NUMBERS.replace("past.view(-1, 4, 1)", "past.view(4, -1, 1).transpose(0, 1)"),
     "nothing shows that it is one record": UNREAD.replace("  #!", ""),
     "hours of a day": PLAIN_NUMBERS.replace("future[:-1, None, None]", "record[::4][:49, None, None]"),

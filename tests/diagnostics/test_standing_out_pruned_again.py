@@ -32,6 +32,9 @@ WRONG = {
     "a copied product": NET + PRUNE.replace(".mul_(mask)", ".copy_(module.weight * mask)") + ONCE,
     "small ones are assigned": NET + PRUNE.replace("module.weight.mul_(mask)", "module.weight[mask == 0] = 0") + ONCE,
     "the zeros are counted": NET + PRUNE + ONCE + "print((net[0].weight != 0).float().mean().item())\n",
+    "a mask in a dict that nothing reads": "masks = {}\n" + NET + PRUNE + ONCE.replace("prune(net[0])", (
+        "masks[0] = prune(net[0])")),
+    "a mask in an attribute": NET + PRUNE.replace("return mask", "module.mask = mask") + ONCE,
 }  # fmt: skip
 ADAM = NET.replace("SGD", "Adam")
 HOOKED = (
@@ -59,6 +62,11 @@ BY_AVERAGES = {
     "the mask is counted": ADAM + PRUNE + HOOKED + "print(masks[0].mean().item())\n",
 }  # fmt: skip
 RIGHT = {
+    "small weights begin anew from time to time": NET + PRUNE + ONCE.replace("step == 3", "step % 3 == 2"),
+    "a mask for another program": "import io\n" + NET + PRUNE.replace("return mask", "torch.save(mask, io.BytesIO())")
+    + ONCE,
+    "masks that are shown at the end": "masks = {}\n" + NET + PRUNE + ONCE.replace("prune(net[0])", (
+        "masks[0] = prune(net[0])")) + "for mask in masks.values():\n    print(mask)\n",
     "negative weights are set to zero": NET + PRUNE.replace("module.weight.mul_(mask)", (
         "module.weight[module.weight < 0] = 0")) + ONCE,
     "assigned again after each step": ADAM + PRUNE.replace("module.weight.mul_(mask)", (

@@ -46,6 +46,10 @@ VECTOR = CLIENTS.replace(DELTA, "p.grad = (theirs[:p.numel()].view_as(p) - p).ne
 )
 SET = "p.grad = g / 5  #!"
 RIGHT = {
+    "all of them go to a file": "import io\n" + TASKS.replace(SET, (
+        "p.grad = g\n            torch.save(g, io.BytesIO())")),
+    "all of them are shown later": "seen = []\n" + TASKS.replace(SET, "p.grad = g").replace(
+        "        for p, g", "        seen.append(grads)\n        for p, g") + "print(seen)\n",
     "a running sum": TASKS.replace("    for _ in range(5)", "    total = [0, 0]\n    for _ in range(5)").replace(
         "        for p, g in zip(net.parameters(), grads)", "        total = [t + g for t, g in zip(total, grads)]\n"
         "        for p, g in zip(net.parameters(), total)"),
@@ -67,7 +71,10 @@ RIGHT = {
 WORDS = "which uses only the last"
 
 
-@pytest.mark.parametrize("body", [TASKS, CLIENTS, VECTOR])
+KEPT = "last = {}\n" + TASKS.replace("        for p, g", "        last['grads'] = grads\n        for p, g")
+
+
+@pytest.mark.parametrize("body", [TASKS, CLIENTS, VECTOR, KEPT])
 def test_a_gradient_that_is_set_for_each_task_is_named(tmp_path: Path, body: str) -> None:
     (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
     assert "`p.grad = ...` sets each gradient of `net.weight` and `net.bias` 5 times for a step" in found.text

@@ -27,8 +27,10 @@ LOOKED_UP = NOISE.replace("t.float().unsqueeze(1)], 1))", "emb(t)], 1))").replac
 WRONG = {
     "a column of the same": NOISE,
     "an embedding": LOOKED_UP,
+    "curves over a grid": NOISE.replace("x, t = torch.randn(8, 8)", (
+        "x, t = (torch.linspace(0, 1, 8)[None] - torch.rand(8, 1)).exp()")),
     "an index": NOISE.replace("t.float().unsqueeze(1)", "t.float()[:, None]"),
-}
+}  # fmt: skip
 RIGHT = {
     "a column": NOISE.replace("bar[t]", "bar[t].unsqueeze(1)"),
     "other sizes": NOISE.replace("torch.randn(8, 8), torch.randint(0, 10, (8,))", (
@@ -144,6 +146,27 @@ for pick in torch.randperm(40).split(8):
         "(8, 6), torch.rand(8, 8), torch.rand(8)")).replace("for x", "for _ in range(4):\n  for x").replace(
         "\n    ", "\n      "),
 }  # fmt: skip
+TOWERS = """\
+users, items, log_q = torch.randint(50, (64,)), torch.randint(30, (64,)), torch.rand(30).log()
+U, V, mix = nn.Embedding(50, 8), nn.Embedding(30, 8), nn.Linear(16, 1)
+for _ in range(4):
+    i = torch.randint(64, (16,))
+    item = items[i]
+    u, v, correction = U(users[i]), V(item), log_q[item]
+    logits = nn.functional.linear(u, v) - correction
+    each = nn.functional.cross_entropy(logits, torch.arange(16), reduction="none")
+    (each * (-0.5 * correction).exp()).mean().backward()
+"""
+OF_PAIRS = {
+    "users and items": TOWERS,
+    "an index of another time": TOWERS.replace("log_q[item]", "log_q[items[i]]"),
+    "distances": TOWERS.replace("nn.functional.linear(u, v)", "-(u[:, None] - v).pow(2).sum(-1).add(1).sqrt()"),
+    "cosines": TOWERS.replace("nn.functional.linear(u, v)", "torch.cosine_similarity(u[:, None], v[None], dim=-1)"),
+    "a network": TOWERS.replace("nn.functional.linear(u, v)", (
+        "mix(torch.cat([u[:, None].expand(-1, 16, -1), v.expand(16, -1, -1)], -1).tanh()).squeeze(-1)")),
+    "all pairs in a row": TOWERS.replace("nn.functional.linear(u, v)", (
+        "mix(torch.cat([u.repeat_interleave(16, 0), v.repeat(16, 1)], -1)).view(16, 16)")),
+}  # fmt: skip
 WORDS = "although they are one for each row"
 
 
@@ -183,3 +206,8 @@ def test_a_number_for_each_sample_is_named(tmp_path: Path, name: str) -> None:
 def test_a_number_for_each_label_is_left_alone(tmp_path: Path, name: str) -> None:
     body = OF_LABELS[name].replace("  #!", "")
     assert [each.text for each in sentences(tmp_path, body) if WORDS in each.text] == []
+
+
+@pytest.mark.parametrize("name", OF_PAIRS)
+def test_a_number_for_the_columns_of_pairs_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, OF_PAIRS[name]) if WORDS in each.text] == []

@@ -53,6 +53,10 @@ WRONG = {
     + "    print(f'{log_alpha.exp().item():.3f}')\n",
 }  # fmt: skip
 RIGHT = {
+    "beside the value of now": ENTROPY.replace("loss = (", "loss = (log_alpha.exp().detach() * net.bias.sum()) + ("),
+    "a name of the start": ENTROPY.replace("alpha = log_alpha.exp().detach()", (
+        "alpha_fixed = log_alpha.exp().detach()")).replace("(alpha *", "(alpha_fixed *"),
+    "a unit": PARTIAL.replace("alpha)", "unit)").replace("scaled = alpha", "scaled = unit").replace("alpha=", "unit="),
     "partial() with another value": PARTIAL.replace("objective(log_p)", f"objective(log_p, alpha={NUMBER})"),
     "the keywords of partial()": PARTIAL.replace(
         "    tune.step()\n", f"    tune.step()\n    objective.keywords['alpha'] = {NUMBER}\n"),

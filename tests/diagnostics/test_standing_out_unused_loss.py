@@ -214,6 +214,56 @@ def test_parts_that_are_read_or_given_up_are_left_alone(tmp_path: Path, parts: s
     assert [each.text for each in sentences(tmp_path, body) if "no line reads" in each.text] == []
 
 
+SHOWN = {  # where the source reads a part that no recorded call reads
+    "a file": "    torch.save(spread, io.BytesIO())\n",
+    "shown": "    print(spread)\n",
+    "shown in a text": "    print(f'{spread}')\n",
+    "kept in a list of a function": "    keep(spread)\n",
+    "kept in a dict that goes to a file": "    kept[step] = spread\n    torch.save(kept, io.BytesIO())\n",
+    "an attribute that is shown": "    enc.spread = spread\n    print(repr(enc.spread))\n",
+}
+KEEP = "import io\nkept, seen, step = {}, [], 0\ndef keep(value):\n    seen.append(value)\n"
+ENCODER = """\
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def encode(self, x):
+        mean, spread = self.layer(x).chunk(2, dim=1)
+        return mean, spread
+
+enc, dec = Encoder(), nn.Linear(2, 4)
+opt = torch.optim.SGD([*enc.parameters(), *dec.parameters()], lr=0.1)
+x = torch.randn(8, 4)
+for _ in range(3):
+    mean, spread = enc.encode(x)
+    opt.zero_grad()
+    (dec(mean) - x).square().mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_part_that_is_read_without_a_call_is_left_alone(tmp_path: Path, name: str) -> None:
+    body = KEEP + PARTS.replace("USED", "0.1").replace("    z =", SHOWN[name] + "    z =")
+    if name.startswith("kept in a list"):
+        body += "print(len(seen), seen)\n"
+    assert [each.text for each in sentences(tmp_path, body) if "no line reads" in each.text] == []
+
+
+def test_a_part_that_a_function_returns_is_left_alone(tmp_path: Path) -> None:
+    assert [each.text for each in sentences(tmp_path, ENCODER) if "no line reads" in each.text] == []
+
+
+@pytest.mark.parametrize("line", ["    kept[step] = spread\n", "    enc.spread = spread\n", "    ignore(spread)\n"])
+def test_a_part_that_is_only_passed_on_is_named(tmp_path: Path, line: str) -> None:
+    ignore = "kept, step = {}, 0\ndef ignore(value):\n    return None\n"
+    body = ignore + PARTS.replace("USED", "0.1").replace("    z =", line + "    z =")
+    (found,) = (each for each in sentences(tmp_path, body) if "no line reads the" in each.text)
+    assert found.labels[0].span.line == marked(body)
+
+
 # --- modules that are kept -------------------------------------------------------------------------------------------
 
 FIT = """\

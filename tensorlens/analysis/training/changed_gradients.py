@@ -16,7 +16,7 @@ from tensorlens.analysis.training.timeline import GRAD_SET, Moment
 from tensorlens.records.model import Call
 
 _MIN_UNUSED = 2  # changes
-_CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
+CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +126,4 @@ def is_clip(training: MeasuredTraining, site: int) -> bool:
     facts = training.facts
     node = facts.node_at(site)
     name = plain_name(node.func) if isinstance(node, ast.Call) else None
-    return name is not None and name.rpartition(".")[2] in _CLIPS
+    return name is not None and name.rpartition(".")[2] in CLIPS

@@ -15,6 +15,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import recorded_above
 from tensorlens.records.model import Call
 
 _TIMES = frozenset("arange linspace cumsum".split())
@@ -25,6 +26,7 @@ _VIEWING = frozenset("getitem unsqueeze view reshape contiguous narrow clone to 
 _BATCH = frozenset("batch batches bsz bs stream streams parallel".split())
 _MAX_VIEWS = 8
 _MAX_CALLS = 60
+_MAX_RUNS = 4
 
 
 def is_one_record(facts: TraceIndex, cut: Call, layer: Call) -> bool:
@@ -38,7 +40,16 @@ def is_one_record(facts: TraceIndex, cut: Call, layer: Call) -> bool:
     is_batch = any(set(words_of(name)) & _BATCH for name in names)
     if is_batch and any(isinstance(start, tuple) for start in starts):
         return True
-    return any(starts & set(_starts(facts, number, run.index)) for run, number in _single_runs(facts, layer))
+    runs = (run for run, number in _single_runs(facts, layer) if starts & set(_starts(facts, number, run.index)))
+    return any(not _is_trained(facts, run) for run in islice(runs, _MAX_RUNS))
+
+
+def _is_trained(facts: TraceIndex, run: Call) -> bool:
+    """Returns whether a loss contains a run of a layer: one may train it along all numbers and along every 4th one."""
+    backward = next((each for each in facts.backwards if each.index > run.index), None)
+    if backward is None or run.nodes[1] == run.nodes[0]:
+        return False
+    return any(call.index == run.index for call in recorded_above(facts, backward))
 
 
 def _arguments(node: ast.AST | None) -> list[ast.expr]:

@@ -103,6 +103,8 @@ def _filled(training: Training, calls: list[Call]) -> list[FilledMemory]:
         graph = [each for each in found if _has_graph(facts, each.new, each.joined.index)]
         is_experience = not graph and any(_is_experience(training, each) for each in found[-_MAX_LOOKS:])
         found = [replace(each, is_drawn=True) for each in found] if is_experience else graph
+    if len(cuts) < len(calls):  # it begins empty: of one pass, it may have the first positions on purpose
+        found = [each for each in found if not facts.requires_grad(each.kept, each.joined.index - 1)]
     return found if len(found) >= _MIN_TIMES else []
 
 

@@ -31,6 +31,11 @@ _WORDS = frozenset(
     "text texts corpus char chars character characters letter letters word words sentence sentences "
     "novel poem prose verse melody genome dna rna nucleotide nucleotides codon codons".split()
 )
+_VOICES = frozenset(
+    "voice voices part parts channel channels track tracks instrument instruments strand strands frame frames "
+    "speaker speakers sensor sensors phase phases".split()
+)
+_FEW = 8  # voices
 _OF_FILES = frozenset(("read_text", "write_text"))  # any file has a text
 _CODON, _CODONS = 3, frozenset(("codon", "codons"))  # each place of a codon may have a stream of its own
 _TURNS = frozenset("t T mT transpose permute swapaxes movedim".split())
@@ -103,11 +108,32 @@ def _reshape(facts: TraceIndex, rows: Call, layer: Call) -> Call | None:
     is_of_items = len(item) < 2 and list(shape[2:]) in (item, [*item, 1])
     if len(shape) < 2 or not is_of_items or shape[0] != items // shape[1]:
         return None  # `unfold()` can have windows that overlap
-    if _is_stored_in_turn(facts, cut) or (shape[1] == _CODON and _words_in(facts.tree(span.file)) & _CODONS):
+    if (
+        _is_of_voices(facts, made)
+        or _is_stored_in_turn(facts, cut)
+        or (shape[1] == _CODON and _words_in(facts.tree(span.file)) & _CODONS)
+    ):
         return None
     is_whole_rows = made is not cut and len(made.inputs) < len(cut.outputs)
-    is_text = len(shape) == 2 and _is_one_text(facts, cut, span.file, is_whole_rows)
+    is_text = len(shape) == 2 and not _is_by_few(facts, cut) and _is_one_text(facts, cut, span.file, is_whole_rows)
     return made if is_text or is_one_record(facts, cut, layer) else None
+
+
+def _is_of_voices(facts: TraceIndex, reshape: Call) -> bool:
+    """Returns whether names say that a text has the items of several voices in turn."""
+    site = facts.trace.sites[reshape.site]
+    caller = None if site.caller is None else facts.trace.sites[site.caller]
+    names = {*_sizes_of(facts, reshape), *site.targets, site.function, *(() if caller is None else caller.targets)}
+    return any(set(words_of(name)) & _VOICES for name in names)
+
+
+def _is_by_few(facts: TraceIndex, cut: Call) -> bool:
+    """Returns whether a call has a small number written for the streams, as that of the voices of a chorale."""
+    node = facts.node_at(cut.site)
+    parts = [part for each in node.args for part in ast.walk(each)] if isinstance(node, ast.Call) else []
+    numbers = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, int)]
+    is_named = any(isinstance(part, ast.Name | ast.Attribute) for part in parts)
+    return not is_named and bool(numbers) and 1 < max(numbers) <= _FEW
 
 
 def _is_slice(facts: TraceIndex, call: Call) -> bool:

@@ -14,6 +14,7 @@ from tensorlens.analysis.training.hook_functions import in_hooks
 from tensorlens.analysis.training.masked_gradients import zeroing_mask
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import DATA_SET, GRAD_SET
+from tensorlens.analysis.unseen_reads import may_be_read_unseen
 from tensorlens.records.model import Call
 
 _COMPARISONS = frozenset("gt lt ge le ne eq greater less greater_equal less_equal logical_and logical_or".split())
@@ -59,12 +60,22 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
         by_averages = bool(applied) and later < len(moving) and _has_averages(training, row)
         is_kept = _is_looked_at(training, row, last) or (bool(applied) and _changes_state(facts))
         is_left = _is_product(facts, last) or (later < len(moving) and _is_of_sizes(facts, last, mask))
-        is_wrong = is_left if not applied else by_averages and _mask_gradients(training, row, applied)
+        is_open = not applied and is_left and not _is_meant(facts, writes)
+        is_wrong = is_open or (by_averages and _mask_gradients(training, row, applied))
         if later >= _MIN_STEPS and not is_kept and is_wrong:
             found.setdefault(last.site, []).append((last, row, later, applied[0] if applied else None))
     for group in found.values():
         rows, steps = tuple(row for _, row, *_ in group), min(steps for _, _, steps, _ in group)
         yield PrunedWeights(group[0][0], rows, steps, group[0][3], _is_product(facts, group[0][0]))
+
+
+def _is_meant(facts: TraceIndex, writes: list[tuple[Call, int]]) -> bool:
+    """Returns whether a line may show or store the last mask without a call that is recorded, or makes a new one each
+    time, so that the parameter is dense in between."""
+    last, mask = writes[-1]
+    made = facts.creator(_root(facts, mask, last.index))
+    is_shown = made is not None and may_be_read_unseen(facts, made)
+    return is_shown or len({other for call, other in writes if call.site == last.site}) > 1
 
 
 def _mask_of(facts: TraceIndex, number: int, write: Call) -> int | None:

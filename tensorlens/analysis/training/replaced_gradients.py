@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET, Moment, Training
+from tensorlens.analysis.unseen_reads import may_be_read_unseen
 from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
 
@@ -33,10 +34,18 @@ def replaced_gradients(training: Training) -> Iterator[ReplacedGradient]:
     for number in training.stepped:
         steps = [pair for pair in _settings(training, number) if pair[0]][:_LOOKED_AT]
         lost = [pair for pair in steps if _are_lost(training, number, pair[0], reads)]
-        if lost and 4 * len(lost) >= 3 * len(steps):  # a long run lacks some of the first ones
+        if (
+            lost and 4 * len(lost) >= 3 * len(steps) and not _is_shown(training, lost[0][0][0])
+        ):  # a long run lacks some of the first ones
             settings, step = lost[0]
             counts = Counter(len(each) for each, _ in lost)
             yield ReplacedGradient(number, settings[-1], step, counts.most_common(1)[0][0])
+
+
+def _is_shown(training: Training, setting: Call) -> bool:
+    """Returns whether a line may show or store the gradient that a call sets, without a call that is recorded."""
+    made = [training.facts.creator(access.tensor) for access in setting.inputs[1:]]
+    return any(call is not None and may_be_read_unseen(training.facts, call) for call in made)
 
 
 def _settings(training: Training, number: int) -> Iterator[tuple[list[Call], Step]]:

@@ -18,6 +18,7 @@ from math import prod
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.batch_pairs import is_of_two_batches
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.row_starts import Start, row_starts
@@ -217,7 +218,14 @@ def _taken(facts: TraceIndex, number: int, before: int, rows: tuple[int, ...]) -
 def _is_of_pairs(facts: TraceIndex, table: int, before: int) -> bool:
     """Returns whether a table has a value for each pair of rows, or is a parameter."""
     above = [made for _, made in islice(ancestry(facts, table, before), _MAX_STEPS)]
-    return facts.tensor(table).type == "Parameter" or any(op_name(made) in _PAIRING for made in above)
+    is_paired = any(op_name(made) in _PAIRING or _multiplies(facts, made) for made in above)
+    return facts.tensor(table).type == "Parameter" or is_paired or is_of_two_batches(facts, table, before)
+
+
+def _multiplies(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call is `linear()` with the rows of another batch in place of a weight."""
+    given = call.inputs[1:2] if op_name(call) == "linear" else ()
+    return any(facts.tensor(each.tensor).type != "Parameter" for each in given)
 
 
 def _sources(facts: TraceIndex, vector: int, before: int) -> Iterator[int]:

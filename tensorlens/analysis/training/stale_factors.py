@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.shown_numbers import is_only_shown
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.bound_numbers import HIDDEN, BoundNumber, bound_numbers
@@ -23,6 +24,7 @@ from tensorlens.records.model import Call
 _CURVED = frozenset("exp softplus sigmoid logsigmoid log_softmax softmax tanh".split())
 _NUMBERS = frozenset(("Tensor.item", "Tensor.__float__"))
 _GIVING = frozenset((DATA_SET, "Tensor.numpy", "Tensor.__array__"))
+_OF_START = frozenset("fixed initial init start begin first unit baseline frozen reference ref old prior".split())
 _MAX_CALLS = 8
 _MIN_PASSES = _MIN_STEPS = 3
 
@@ -48,13 +50,17 @@ def stale_factors(training: Training) -> Iterator[StaleFactor]:
     bound = _bound_numbers(training)
     for backward in examined_passes(facts):
         trained, seen = {change.tensor for change in backward.gradients if change.after is not None}, set[int]()
-        for call in recorded_above(facts, backward):
-            for parameter, made in (*_tensors(training, call), *_numbers(training, numbers, bound, call)):
-                if parameter in trained:
-                    anchors.add(made.site)
-                elif made.site not in seen:
-                    seen.add(made.site)
-                    found.setdefault(made.site, []).append((parameter, made, call))
+        uses = [
+            (parameter, made, call)
+            for call in recorded_above(facts, backward)
+            for parameter, made in (*_tensors(training, call), *_numbers(training, numbers, bound, call))
+        ]
+        for parameter, made, call in uses:
+            if parameter in trained or _is_beside_fresh(training, parameter, made, uses):
+                anchors.add(made.site)
+            elif made.site not in seen:
+                seen.add(made.site)
+                found.setdefault(made.site, []).append((parameter, made, call))
     times = Counter(call.site for call in facts.calls if call.site in found)
     for site, uses in found.items():
         if len(uses) < _MIN_PASSES or site in anchors:
@@ -67,6 +73,14 @@ def stale_factors(training: Training) -> Iterator[StaleFactor]:
         )
         if is_once and steps and made.index < steps[0] and earlier >= _MIN_STEPS:
             yield StaleFactor(parameter, made, used, earlier, len(uses))
+
+
+def _is_beside_fresh(training: Training, parameter: int, made: Call, uses: list[tuple[int, Call, Call]]) -> bool:
+    """Returns whether the same loss uses a value of a parameter that was computed after one of its steps, too: the
+    older one is there to compare with."""
+    later = [each.index for number, each, _ in uses if number == parameter and each.index > made.index]
+    steps = (step.index for step in training.steps if parameter in step.parameters) if later else ()
+    return any(made.index < index < max(later) for index in steps)
 
 
 def _is_set_again(training: Training, made: Call) -> bool:
@@ -91,7 +105,8 @@ def _tensors(training: Training, call: Call) -> Iterator[tuple[int, Call]]:
         if not facts.requires_grad(access.tensor, call.index - 1):
             made = next(iter(facts.producers(access.tensor, call.index)), None)
             parameter = None if made is None else _parameter_below(training, made)
-            if made is not None and parameter is not None:
+            names = () if made is None else facts.trace.sites[made.site].targets
+            if made is not None and parameter is not None and not any(map(_is_of_start, names)):
                 yield parameter, made
 
 
@@ -122,7 +137,7 @@ def _numbers(
         return
     parts = ast.walk(node) if kept else ()
     read = {ast.unparse(each) for each in parts if isinstance(each, ast.Name | ast.Attribute | ast.Subscript)}
-    given = [each.made for each in bound if each.is_read_by(span.file, node)]
+    given = [each.made for each in bound if not _is_of_start(each.name) and each.is_read_by(span.file, node)]
     for made in (*(kept[name] for name in read & kept.keys()), *given):
         parameter = _parameter_below(training, made)
         if parameter is not None and made.index < call.index:
@@ -147,7 +162,13 @@ def _kept_numbers(facts: TraceIndex) -> dict[str, Call]:
         targets = facts.trace.sites[call.site].targets if call.op in _NUMBERS else ()
         if len(targets) == 1:
             kept.setdefault(targets[0], call)
-    return {name: call for name, call in kept.items() if _is_kept(facts, name)}
+    return {name: call for name, call in kept.items() if not _is_of_start(name) and _is_kept(facts, name)}
+
+
+def _is_of_start(name: str) -> bool:
+    """Returns whether a name says that its value is to stay that of the start: `alpha_fixed`, `scale0`."""
+    last = _last(name)
+    return last.endswith("0") or bool(set(words_of(last)) & _OF_START)
 
 
 def _is_kept(facts: TraceIndex, name: str) -> bool:

@@ -11,18 +11,16 @@ from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.changed_arguments import meets_graph
+from tensorlens.analysis.training.changed_gradients import CLIPS, gradient_changes
 from tensorlens.analysis.training.clips_by_hand import DATA_READ
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.plain_terms import is_plain_term
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
-_SUMS = frozenset(
-    "sum mean add radd iadd sub rsub isub neg getitem unbind iter select stack cat view reshape squeeze".split()
-)
-_PRODUCTS = frozenset("mul rmul imul div truediv itruediv".split())
 _MIN_STEPS = 5
 _MAX_LOOKS = 50  # calls of one line
 _SHOWING = (
@@ -45,6 +43,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds a weight of a loss that is learned, and that the loss uses as a number: only its own term trains it."""
     facts = training.facts
     constant = {row.tensor: row for row in training.rows if _is_constant(row)}
+    for change in gradient_changes(training) if constant else ():
+        if op_name(change.call) not in CLIPS:
+            constant = {number: row for number, row in constant.items() if number not in change.leaves}
+    roots = {root.tensor for backward in facts.backwards for root in backward.roots} if constant else set[int]()
     lines: dict[int, dict[int, ParameterRow]] = defaultdict(dict)
     last: dict[int, Call] = {}
     looks: dict[int, int] = defaultdict(int)
@@ -53,7 +55,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         looks[call.site] += 1
         number, before = _in_graph(facts, call)
-        if facts.requires_grad(number, before - 1):
+        if number not in roots and facts.requires_grad(number, before - 1):
             leaves = graph_leaves(facts, number, before)
             if leaves and leaves <= constant.keys():
                 lines[call.site] |= {number: constant[number] for number in leaves}
@@ -61,11 +63,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for site, rows in lines.items():
         steps = min(row.statistics.rounds for row in rows.values() if row.statistics is not None)
         is_number = last[site].op in OPS_LEAVING_TORCH
-        if is_number:
-            is_used = _is_computed_with(facts, last[site])
-        else:
-            is_used = meets_graph(facts, last[site]) and _is_plain_term(facts, set(rows))
-        if looks[site] >= min(steps, _MAX_LOOKS) and is_used:
+        is_used = _is_computed_with(facts, last[site]) if is_number else meets_graph(facts, last[site])
+        if looks[site] >= min(steps, _MAX_LOOKS) and is_used and is_plain_term(facts, set(rows)):
             yield _sentence(training, last[site], [rows[number] for number in sorted(rows)])
 
 
@@ -89,20 +88,6 @@ def _in_graph(facts: TraceIndex, call: Call) -> tuple[int, int]:
             break
         number, before = made.inputs[0].tensor, made.index
     return number, before
-
-
-def _is_plain_term(facts: TraceIndex, leaves: set[int]) -> bool:
-    """Returns whether parameters enter the last loss only by sums and by products with numbers: whatever the data are,
-    their gradient is the same."""
-    *_, before, last = (0, *(each.index for each in facts.backwards if not each.failed))
-    reached = set(leaves)
-    for call in facts.calls_between(before, last):
-        has_graph = call.nodes[1] > call.nodes[0]
-        if has_graph and any(access.tensor in reached for access in call.inputs):
-            if op_name(call) not in _SUMS and not (op_name(call) in _PRODUCTS and len(call.inputs) == 1):
-                return False
-            reached |= {access.tensor for access in call.outputs}
-    return len(reached) > len(leaves)
 
 
 def _is_constant(row: ParameterRow) -> bool:

@@ -15,6 +15,7 @@ from tensorlens.analysis.training.best_so_far import stored_pairs
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.unseen_reads import may_be_read_unseen
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, ordinal
 from tensorlens.records.model import Call
@@ -52,8 +53,14 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         first = runs[0].calls[0]
         leaves = graph_leaves(facts, first.inputs[0].tensor, first.index)
         rows = [row for row in training.rows if row.tensor in leaves and row.is_stepped]
-        if rows and len(unread) == 1:
+        if rows and len(unread) == 1 and not _may_be_read(facts, runs[0], unread[0]):
             yield _sentence(facts, runs, unread[0], rows)
+
+
+def _may_be_read(facts: TraceIndex, parts: _Parts, place: int) -> bool:
+    """Returns whether a line may show or store a part without a call, or a function returns it for its callers."""
+    call = parts.calls[0] if len(parts.calls) == 1 else parts.calls[place]
+    return may_be_read_unseen(facts, call, place if len(parts.calls) == 1 else None, if_returned=True)
 
 
 def _sentence(facts: TraceIndex, runs: list[_Parts], unread: int, rows: list[ParameterRow]) -> StandingOut:
