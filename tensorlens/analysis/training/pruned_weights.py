@@ -60,11 +60,20 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
         is_kept = _is_looked_at(training, row, last) or (bool(applied) and _changes_state(facts))
         is_left = _is_product(facts, last) or (later < len(moving) and _is_of_sizes(facts, last, mask))
         is_wrong = is_left if not applied else by_averages and _mask_gradients(training, row, applied)
+        is_wrong = is_wrong and (bool(applied) or not _is_anew(writes, moving))
         if later >= _MIN_STEPS and not is_kept and is_wrong:
             found.setdefault(last.site, []).append((last, row, later, applied[0] if applied else None))
     for group in found.values():
         rows, steps = tuple(row for _, row, *_ in group), min(steps for _, _, steps, _ in group)
         yield PrunedWeights(group[0][0], rows, steps, group[0][3], _is_product(facts, group[0][0]))
+
+
+def _is_anew(writes: list[tuple[Call, int]], moving: list[int]) -> bool:
+    """Returns whether a line has set other parts to zero before, and steps came in between: weights that start anew
+    from zero, and are trained again, may be all that a program wants."""
+    last, mask = writes[-1]
+    earlier = [call.index for call, other in writes if call.site == last.site and other != mask]
+    return any(earlier[0] < step < last.index for step in moving) if earlier else False
 
 
 def _mask_of(facts: TraceIndex, number: int, write: Call) -> int | None:
