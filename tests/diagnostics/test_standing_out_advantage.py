@@ -55,8 +55,11 @@ WRONG |= {
     "less the logsumexp": PLAIN.replace(
         "dist.log_prob(action) *", "(scores.gather(1, action[:, None]).squeeze(1) - scores.logsumexp(-1)) *"),
 }  # fmt: skip
-WEIGHTS = NETS + f"    policy = {SURPRISE} * value\n" + ERROR.replace("0.5 * (r - value).pow(2).mean()", (
-    "nn.functional.mse_loss(value, torch.ones_like(value))"))
+WEIGHTS = (
+    NETS
+    + f"    policy = {SURPRISE} * value\n"
+    + ERROR.replace("0.5 * (r - value).pow(2).mean()", ("nn.functional.mse_loss(value, torch.ones_like(value))"))
+)
 RIGHT = {
     "a dot product, detached": PLAIN.replace(
         "-dist.log_prob(action) * advantage  #!", f"torch.dot({SURPRISE}, advantage.detach())"),

@@ -80,7 +80,8 @@ RIGHT = {
     "new tensors": BODY.replace("nets[0].state_dict()", "{k: v.clone() for k, v in nets[0].state_dict().items()}"),
     "noise of a new model": BODY.replace("average[key] += value", "average[key] = average[key]")
     + (
-        "for net in nets:\n    for value, new in zip(net.state_dict().values(), nn.Linear(4, 1).state_dict().values()):\n"
+        "for net in nets:\n    fresh = nn.Linear(4, 1).state_dict()\n"
+        "    for value, new in zip(net.state_dict().values(), fresh.values()):\n"
         "        value.add_(new, alpha=0.05)\n"
         "    opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
         "    net(torch.randn(8, 4)).square().mean().backward()\n    opt.step()\n"

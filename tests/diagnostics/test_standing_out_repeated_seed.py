@@ -110,8 +110,11 @@ for epoch in range(5):
 """ + WITH_NOISE.replace("    ", "        ").replace("x + noise", "x[order[4 * k : 4 * k + 4]]").replace(" - y", "")
 CLOSURE = (
     "opt = torch.optim.LBFGS(net.parameters(), max_iter=4)\ndef closure():\n"
-    "    generator = torch.Generator().manual_seed(7)\n" + DRAW + WITH_NOISE.replace("opt.step()", "return loss")
-    + LOOP + "    opt.step(closure)\n"
+    "    generator = torch.Generator().manual_seed(7)\n"
+    + DRAW
+    + WITH_NOISE.replace("opt.step()", "return loss")
+    + LOOP
+    + "    opt.step(closure)\n"
 )
 ONE = {
     "a data set made anew": NET + EPOCHS,
