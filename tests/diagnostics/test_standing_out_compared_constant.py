@@ -31,6 +31,8 @@ WRONG = {
     "logsigmoid": MINED.replace(LOSS, "-nn.functional.logsigmoid(positive - negative).mean()"),
     "a random one": MINED.replace("pool = torch.randint(0, 30, (8, 6))", "j = torch.randint(0, 30, (8,))").replace(
         "(users(u)[:, None] * items(pool)).sum(-1).amax(1)", "(users(u) * items(j)).sum(-1)"),
+    "of several, expanded": MINED.replace(".amax(1)", ".topk(2, dim=1).values").replace(
+        "(users(u) * items(i)).sum(-1)", "(users(u) * items(i)).sum(-1, keepdim=True).expand_as(negative)"),
     "of the same batch": MINED.replace("def hardest(u):", "def hardest(u, i):").replace(
         "hardest(u)\n", "hardest(u, i)\n").replace("    pool = torch.randint(0, 30, (8, 6))\n", "").replace(
         "(users(u)[:, None] * items(pool)).sum(-1).amax(1)", "(users(u) @ items(i).T - 9 * torch.eye(8)).amax(1)"),

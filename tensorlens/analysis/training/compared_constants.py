@@ -29,6 +29,7 @@ _SUMS = frozenset("add radd iadd".split())
 _TURNING = frozenset(("neg", "rsub"))
 _SHIFTS = _TURNING | frozenset("add radd sub".split())  # with a number
 _STEPS = frozenset("mul rmul neg add radd div truediv".split())  # with a number
+_CHOICES = frozenset("topk max amax argmax min amin argmin sort argsort multinomial".split())
 _MAX_STEPS = 4
 _MAX_ABOVE = 100  # calls behind a side
 
@@ -75,14 +76,16 @@ def _constant(
         return None
     constant = next(number for number in sides if number not in recorded)
     last = max((step.index for step in training.steps if step.index < backward.index), default=0)
-    for cut, source in history_lost_at(facts, constant, compared.index):
-        trained = used & graph_leaves(facts, source, cut.index)
-        if cut.mode != "grad" and trained:
-            if _is_start(facts, constant, recorded[0], compared):
-                return None
-            leaves = frozenset(trained)
-            return ComparedConstant(compared, recorded[0], constant, cut, leaves, backward, cut.index > last)
-    return None
+    cuts = [
+        (cut.index <= last, cut, frozenset(used & graph_leaves(facts, source, cut.index)))
+        for cut, source in history_lost_at(facts, constant, compared.index)
+        if cut.mode != "grad"
+    ]
+    found_cuts = sorted((each for each in cuts if each[2]), key=lambda each: each[0])  # steps before it may be others
+    if not found_cuts or _is_start(facts, constant, recorded[0], compared):
+        return None
+    is_stale, cut, trained = found_cuts[0]
+    return ComparedConstant(compared, recorded[0], constant, cut, trained, backward, not is_stale)
 
 
 def _is_start(facts: TraceIndex, constant: int, recorded: int, compared: Call) -> bool:
@@ -97,7 +100,9 @@ def _is_start(facts: TraceIndex, constant: int, recorded: int, compared: Call) -
         {each.tensor for made in calls for each in made.inputs if _is_given(facts, each.tensor, made.index)}
         for calls in above
     ]
-    return bool(data[0]) and data[0] <= data[1] and names[0] <= names[1]
+    is_read = any(constant == access.tensor for made in above[1] for access in made.inputs)  # by `expand_as()`
+    is_chosen = is_read or not names[0].isdisjoint(_CHOICES)
+    return not is_chosen and bool(data[0]) and data[0] <= data[1] and names[0] <= names[1]
 
 
 def _is_given(facts: TraceIndex, number: int, before: int) -> bool:
