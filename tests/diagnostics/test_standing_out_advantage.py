@@ -55,12 +55,21 @@ WRONG |= {
     "less the logsumexp": PLAIN.replace(
         "dist.log_prob(action) *", "(scores.gather(1, action[:, None]).squeeze(1) - scores.logsumexp(-1)) *"),
 }  # fmt: skip
+WEIGHTS = (
+    NETS
+    + f"    policy = {SURPRISE} * value\n"
+    + ERROR.replace("0.5 * (r - value).pow(2).mean()", ("nn.functional.mse_loss(value, torch.ones_like(value))"))
+)
 RIGHT = {
     "a dot product, detached": PLAIN.replace(
         "-dist.log_prob(action) * advantage  #!", f"torch.dot({SURPRISE}, advantage.detach())"),
     "a gate times its expert's value": PLAIN.replace(
         "-dist.log_prob(action) * advantage  #!",
         "(scores.softmax(-1).gather(1, action[:, None]).squeeze(1) * value - r) ** 2"),
+    "learned weights of samples": WEIGHTS,
+    "learned weights, and a square": WEIGHTS.replace("nn.functional.mse_loss(value, torch.ones_like(value))", (
+        "(value - 1).pow(2).mean()")),
+    "an expected value": PLAIN.replace("* advantage  #!", "* 0.1 - dist.log_prob(action).exp() * value"),
     "detached": PLAIN.replace("* advantage  #!", "* advantage.detach()"),
     "computed without a graph": NETS + "    with torch.no_grad():\n        advantage = r - value\n"
     "    policy = -dist.log_prob(action) * advantage\n" + ERROR,

@@ -71,6 +71,7 @@ RIGHT = {
     "an array behind it": ROLLOUT.replace("torch.randn(8, 5, 3)\n", "torch.from_numpy(array)\n")
     .replace("data =", "import numpy as np\narray = np.ones((8, 5, 3), dtype=np.float32)\ndata =")
     .replace("    evaluate()", "    array[:] = 1\n    evaluate()"),
+    "chains of samples": ROLLOUT.replace("net(state)", "0.01 * net(state) + 0.1 * torch.randn(8, 3)"),
     "by another input": ROLLOUT.replace("net(state)", "net(torch.ones(8, 3))"),
     "set anew": ROLLOUT.replace("    for t in", "    state.copy_(torch.zeros(8, 3))\n    for t in"),
 }  # fmt: skip

@@ -78,6 +78,14 @@ RIGHT = {
     "at the end": SUMS.replace("range(4)", "range(1)"),
     "a copy": BODY.replace("nets[0].state_dict()", "copy.deepcopy(nets[0].state_dict())"),
     "new tensors": BODY.replace("nets[0].state_dict()", "{k: v.clone() for k, v in nets[0].state_dict().items()}"),
+    "noise of a new model": BODY.replace("average[key] += value", "average[key] = average[key]")
+    + (
+        "for net in nets:\n    fresh = nn.Linear(4, 1).state_dict()\n"
+        "    for value, new in zip(net.state_dict().values(), fresh.values()):\n"
+        "        value.add_(new, alpha=0.05)\n"
+        "    opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "    net(torch.randn(8, 4)).square().mean().backward()\n    opt.step()\n"
+    ),
     "not in place": BODY.replace("average[key] += value", "average[key] = average[key] + value"),
     "of a model that nothing trains": BODY.replace("nets[0].state_dict()", "nn.Linear(4, 1).state_dict()"),
 }

@@ -29,6 +29,13 @@ LOSS = "nn.functional.softplus(negative - positive).mean()"
 WRONG = {
     "softplus": MINED,
     "logsigmoid": MINED.replace(LOSS, "-nn.functional.logsigmoid(positive - negative).mean()"),
+    "a random one": MINED.replace("pool = torch.randint(0, 30, (8, 6))", "j = torch.randint(0, 30, (8,))").replace(
+        "(users(u)[:, None] * items(pool)).sum(-1).amax(1)", "(users(u) * items(j)).sum(-1)"),
+    "of several, expanded": MINED.replace(".amax(1)", ".topk(2, dim=1).values").replace(
+        "(users(u) * items(i)).sum(-1)", "(users(u) * items(i)).sum(-1, keepdim=True).expand_as(negative)"),
+    "of the same batch": MINED.replace("def hardest(u):", "def hardest(u, i):").replace(
+        "hardest(u)\n", "hardest(u, i)\n").replace("    pool = torch.randint(0, 30, (8, 6))\n", "").replace(
+        "(users(u)[:, None] * items(pool)).sum(-1).amax(1)", "(users(u) @ items(i).T - 9 * torch.eye(8)).amax(1)"),
     "a hinge": MINED.replace(LOSS, "torch.relu(negative - positive + 0.5).mean()"),
     "a ranking loss": MINED.replace(LOSS, (
         "nn.functional.margin_ranking_loss(positive, negative, torch.ones(8), margin=0.5)")),
@@ -51,6 +58,11 @@ RIGHT = {
     "the greater one": MINED.replace(LOSS, "torch.maximum(positive - negative, positive).mean()"),
     "a sigmoid with a graph": MINED.replace("@torch.no_grad()\n", "").replace(
         LOSS, "-torch.log(torch.sigmoid(positive - negative) + 1e-8).mean()"),
+    "a reference that is computed once": MINED.replace("negative = hardest(u)", "negative = start[u]").replace(
+        "for _ in", "start = hardest(torch.arange(20).clamp(max=7)[:8]).repeat(3)\nfor _ in"),
+    "a value before a change": MINED.replace("negative = hardest(u)", "with torch.no_grad():\n"
+        "        negative = (users(u) * items(i)).sum(-1)").replace(
+        "positive = (users(u) * items(i))", "positive = ((users(u) + 0.1 * torch.randn(8, 4)) * items(i))"),
     "of another model": MINED.replace("(users(u)[:, None] * items(pool))", "(old[u][:, None] * old[pool])").replace(
         "opt =", "old = torch.randn(30, 4)\nopt ="),
 }  # fmt: skip

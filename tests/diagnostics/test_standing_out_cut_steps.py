@@ -155,6 +155,8 @@ RIGHT = {
     "a projection": TABLE.replace("codes[index]", "z @ (codes.t() @ codes)").replace(
         "z = encoder(x)", "z = encoder(x)\n    z = z / z.max()").replace(
         "decoder(q)", "decoder(q + (z - q).detach())") + STEP,
+    "a decoder that reads both": TABLE.replace(
+        "+ extra", "+ extra + (decoder(z) - x).square().mean()") + STEP,
     "tokens of a table": TABLE.replace("torch.cdist(z, codes).argmin(1)", "torch.randint(0, 5, (16,))") + STEP,
     "chosen by another table": TABLE.replace("cdist(z, codes)", "cdist(z, torch.randn(5, 4))") + STEP,
     "unfrozen for a new optimizer": FROZEN.replace("  #!\n", (

@@ -87,6 +87,13 @@ CHOSEN = {
     "torch.minimum": "loss = torch.minimum(a, b)  #!",
     "a loop over orders": LOOP,
 }
+GRID = (
+    POSES.replace("nn.Sequential(nn.Flatten(), nn.Linear(18, 4))", "nn.Linear(2, 4)").replace("for _ in", (
+        "axis = torch.linspace(-1, 1, 8)\nx = torch.stack(torch.meshgrid(axis, axis, indexing='ij'), -1) * 2\n"
+        "target = torch.randn(8, 8, 4)\nfor _ in"))
+    .replace("    x, target = torch.randn(8, 6, 3), torch.randn(8, 4)\n", "").replace("-target", "target.flip(0)")
+    .format("loss = min(a, b)")
+)  # fmt: skip
 OTHERS = {
     "the greater": POSES.format("loss = a if a > b else b"),
     "one for each": POSES.format(
@@ -94,6 +101,9 @@ OTHERS = {
     "two aims": POSES.replace("-target)", "torch.randn(8, 4))").format("loss = min(a, b)"),
     "two models": POSES.replace("cost(out, -target)", "cost(net(x * 2), target)").format("loss = min(a, b)"),
     "points of one signal": POSES.replace("(8, 6, 3)", "(8, 18)").format("loss = min(a, b)"),
+    "one volume, known up to its mirror image": GRID,
+    "one signal, known up to its direction": GRID.replace("-1) * 2", "-1).float().flatten(0, 0)").replace(
+        "min(a, b)", "a if a < b else b"),
     "one sample after the other": POSES.format(
         "loss = sum(min(cost(one, aim), cost(one, -aim)) "
         "for one, aim in zip(out.view(8, 2, 2), target.view(8, 2, 2)))"),

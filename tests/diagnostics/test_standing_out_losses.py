@@ -123,6 +123,7 @@ FIT = {
     "a distance from a threshold": """
         run(lambda: F.binary_cross_entropy_with_logits(net(x).clamp(min=0) - 1, target))
         """,
+    "nobody is worse than chance": "run(lambda: F.binary_cross_entropy_with_logits(F.softplus(net(x)), target))\n",
     "a relu before cross entropy": "run(lambda: F.cross_entropy(net(x).relu(), y))\n",
     "only an evaluation": """
         run(lambda: F.cross_entropy(net(x), y))

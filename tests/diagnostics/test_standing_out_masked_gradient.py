@@ -42,6 +42,8 @@ RIGHT = {
     "a number for all": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.weight.grad.mul_(net.bias.sum() < 9)"),
     "all of it": PLAIN.replace("net.weight.grad[kept] = 0.0", "net.bias.grad.zero_()"),
     "parts that were set to zero before": PLAIN.replace("opt = ", "net.weight.data[kept] = 0.0\nopt = "),
+    "a triangle with a diagonal": PLAIN.replace("torch.rand(4, 4) > 0.5", "torch.ones(4, 4).triu(1) > 0").replace(
+        "opt = ", "net.weight = nn.Parameter(torch.randn(4, 4).tril() * 0.1 + torch.eye(4))\nopt = "),
     "a mask without a True": PLAIN.replace("torch.rand(4, 4) > 0.5", "torch.zeros(4, 4) > 0"),
     "weights that are read under the mask": PLAIN.replace("net(torch.randn(8, 4))", (
         "nn.functional.linear(torch.randn(8, 4), net.weight * ~kept)")),

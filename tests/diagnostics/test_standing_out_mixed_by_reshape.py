@@ -189,6 +189,12 @@ RIGHT = {
     "heads in the batch that are taken apart": FOLDED.replace("reshape(8, 5, 12)", "view(8, 3, 5, 4)").replace(
         "out(joined)", "out(joined.transpose(1, 2).flatten(2))"),
     "heads that another sentence names": SPLIT,
+    "a picture that a layer lays out": SPLIT.replace("Linear(12, 1)", "Conv2d(3, 1, 3)").replace(
+        "torch.softmax(heads @ heads.transpose(2, 3) / 2, -1) @ heads", "heads.relu()").replace(
+        "mixed.transpose(1, 2).reshape(8, 5, 12)", "mixed"),
+    "a picture of places": SPLIT.replace("Linear(12, 1)", "ConvTranspose2d(3, 1, 3)").replace(
+        "torch.softmax(heads @ heads.transpose(2, 3) / 2, -1) @ heads", "heads.relu()").replace(
+        "mixed.transpose(1, 2).reshape(8, 5, 12)", "mixed"),
     "a projection that is moved": SPLIT.replace("view(8, 3, 5, 4)", "view(8, 5, 3, 4).transpose(1, 2)"),
     "pictures with the channels first": PICTURES.replace("(32, 6, 7, 3)", "(32, 3, 6, 7)"),
     "flat pictures": PICTURES.replace("(32, 6, 7, 3)", "(32, 126)"),

@@ -82,6 +82,17 @@ for step in range(6):
     opt.step()
 """
 LOSS = "for step in range(6):\n    opt.zero_grad({})\n    loss = {}\n    loss.backward()\n    opt.step()\n"
+AGREE = """
+g = lambda: (head(torch.randn(6, 4)) - torch.randn(6, 1)).square().mean()
+every = list(head.parameters())
+for step in range(20):
+    opt.zero_grad()
+    both = [torch.autograd.grad(g(), every) for _ in range(2)]
+    g().backward()
+    for p, a, b in zip(every, *both):
+        p.grad.mul_((a.sign() == b.sign()).float())
+    opt.step()
+"""
 RIGHT = {
     "no gradient": NETS + ADAMW + PASS + "    if step < 4:\n        body.zero_grad()\n    opt.step()\n",
     "nothing moves": NETS + ALL + "opt = torch.optim.SGD(every, lr=0.1)\n" + PASS
@@ -93,6 +104,9 @@ RIGHT = {
     + LOSS.format("set_to_none=False", "(f if step % 2 else g)()"),
     "a weight of zero": NETS + OTHER + LOSS.format("", "f() + max(0, step - 2) * g()"),
     "some rows alone": TABLE,
+    "large parts": NETS + ALL + "opt = torch.optim.SGD(every, lr=0.1, momentum=0.9)\n"
+    + AGREE.replace("(a.sign() == b.sign())", "(p.grad.abs() > 0.5)"),
+    "parts whose signs agree": NETS + ALL + "opt = torch.optim.SGD(every, lr=0.1, momentum=0.9)\n" + AGREE,
     "dead units at some steps": NETS + ADAMW + DEAD,
     "dead units, and gradients that are scaled": NETS + ADAMW + DEAD.replace(
         "    opt.step()", "    torch._foreach_mul_([p.grad for p in every], 0.5)\n    opt.step()"),

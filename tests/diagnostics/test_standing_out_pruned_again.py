@@ -99,6 +99,8 @@ RIGHT = {
     + STEP.replace("    opt.step()", "    net[0].weight.grad.mul_(mask)\n    opt.step()"),
     "a hook": NET + PRUNE + "mask = prune(net[0])\nnet[0].weight.register_hook(lambda grad: grad * mask)\n"
     "for step in range(6):\n" + STEP,
+    "weights that start anew from time to time": NET + PRUNE + "for step in range(12):\n" + STEP
+    + "    if step % 4 == 3:\n        prune(net[0])\n",
     "at the end": NET + PRUNE + "for step in range(6):\n" + STEP + "prune(net[0])\n",
     "frozen": NET + PRUNE + "prune(net[0])\nnet[0].requires_grad_(False)\nfor step in range(6):\n" + STEP,
     "shrunk": NET + "for step in range(6):\n" + STEP

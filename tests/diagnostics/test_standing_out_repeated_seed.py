@@ -95,7 +95,30 @@ NEW = {
     "in the call": NET + LOOP
     + DRAW.replace("generator)", "torch.Generator().manual_seed(7))").replace("\n", "  #!\n") + WITH_NOISE,
 }  # fmt: skip
+EPOCHS = """\
+def batches():
+    g = torch.Generator().manual_seed(7)
+    x = torch.randn(16, 4, generator=g)
+    return x.split(4)
+for epoch in range(5):
+    for x in batches():
+""" + WITH_NOISE.replace("    ", "        ").replace("x + noise", "x").replace(" - y", " - x")
+SHUFFLED = """\
+for epoch in range(5):
+    order = torch.randperm(16, generator=torch.Generator().manual_seed(7))  #!
+    for k in range(4):
+""" + WITH_NOISE.replace("    ", "        ").replace("x + noise", "x[order[4 * k : 4 * k + 4]]").replace(" - y", "")
+CLOSURE = (
+    "opt = torch.optim.LBFGS(net.parameters(), max_iter=4)\ndef closure():\n"
+    "    generator = torch.Generator().manual_seed(7)\n"
+    + DRAW
+    + WITH_NOISE.replace("opt.step()", "return loss")
+    + LOOP
+    + "    opt.step(closure)\n"
+)
 ONE = {
+    "a data set made anew": NET + EPOCHS,
+    "a line search": NET + CLOSURE,
     "made once": NET + "generator = torch.Generator().manual_seed(7)\n" + LOOP + DRAW + WITH_NOISE,
     "made in the first round": NET + LOOP + "    if step == 0:\n        generator = torch.Generator().manual_seed(7)\n"
     + DRAW + WITH_NOISE,
@@ -146,6 +169,11 @@ def test_a_generator_that_begins_anew_is_named(tmp_path: Path, name: str) -> Non
     (found,) = (each for each in sentences(tmp_path, NEW[name]) if SAME in each.text)
     assert "5 backward passes that use them: `torch.Generator().manual_seed(7)` begins anew each time" in found.text
     assert found.labels[0].span.line == marked(NEW[name])
+
+
+def test_an_order_of_the_samples_that_begins_anew_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, NET + SHUFFLED) if SAME in each.text)
+    assert found.labels[0].span.line == marked(NET + SHUFFLED)
 
 
 @pytest.mark.parametrize("name", OBJECTS)

@@ -57,6 +57,10 @@ RIGHT = {
         "    for _ in range(5)").replace("        for p, g in zip(net.parameters(), grads)", (
         "        for t, g in zip(total, grads):\n            t += g\n"
         "        for p, g in zip(net.parameters(), total)")).replace(SET, "p.grad = g.view_as(p)"),
+    "the gradient of the worst": TASKS.replace("    for _ in range(5)", (
+        "    worst = -1.0\n    for _ in range(5)")).replace("        grads = ", (
+        "        if loss.item() > worst:\n            worst = loss.item()\n            grads = ")).replace(
+        "        for p, g", "            for p, g").replace("    " + SET, "        " + SET),
     "added": TASKS.replace(SET, "p.grad = g / 5 if p.grad is None else p.grad + g / 5"),
     "one for a step": TASKS.replace("    opt.step()", "        opt.step()"),
     "read before the next": TASKS.replace("        for p, g", (

@@ -34,6 +34,7 @@ WRONG = {
     "a sum of outputs times the input": SUM.replace("net(t)", "t * net(t)"),
     "sums of sums": SUM.replace("state.sum()", "torch.sum(state, dim=0).sum()"),
     "times a number": SUM.replace("(rate - wanted)", "(2.0 * -rate - wanted)"),
+    "times another number": SUM.replace("(rate - wanted)", "(rate / 4 - wanted)"),
     "times a column": SUM.replace("(rate - wanted)", "((1 + t) * rate - wanted)"),
     "one of two inputs": SUM.replace(", t, create", ", (t, net[0].bias), create"),
     "one dimension": FLAT.replace("(rate - wanted)", "(rate.unsqueeze(1) - wanted)"),
@@ -49,6 +50,8 @@ RIGHT = {
     "one output": MOTION.replace("Linear(8, 2)", "Linear(8, 1)").replace(
         "torch.stack([state[:, 1], -state[:, 0]], 1)", "-state"),
     "a sum that is meant": MOTION.replace("(rate - wanted)", "(rate[:, 0] - wanted.sum(1))"),
+    "a mean": SUM.replace("(rate - wanted)", "(rate / 2 - wanted)"),
+    "a mean by a size": SUM.replace("create_graph=True)[0]", "create_graph=True)[0] / state.shape[1]"),
     "other weights": MOTION.replace("torch.ones_like(state)", "torch.randn_like(state)"),
 }  # fmt: skip
 WORDS = "gives one derivative for each element of"

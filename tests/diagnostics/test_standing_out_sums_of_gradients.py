@@ -113,6 +113,16 @@ def limit(params, most):
     for p in params:
         LIMIT
 """
+MEAN = """\
+for _ in range(3):
+    opt.zero_grad()
+    for k, (a, b) in enumerate(zip(x.split(8), y.split(8))):
+        for p in model.parameters():
+            if k:
+                p.grad.mul_(k / (k + 1))
+        ((model(a) - b).square().mean() / (k + 1)).backward()
+    opt.step()
+"""
 CALLED = HELPER + DATA + OPT + PARTS.replace("CLIP", "limit(model.parameters(), 0.1)")
 WRONG = {
     "scaled in a function": (
@@ -155,6 +165,9 @@ RIGHT = {
         "nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n"
         "        for s, p in zip(sums, model.parameters()):\n            s += p.grad")).replace("    opt.step()", (
         "    for s, p in zip(sums, model.parameters()):\n        p.grad = s\n    opt.step()")),
+    "a mean that goes on": DATA + OPT + MEAN,
+    "a mean by a share": DATA + OPT + MEAN.replace("p.grad.mul_(k / (k + 1))", "p.grad *= keep").replace(
+        "        for p in", "        keep = 1 - 1 / (k + 1)\n        for p in"),
     "divided before the step": DATA + OPT + PARTS.replace("        CLIP\n", "").replace(
         "    opt.step()", "    for p in model.parameters():\n        p.grad.div_(8)\n    opt.step()"),
     "a step after each loss": DATA + GAN.replace("    (-judge", "    opt_judge.step()\n    (-judge").replace(

@@ -227,6 +227,8 @@ HINTS = {
 }
 NO_HINTS = {
     "a hint without a graph": HINT.replace("(small, large)", "(small, large.detach())"),
+    "more weight on one side": HINT.replace(
+        "+ taught", "+ 0.25 * F.mse_loss(small, large.detach())"),
     "two models that are to meet": HINT.replace(" + taught", ""),
     "two models that teach each other": HINT.replace(
         "+ taught", "+ taught + F.kl_div(wanted.log_softmax(1), out.detach().softmax(1))"),

@@ -35,6 +35,8 @@ WRONG = {
     "a layer": LAYER.format("before"),
     "an encoder": "y = layer(x, src_mask=before)",
     "filled": FILL.format("before"),
+    "heads that are joined": FILL.format("before").replace("scores", "s").replace("y = ", "y = torch.cat([")
+    + " for s in (scores, 2 * scores)], -1)",
     "a large number": FILL.format("before").replace('float("-inf")', "-1e9"),
     "the least number": FILL.format("before").replace('float("-inf")', "torch.finfo(x.dtype).min"),
     "a constant": FILL.format("before").replace('float("-inf")', "-torch.inf"),
@@ -65,6 +67,11 @@ RIGHT = {
     "taken off": "y = (scores - 1e9 * (1 - before.float())).softmax(-1) @ x",
     "a sum in attention": DOT.format('torch.full((T, T), float("-inf")).triu(1)'),
     "numbers of distance": "y = (scores + before.float() * -0.1).softmax(-1) @ x",
+    "a summary of the rest beside each": FILL.format("before")
+    .replace('float("-inf")', "-1e9")
+    .replace("y = ", "y = torch.cat([x, ")
+    + "], -1)",
+    "by attention, beside each": DOT.format("later").replace("y = ", "y = torch.cat([") + ".nan_to_num(), x], -1)",
     "a small number": FILL.format("before").replace('float("-inf")', "0.0"),
 }
 NEXT = START.replace(

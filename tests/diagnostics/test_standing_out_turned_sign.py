@@ -65,6 +65,9 @@ WRONG |= {
         "{'task': 1.0, 'place': -0.3}", "[1.0, -0.3]"),
 }  # fmt: skip
 RIGHT = {
+    "a minimax of entropy": DANN.replace("binary_cross_entropy_with_logits(domain(Turn.apply(z)), torch.rand(8, 1)", (
+        "cross_entropy(head(Turn.apply(z)), head(Turn.apply(z))")).replace(".round())", ".softmax(1))").replace(
+        "head(Turn.apply(z)), head(Turn.apply(z))", "(s := head(Turn.apply(z))), s"),
     "positive weights by keys": PARTS.replace("-0.3", "0.3"),
     "another key is negative": PARTS.replace("1.0, 'place': -0.3", "-1.0, 'place': 0.3"),
     "keys in another order": PARTS.replace("1.0, 'place': -0.3", "-1.0, 'place': 0.3").replace(

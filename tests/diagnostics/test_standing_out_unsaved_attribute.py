@@ -176,7 +176,19 @@ DRAWN = {
     "features": FLOW.replace("torch.randperm(4)", "2 * torch.randn(4, 3)").replace(
         "x[:, self.order]", "torch.cos(x @ self.order)").replace("Linear(4", "Linear(3"),
 }  # fmt: skip
+SETS = (
+    FLOW.replace("self.out(self.first(x))", "self.out(self.each(self.first(x)).relu().sum(1))")
+    .replace("nn.Linear(4, 1)", "nn.Linear(6, 1)\n        self.each = nn.Linear(3, 6)")
+    .replace("randn(8, 4)", "randn(8, 4, 3)")
+)
+DRAWN["a sum over other elements"] = SETS.replace("sum(1)", "sum(2)").replace("Linear(6", "Linear(4")
 NOT_DRAWN = {
+    "an order of the elements of a set": SETS,
+    "an order of NumPy, and a maximum": NUMPY.replace(
+        "self.out(self.first(x))", ("self.out(self.first(x).tanh().amax(1))")
+    )
+    .replace("Linear(4", "Linear(3")
+    .replace("(8, 4)", "(8, 4, 3)"),
     "a seed of NumPy before each object": NUMPY.replace("other = Net", "np.random.seed(0)\nother = Net"),
     "a function that sets the seed of NumPy": NUMPY.replace(
         "np.random.seed(0)", "def fix(): np.random.seed(0)\nfix()"

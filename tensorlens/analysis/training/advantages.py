@@ -19,6 +19,7 @@ _ADDED_PRODUCTS = frozenset(("addcmul",))
 _PER_SAMPLE = frozenset(("cross_entropy", "nll_loss"))
 _PICKING = frozenset(("gather", "getitem", "take_along_dim"))
 _KEEPING = frozenset("float double to squeeze unsqueeze view reshape flatten".split())
+_CONSTANTS = frozenset("ones ones_like zeros zeros_like full full_like new_ones new_zeros".split())
 _MAX_SITES, _MAX_KEPT = 16, 3
 _Error = tuple[Call, Backward]
 
@@ -42,7 +43,7 @@ def advantages(training: Training) -> Iterator[Advantage]:
     trained: dict[frozenset[int], _Error] = {}  # by the parameters that an error is computed from
     for backward in passes:
         for call in recorded_above(facts, backward):
-            if is_error(call):
+            if is_error(call) and not _is_of_constant(facts, call):
                 for number in _estimates(facts, [access.tensor for access in call.inputs], call.index):
                     errors.setdefault(number, (call, backward))
                 made = call.outputs[0].tensor if call.outputs else call.inputs[0].tensor
@@ -58,6 +59,20 @@ def advantages(training: Training) -> Iterator[Advantage]:
                 yield Advantage(call, found[0], found[1], backward, found[2])
 
 
+def _is_of_constant(facts: TraceIndex, error: Call) -> bool:
+    """Returns whether an error is that of a written number, as a penalty has that keeps weights near 1."""
+    numbers, before = [access.tensor for access in error.inputs], error.index
+    if len(set(numbers)) == 1:
+        made = next(iter(facts.producers(numbers[0], before)), None)
+        if made is None or op_name(made) not in ("sub", "rsub"):
+            return False
+        numbers, before = [access.tensor for access in made.inputs], made.index
+    constants = [number for number in numbers if not facts.requires_grad(number, before - 1)]
+    makers = [next(iter(facts.producers(number, before)), None) for number in constants]
+    is_number = len(numbers) == 1
+    return is_number or (bool(makers) and all(made is not None and op_name(made) in _CONSTANTS for made in makers))
+
+
 def _found(
     training: Training, call: Call, errors: tuple[dict[int, _Error], dict[frozenset[int], _Error]], used: set[int]
 ) -> tuple[int, Call, tuple[int, ...]] | None:
@@ -68,7 +83,7 @@ def _found(
     if not all(facts.requires_grad(number, call.index - 1) for number in factors):
         return None
     for score, estimate in (factors, factors[::-1]):
-        if not is_score(facts, score, call.index):
+        if not is_score(facts, score, call.index) or _is_probability(facts, score, call.index):
             continue
         leaves = [each & used for each in (graph_leaves(facts, n, call.index) for n in (estimate, score))]
         own = leaves[0] - leaves[1]
@@ -127,6 +142,17 @@ def is_score(facts: TraceIndex, number: int, before: int) -> bool:
         if is_arithmetic(call):
             waiting += [(access.tensor, call.index, is_log or name == "log") for access in call.inputs]
     return False
+
+
+def _is_probability(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a tensor is the probability of a choice: its product with a value is an expected value."""
+    made = _maker(facts, number, before)
+    if made is not None and op_name(made) == "neg":
+        made = _maker(facts, made.inputs[0].tensor, made.index)
+    log = None if made is None or op_name(made) != "exp" else _maker(facts, made.inputs[0].tensor, made.index)
+    if log is None:
+        return False
+    return facts.trace.sites[log.site].through.endswith(".log_prob") or _picks(facts, log, is_log=False)
 
 
 def _picks(facts: TraceIndex, call: Call, *, is_log: bool) -> bool:

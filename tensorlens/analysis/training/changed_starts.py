@@ -17,6 +17,7 @@ from itertools import pairwise
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.one_memory import elements, item_size
+from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Access, Call
@@ -146,16 +147,19 @@ def _are_runs(training: Training, calls: list[Call]) -> bool:
     if any(op_name(call) not in _ADDING or call.within or call.mode == "grad" for call in calls):
         return False
     last = {call.site: call for call in calls}
-    return len(last) <= _MAX_LINES and all(_is_run(training, call) for call in last.values())
+    return len(last) <= _MAX_LINES and all(_is_run(training, call, calls[0]) for call in last.values())
 
 
-def _is_run(training: Training, last: Call) -> bool:
+def _is_run(training: Training, last: Call, first: Call) -> bool:
+    """Returns whether a change is computed so. Chains of samples, which add a draw in each round, go on on purpose."""
     facts = training.facts
     memory = facts.storage_of(last.writes[0].tensor, last.index)
     read, waiting = set[int](), [(last.inputs[-1].tensor, last.index)]
     for number, before in waiting:
         read.add(number)
         made = next(iter(facts.producers(number, before)), None) if number not in training.stepped else None
+        if made is not None and op_name(made) in DRAWS and made.index > first.index:
+            return False
         if made is not None and len(waiting) < _MAX_CALLS:
             waiting += [(access.tensor, made.index) for access in made.inputs if access.tensor not in read]
     return bool(read & training.stepped) and any(facts.storage_of(number, last.index) == memory for number in read)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.lineage import ancestry, graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import history_lost_at, op_name, trained_by
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
@@ -28,7 +29,9 @@ _SUMS = frozenset("add radd iadd".split())
 _TURNING = frozenset(("neg", "rsub"))
 _SHIFTS = _TURNING | frozenset("add radd sub".split())  # with a number
 _STEPS = frozenset("mul rmul neg add radd div truediv".split())  # with a number
+_CHOICES = frozenset("topk max amax argmax min amin argmin sort argsort multinomial".split())
 _MAX_STEPS = 4
+_MAX_ABOVE = 100  # calls behind a side
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +44,25 @@ class ComparedConstant:
     cut: Call
     trained: frozenset[int]  # the parameters that the constant was computed from and that the pass trains
     backward: Backward
+    is_fresh: bool  # computed after the step before
 
 
 def compared_constants(training: Training) -> Iterator[ComparedConstant]:
-    """Yields these calls, one for each line. A `detach()` says that the constant is meant."""
-    facts, reported = training.facts, set[int]()
+    """Yields these calls, one for each line. A `detach()` says that the constant is meant.
+
+    It is computed for each of several passes: a reference that is computed once stays as it is, on purpose.
+    """
+    facts, found = training.facts, dict[int, list[ComparedConstant]]()
     for backward in examined_passes(facts):
         used = trained_by(training, backward)
         for call in loss_calls(facts, backward):
             compared = _compared(facts, call) if used else None
-            if compared is None or compared[0].site in reported:
-                continue
-            found = _constant(training, backward, compared, used)
-            if found is not None:
-                reported.add(found.compared.site)
-                yield found
+            constant = None if compared is None else _constant(training, backward, compared, used)
+            if constant is not None:
+                found.setdefault(constant.compared.site, []).append(constant)
+    for constants in found.values():
+        if len({each.backward.index for each in constants}) > 1 and all(each.is_fresh for each in constants):
+            yield constants[0]
 
 
 def _constant(
@@ -69,11 +76,38 @@ def _constant(
         return None
     constant = next(number for number in sides if number not in recorded)
     last = max((step.index for step in training.steps if step.index < backward.index), default=0)
-    for cut, source in history_lost_at(facts, constant, compared.index):
-        trained = used & graph_leaves(facts, source, cut.index)
-        if cut.mode != "grad" and trained and cut.index > last:
-            return ComparedConstant(compared, recorded[0], constant, cut, frozenset(trained), backward)
-    return None
+    cuts = [
+        (cut.index <= last, cut, frozenset(used & graph_leaves(facts, source, cut.index)))
+        for cut, source in history_lost_at(facts, constant, compared.index)
+        if cut.mode != "grad"
+    ]
+    found_cuts = sorted((each for each in cuts if each[2]), key=lambda each: each[0])  # steps before it may be others
+    if not found_cuts or _is_start(facts, constant, recorded[0], compared):
+        return None
+    is_stale, cut, trained = found_cuts[0]
+    return ComparedConstant(compared, recorded[0], constant, cut, trained, backward, not is_stale)
+
+
+def _is_start(facts: TraceIndex, constant: int, recorded: int, compared: Call) -> bool:
+    """Returns whether both sides are computed of the same data by the same operations, as a value of now is compared
+    with that before a change: nothing is chosen for one of them only."""
+    above = [
+        [made for _, made in islice(ancestry(facts, number, compared.index), _MAX_ABOVE)]
+        for number in (constant, recorded)
+    ]
+    names = [{op_name(made) for made in calls} for calls in above]
+    data = [
+        {each.tensor for made in calls for each in made.inputs if _is_given(facts, each.tensor, made.index)}
+        for calls in above
+    ]
+    is_read = any(constant == access.tensor for made in above[1] for access in made.inputs)  # by `expand_as()`
+    is_chosen = is_read or not names[0].isdisjoint(_CHOICES)
+    return not is_chosen and bool(data[0]) and data[0] <= data[1] and names[0] <= names[1]
+
+
+def _is_given(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a tensor is computed from no other one, as data and random numbers are."""
+    return not any(made.inputs for made in facts.producers(number, before)[:1])
 
 
 def _compared(facts: TraceIndex, call: Call) -> tuple[Call, list[int]] | None:

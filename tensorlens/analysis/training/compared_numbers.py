@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 from math import prod
 
 from tensorlens.analysis.code_around import parent_of
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
@@ -17,6 +19,8 @@ _LESS, _GREATER = frozenset(("lt", "le", "less")), frozenset(("gt", "ge", "great
 _READS = frozenset(("item", "float"))
 _REARRANGING = frozenset("flip roll cat stack neg index_select getitem take_along_dim gather movedim swapaxes".split())
 _RESHAPES = frozenset("flatten view reshape".split())
+_GRIDS = frozenset("linspace arange meshgrid cartesian_prod affine_grid".split())
+_OF_GRIDS = frozenset("stack cat mul rmul add sub div truediv unsqueeze expand permute transpose t float to".split())
 _MAX_STEPS = 4
 _Pair = tuple[int, int]
 
@@ -140,9 +144,15 @@ def _inputs(facts: TraceIndex, call: Call) -> Iterator[tuple[int, ...]]:
     """Yields the shapes of the tensors without a graph that a call reads, also before they are flattened."""
     for access in call.inputs:
         number, before = access.tensor, call.index
-        if facts.requires_grad(number, before - 1):
+        if facts.requires_grad(number, before - 1) or _are_coordinates(facts, number, before):
             continue
         yield facts.tensor(number).shape
         source = next(iter(facts.producers(number, before)), None)
         if source is not None and op_name(source) in _RESHAPES and source.inputs:
             yield facts.tensor(source.inputs[0].tensor).shape
+
+
+def _are_coordinates(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a tensor has the places of one signal, as a grid of equal steps, and no data."""
+    names = {op_name(made) for _, made in islice(ancestry(facts, number, before), _MAX_STEPS * _MAX_STEPS)}
+    return bool(names & _GRIDS) and names <= _GRIDS | _RESHAPES | _OF_GRIDS

@@ -62,6 +62,11 @@ def _is_normalised(facts: TraceIndex, loss: Call, made: Call) -> bool:
     return any(call.nodes[1] > call.nodes[0] and results & {access.tensor for access in call.inputs} for call in later)
 
 
+def _is_never_below_chance(loss: Call, made: Call) -> bool:
+    """Returns whether one choice of two has a smooth score that is never negative, as one that is forced may have."""
+    return op_name(loss) == "binary_cross_entropy_with_logits" and op_name(made) == "softplus"
+
+
 def _made(facts: TraceIndex, loss: Call) -> Call | None:
     """Returns the call that made the input of a loss, if its results are unfit for it.
 
@@ -74,7 +79,7 @@ def _made(facts: TraceIndex, loss: Call) -> Call | None:
         if call is None or op_name(call) in _UNFIT[op_name(loss)]:
             return call
         if op_name(loss) in _OF_ANY_SIGN and keeps_above_zero(facts, call):
-            return call
+            return None if _is_never_below_chance(loss, call) else call
         if op_name(call) not in _SAME_VALUES or not call.inputs:
             return None
         number, before = call.inputs[0].tensor, call.index

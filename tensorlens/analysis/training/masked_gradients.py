@@ -22,6 +22,11 @@ from tensorlens.records.model import Call
 _PRODUCTS = frozenset(("mul", "imul", "rmul"))
 _MASKING = _PRODUCTS | {"masked_fill", "where", "copy"}
 _ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
+_PARTIAL = frozenset("where masked_fill tril triu cholesky linalg_cholesky".split())
+_DIAGONALS = frozenset(("eye", "diag", "diag_embed"))
+_SCALING = frozenset("mul rmul div truediv clone detach".split())
+_SUMS = frozenset("add radd sub".split())
+_MAX_DEPTH = 4
 _MAX_CALLS = 20
 _FEWEST = 3  # runs of the line
 _MOST_WRITTEN = 0.3  # of the steps: more may put the parts back
@@ -129,8 +134,37 @@ def _begins_masked(facts: TraceIndex, number: int) -> bool:
             return True
         if (is_written and op_name(call) == "copy") or (call.op == DATA_SET and call.inputs[0].tensor == number):
             given += [(access.tensor, call.index) for access in call.inputs[1:]]
-    makers = (made for each, before in given for made in facts.producers(each, before))
-    return any(zeroing_mask(facts, each) is not None or op_name(each) in ("where", "masked_fill") for each in makers)
+    return any(_has_zeroed_parts(facts, each, before) for each, before in given)
+
+
+def _has_zeroed_parts(facts: TraceIndex, number: int, before: int, depth: int = 0) -> bool:
+    """Returns whether a call has set parts of a tensor to zero, also where a diagonal is added to it."""
+    for made in facts.producers(number, before):
+        if zeroing_mask(facts, made) is not None or op_name(made) in _PARTIAL:
+            return True
+        if op_name(made) in _SCALING and made.inputs and depth < _MAX_DEPTH:
+            return _has_zeroed_parts(facts, made.inputs[0].tensor, made.index, depth + 1)
+        if op_name(made) in _SUMS and depth < _MAX_DEPTH:
+            parts = [access.tensor for access in made.inputs if not _is_diagonal(facts, access.tensor, made.index)]
+            is_shifted = len(made.inputs) == 1  # by a number
+            return (
+                bool(parts)
+                and not is_shifted
+                and all(_has_zeroed_parts(facts, part, made.index, depth + 1) for part in parts)
+            )
+    return False
+
+
+def _is_diagonal(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a tensor is a diagonal matrix, or a multiple of one."""
+    for _ in range(_MAX_DEPTH):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or op_name(made) in _DIAGONALS:
+            return made is not None
+        if op_name(made) not in _SCALING or not made.inputs:
+            return False
+        number, before = made.inputs[0].tensor, made.index
+    return False
 
 
 def _is_read_masked(facts: TraceIndex, row: ParameterRow, roots: frozenset[int], first: Call) -> bool:

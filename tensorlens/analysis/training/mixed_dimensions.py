@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import prod
 from operator import mul
 
@@ -34,6 +34,7 @@ _SAME_CHANNELS = _SAME_PLACES | frozenset("getitem to float double div truediv s
 _ELEMENTWISE = frozenset("add radd sub rsub mul rmul div truediv".split())
 _TAKING = frozenset("getitem index_select split chunk".split())  # rows of data
 _PLACES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
+_NEXT = 60  # calls after a reshape
 _STEPS = 8  # calls between the layer and the reshape
 _Shape = tuple[int, ...]
 
@@ -83,7 +84,7 @@ def _of_result(facts: TraceIndex, call: Call) -> MixedDimensions | None:
     before, after = facts.tensor(number).shape, facts.tensor(call.outputs[0].tensor).shape
     if facts.tensor(given).shape != before or keeps_order(before, after):
         return None
-    layout = _layout(facts, layer, number, before, after)
+    layout = _layout(facts, layer, call, number, after)
     may_group = layout is not None and layout.mixed == "places" and before[1] % prod(before[2:]) == 0
     if layout is None or after not in layout.moved or may_group or _is_turned_back(facts, call, before):
         return None
@@ -164,8 +165,8 @@ def _layer(facts: TraceIndex, number: int, before: int) -> tuple[Call, int] | No
     return None
 
 
-def _layout(facts: TraceIndex, layer: Call, number: int, shape: _Shape, after: _Shape) -> _Layout | None:
-    name = op_name(layer)
+def _layout(facts: TraceIndex, layer: Call, call: Call, number: int, after: _Shape) -> _Layout | None:
+    name, shape = op_name(layer), facts.tensor(number).shape
     if name in _RECURRENT and len(shape) == 3:
         one, batch, size = shape
         first = "layers" if number != layer.outputs[0].tensor else "time" if _is_time_first(facts, layer) else ""
@@ -180,8 +181,24 @@ def _layout(facts: TraceIndex, layer: Call, number: int, shape: _Shape, after: _
     if name in _PROJECTIONS and len(shape) == 3 and len(after) == 4:
         batch, length, size = shape
         is_split = after[::2] == (batch, length) and after[1] * after[3] == size and after[1] != length > 1 != after[1]
+        is_split &= _is_attended(facts, call)
         return _Layout(("batch", "length", "size"), "positions", (after,)) if is_split else None
     return _of_attention(shape, after) if name == _ATTENTION or _is_weighted(facts, layer) else None
+
+
+def _is_attended(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether attention, or another product of matrices, reads a result as heads: a convolution takes a
+    picture whose places a layer before it may give in any order."""
+    numbers = {access.tensor for access in call.outputs}
+    for later in islice(facts.calls_between(call.index + 1), _NEXT):
+        if numbers.isdisjoint(access.tensor for access in later.inputs):
+            continue
+        if op_name(later) in _CONVOLUTIONS:
+            return False
+        if op_name(later) in _PRODUCTS | {_ATTENTION, "einsum", "baddbmm"}:
+            return True
+        numbers |= {access.tensor for access in later.outputs}
+    return False
 
 
 def _of_attention(shape: _Shape, after: _Shape) -> _Layout | None:

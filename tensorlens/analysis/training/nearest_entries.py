@@ -22,6 +22,7 @@ _RESHAPING = frozenset(
     "contiguous float to type_as".split()
 )
 _MAX_CALLS = 60
+_MAX_HOPS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class NearestEntries:
 
 
 def nearest_entries(training: Training) -> Iterator[NearestEntries]:
-    """Yields these lookups, one for each line. A straight-through estimate gives the layer another tensor."""
+    """Yields these lookups, one for each line. A straight-through estimate gives the layer another tensor, and where
+    a layer reads the value itself, the model learns by that, too."""
     facts, reported = training.facts, set[int]()
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
@@ -67,12 +69,33 @@ def _found(facts: TraceIndex, call: Call, above: tuple[Call, ...]) -> tuple[Call
     read = {access.tensor for made in (choice, *behind) for access in made.inputs}
     if not any(table in read for table in tables):
         return None
+    if any(_layer(facts, value, above) is not None for value in _compared(facts, behind, set(tables))):
+        return None
     leaves = set[int]()
     for made in behind:
         for access in made.inputs:
             if facts.requires_grad(access.tensor, made.index - 1):
                 leaves |= graph_leaves(facts, access.tensor, made.index)
     return choice, layer, leaves - set(tables) - graph_leaves(facts, call.outputs[0].tensor, call.index + 1)
+
+
+def _compared(facts: TraceIndex, behind: list[Call], tables: set[int]) -> Iterator[int]:
+    """Yields the values that distances from the entries of a table are of, as they were before a reshape."""
+    for call in behind:
+        numbers = [access.tensor for access in call.inputs]
+        origins = [_origin(facts, number, call.index) for number in numbers]
+        if len(numbers) > 1 and tables & set(origins):
+            yield from (each for each in origins if each not in tables)
+
+
+def _origin(facts: TraceIndex, number: int, before: int) -> int:
+    """Returns the tensor of which another one has the values in a different shape."""
+    for _ in range(_MAX_HOPS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs or op_name(made) not in _RESHAPING | {"t", "detach"}:
+            break
+        number, before = made.inputs[0].tensor, made.index
+    return number
 
 
 def _index(facts: TraceIndex, call: Call) -> int | None:
@@ -98,7 +121,8 @@ def _layer(facts: TraceIndex, number: int, above: tuple[Call, ...]) -> Call | No
         if not numbers & {access.tensor for access in call.inputs}:
             continue
         if op_name(call) in _RESHAPING:
-            numbers |= {access.tensor for access in call.outputs}
+            if call.inputs[0].tensor in numbers:  # and not as the other one of `view_as()`
+                numbers |= {access.tensor for access in call.outputs}
         elif not is_arithmetic(call) and any(facts.is_leaf_requiring_grad(a.tensor, call.index) for a in call.inputs):
             return call
     return None

@@ -1,4 +1,7 @@
-"""Finds out which reshapes may group rows in any way: those of which only sums and means over all are used."""
+"""Finds out which reshapes may group rows in any way: those of which only sums and means over all are used.
+
+It also finds the permutations that sums over the permuted elements make no difference to.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,10 @@ _LINEAR = frozenset("add radd iadd mul rmul div truediv neg detach stack item fl
 _TAKES = frozenset(("getitem", "unbind"))
 _LOSSES = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss".split())
 _RESHAPING = frozenset("view reshape unflatten".split())
+_EACH_ALIKE = frozenset(  # of the last dimension, or element by element
+    "linear relu gelu tanh sigmoid silu leaky_relu elu softplus layer_norm dropout contiguous float neg".split()
+)
+_OVER_ALL = frozenset("sum mean amax amin max min logsumexp".split())
 _NEAR = 200  # calls before a reshape, among which others with the same sizes may be
 
 
@@ -50,3 +57,26 @@ def _is_kept(name: str, reads_summed: bool, reads_whole: bool, elementwise: Set[
     if reads_summed:
         return not reads_whole and name in _LINEAR | _SUMS
     return name in _TAKES | _SUMS | _LOSSES | elementwise
+
+
+def is_order_of_a_sum(facts: TraceIndex, taken: Call) -> bool:
+    """Returns whether what a call takes in another order goes through layers that treat each element alike, and then
+    into a sum or a maximum over these elements: models of sets may be tested by such an order."""
+    number, before = taken.outputs[0].tensor, taken.index
+    shape = facts.tensor(number).shape
+    sizes = {prod(facts.tensor(access.tensor).shape) for access in taken.inputs[1:]}
+    places = [axis for axis, size in enumerate(shape[1:-1], 1) if sizes == {size}]
+    if len(places) != 1:
+        return False
+    kept, axis = shape[: places[0] + 1], places[0]
+    read = {number}
+    for call in facts.calls_between(before + 1, before + _NEAR):
+        if not call.outputs or read.isdisjoint(access.tensor for access in call.inputs):
+            continue
+        given, out = (facts.tensor(each[0].tensor).shape for each in (call.inputs, call.outputs))
+        if op_name(call) in _OVER_ALL:
+            return out == (*given[:axis], *given[axis + 1 :])
+        if op_name(call) not in _EACH_ALIKE or out[: axis + 1] != kept or len(out) != len(shape):
+            return False
+        read = {access.tensor for access in call.outputs}
+    return False

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.caller_lines import caller_lines
-from tensorlens.analysis.code_around import scope_around
+from tensorlens.analysis.code_around import scope_around, statement_around
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.clips_by_hand import clamps_values, scales_gradient
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.timeline import Moment
+from tensorlens.analysis.written_numbers import only_value
 from tensorlens.records.model import Backward
 from tensorlens.records.observations import Step
 
@@ -61,7 +63,37 @@ def partial_clips(training: MeasuredTraining) -> Iterator[PartialClip]:
 
 
 def _changes(training: MeasuredTraining, moment: Moment) -> bool:
-    return _clips(training, moment) or scales_gradient(training.training, moment)
+    if _clips(training, moment):
+        return True
+    return scales_gradient(training.training, moment) and not _is_share(training, moment)
+
+
+def _is_share(training: MeasuredTraining, moment: Moment) -> bool:
+    """Returns whether the factor of a line is a count over a larger one, as of a mean that goes on with each pass:
+    `p.grad.mul_(k / (k + 1))`, `seen / (seen + len(x))`, `1 - 1 / count`."""
+    facts = training.facts
+    span = None if moment.event.site is None else facts.span(moment.event.site)
+    node = None if span is None else statement_around(facts, span)
+    nodes = [] if node is None else list(ast.walk(node))
+    given = [only_value(facts, each.id) for each in nodes if isinstance(each, ast.Name)]
+    nodes += [part for value in given if value is not None for part in ast.walk(value)]
+    return any(isinstance(each, ast.BinOp) and _has_count_twice(each) for each in nodes)
+
+
+def _has_count_twice(node: ast.BinOp) -> bool:
+    if isinstance(node.op, ast.Sub):
+        is_rest = isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Div)
+        is_one = isinstance(node.left, ast.Constant) and node.left.value == 1
+        return is_rest and is_one and not isinstance(node.right.right, ast.Constant)  # type: ignore[attr-defined]
+    return isinstance(node.op, ast.Div) and bool(_counts(node.left) & _counts(node.right))
+
+
+def _counts(node: ast.expr) -> set[str]:
+    """Returns the names that a sum or a product adds or multiplies."""
+    if isinstance(node, ast.BinOp):
+        return _counts(node.left) | _counts(node.right)
+    name = plain_name(node)
+    return set() if name is None else {name}
 
 
 def _clips(training: MeasuredTraining, moment: Moment) -> bool:

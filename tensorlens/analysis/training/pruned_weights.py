@@ -60,7 +60,7 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
         by_averages = bool(applied) and later < len(moving) and _has_averages(training, row)
         is_kept = _is_looked_at(training, row, last) or (bool(applied) and _changes_state(facts))
         is_left = _is_product(facts, last) or (later < len(moving) and _is_of_sizes(facts, last, mask))
-        is_open = not applied and is_left and not _is_meant(facts, writes)
+        is_open = not applied and is_left and not _is_shown(facts, *writes[-1]) and not _is_anew(writes, moving)
         is_wrong = is_open or (by_averages and _mask_gradients(training, row, applied))
         if later >= _MIN_STEPS and not is_kept and is_wrong:
             found.setdefault(last.site, []).append((last, row, later, applied[0] if applied else None))
@@ -69,13 +69,18 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
         yield PrunedWeights(group[0][0], rows, steps, group[0][3], _is_product(facts, group[0][0]))
 
 
-def _is_meant(facts: TraceIndex, writes: list[tuple[Call, int]]) -> bool:
-    """Returns whether a line may show or store the last mask without a call that is recorded, or makes a new one each
-    time, so that the parameter is dense in between."""
+def _is_shown(facts: TraceIndex, write: Call, mask: int) -> bool:
+    """Returns whether a line may show or store a mask without a call that is recorded."""
+    made = facts.creator(_root(facts, mask, write.index))
+    return made is not None and may_be_read_unseen(facts, made)
+
+
+def _is_anew(writes: list[tuple[Call, int]], moving: list[int]) -> bool:
+    """Returns whether a line has set other parts to zero before, and steps came in between: weights that start anew
+    from zero, and are trained again, may be all that a program wants."""
     last, mask = writes[-1]
-    made = facts.creator(_root(facts, mask, last.index))
-    is_shown = made is not None and may_be_read_unseen(facts, made)
-    return is_shown or len({other for call, other in writes if call.site == last.site}) > 1
+    earlier = [call.index for call, other in writes if call.site == last.site and other != mask]
+    return any(earlier[0] < step < last.index for step in moving) if earlier else False
 
 
 def _mask_of(facts: TraceIndex, number: int, write: Call) -> int | None:

@@ -13,11 +13,13 @@ from tensorlens.analysis.literal_values import numbers_of
 from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.repeated_seeds import MIN_TIMES, RANDOM, used_draw
+from tensorlens.analysis.training.repeated_seeds import MIN_TIMES, RANDOM, in_closure, used_draw
 from tensorlens.records.model import Backward, Call, Span
 
 _Around = ast.For | ast.While | ast.FunctionDef | ast.AsyncFunctionDef
 _MOST_SEEDS = 4
+_SPLITTING = frozenset("split chunk tensor_split unbind getitem".split())
+_NEXT = 50  # calls after a draw
 _SIZES = ("shape", "size", "len")
 
 
@@ -42,15 +44,25 @@ def repeated_generators(facts: TraceIndex) -> Iterator[RepeatedGenerator]:
             made[site] = generator
     steps = [step.index for step in facts.trace.inspection.steps]
     draws = {call.index: call for call in facts.calls if call.site in made and op_name(call) in RANDOM}
-    for backward in facts.backwards if draws else ():
+    for backward in (each for each in facts.backwards if draws and not in_closure(facts, each)):
         found = used_draw(facts, backward, draws)
         is_sample = found is not None and (made[found.site].is_literal or _is_of_data(facts, found, backward))
         if found is not None and is_sample and bisect_left(steps, backward.index) < len(steps):
             used[found.site].append(found)
     for site, calls in used.items():
         generator = made[site]
-        if len({call.index for call in calls}) >= MIN_TIMES * generator.seeds:
+        numbers = {call.index for call in calls}
+        is_data = len(calls) >= 2 * len(numbers) and all(_is_split(facts, call) for call in calls)
+        if len(numbers) >= MIN_TIMES * generator.seeds and not is_data:
             yield RepeatedGenerator(calls[-1], len(calls), generator.made, generator.seeds)
+
+
+def _is_split(facts: TraceIndex, draw: Call) -> bool:
+    """Returns whether a line takes parts of random numbers, as of a data set that is made anew for each epoch. An order
+    of the samples is none: each epoch has the same."""
+    drawn = {access.tensor for access in draw.outputs if facts.tensor(access.tensor).dtype.startswith("float")}
+    following = facts.calls_between(draw.index + 1, draw.index + _NEXT)
+    return any(op_name(call) in _SPLITTING and call.inputs[0].tensor in drawn for call in following if call.inputs)
 
 
 @dataclass(frozen=True, slots=True)

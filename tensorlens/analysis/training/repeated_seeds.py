@@ -84,7 +84,7 @@ def _draw(facts: TraceIndex, begin: int, end: int, steps: Sequence[Step], first:
     """
     passes = [each for each in facts.backwards if begin <= each.index < end and not each.failed]
     changed = {change.tensor for change in passes[0].gradients} if passes else set[int]()
-    if not any(first[tensor] < begin for tensor in changed) or _in_closure(facts, passes[0]):
+    if not any(first[tensor] < begin for tensor in changed) or in_closure(facts, passes[0]):
         return None
     at = bisect_left(steps, passes[0].index, key=lambda step: step.index)
     step = next((each for each in steps[at:] if not changed.isdisjoint(each.parameters)), None)
@@ -96,7 +96,7 @@ def _draw(facts: TraceIndex, begin: int, end: int, steps: Sequence[Step], first:
     return None if call is None else _Drawn(call, passes[0].index, step)
 
 
-def _in_closure(facts: TraceIndex, backward: Backward) -> bool:
+def in_closure(facts: TraceIndex, backward: Backward) -> bool:
     """Returns whether a step of an optimizer runs a pass."""
     before = facts.events[facts.trace.position(backward.index) - 1]
     return isinstance(before, Call) and bool(before.within)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import parent_of, statement_around
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.syntax import last_name
+from tensorlens.analysis.training.best_so_far import stored_pairs
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET, Moment, Training
 from tensorlens.analysis.unseen_reads import may_be_read_unseen
@@ -74,11 +78,31 @@ def _are_lost(training: Training, number: int, settings: list[Call], reads: dict
     gradients = {access.tensor for call in settings[:-1] for access in call.inputs[1:]}
     settled = {call.index for call in settings}
     between = training.facts.calls_between(settings[0].index + 1, settings[-1].index)
-    if not _is_of_last_round(training, settings):
+    if not _is_of_last_round(training, settings) or _is_best(training, settings[-1]):
         return False
     return not any(
         access.tensor in gradients for call in between if call.index not in settled for access in call.inputs
     )
+
+
+def _is_best(training: Training, setting: Call) -> bool:
+    """Returns whether a condition chooses the round whose gradient counts, by a number that it keeps:
+    `if loss > worst: worst = loss`."""
+    facts, span = training.facts, training.facts.span(setting.site)
+    above: ast.AST | None = None if span is None else statement_around(facts, span)
+    while span is not None and above is not None and not isinstance(above, ast.FunctionDef):
+        if isinstance(above, ast.If) and isinstance(above.test, ast.Compare):
+            order = isinstance(above.test.ops[0], ast.Lt | ast.Gt | ast.LtE | ast.GtE)
+            sides = {last_name(side) for side in (above.test.left, *above.test.comparators)}
+            kept = {last_name(target) for node in above.body for target, _ in _assigned(node)}
+            if order and sides & kept - {None}:
+                return True
+        above = parent_of(facts, span.file, above)
+    return False
+
+
+def _assigned(node: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    return stored_pairs(node) if isinstance(node, ast.Assign) else iter(())
 
 
 def _is_of_last_round(training: Training, settings: list[Call]) -> bool:

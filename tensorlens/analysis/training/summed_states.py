@@ -44,7 +44,7 @@ def summed_states(training: MeasuredTraining) -> Iterator[SummedState]:
         scaled: tuple[Call, int] | None = None  # a sum that a line has scaled since
         is_trained = False
         for event in _writes(training, row) if row.is_stepped else ():
-            made = None if event.within else _state_of(facts, row.tensor, event)
+            made = None if event.within else _state_of(training, row.tensor, event)
             if made is not None and (first is not None or is_trained):
                 first = first or (event, made)
             elif event.within and first is not None:
@@ -67,14 +67,21 @@ def _writes(training: MeasuredTraining, row: ParameterRow) -> list[Call]:
     return [calls[index] for index in sorted(calls) if not passes or index < passes[0]]
 
 
-def _state_of(facts: TraceIndex, parameter: int, change: Call) -> int | None:
-    """Returns the site of the `state_dict()` that has an item, if a call adds an item of another one to it."""
+def _state_of(training: MeasuredTraining, parameter: int, change: Call) -> int | None:
+    """Returns the site of the `state_dict()` that has an item, if a call adds an item of another one to it.
+
+    The values of a model that no step trains may be noise that is meant.
+    """
+    facts = training.facts
     pair = _pair(facts, parameter, change) if _plain(change) in _ADDING else None
     if pair is None or not change.writes:
         return None
     changed, added = (_made_by_state(facts, number) for number in pair)
     memory = [facts.storage_of(number, change.index) for number in pair]
-    return changed if added is not None and memory[0] != memory[1] else None
+    if added is None or memory[0] == memory[1]:
+        return None
+    is_trained = any(memory[1] in facts.storages_of(number) for number in training.training.stepped)
+    return changed if is_trained else None
 
 
 def _pair(facts: TraceIndex, parameter: int, change: Call) -> tuple[int, int] | None:

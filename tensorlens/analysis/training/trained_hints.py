@@ -41,6 +41,7 @@ class _Constant:
     loss: Call
     own: frozenset[int]
     target: frozenset[int]
+    pair: frozenset[int]  # the values that it compares, with their graphs
 
 
 def trained_hints(training: Training) -> Iterator[TrainedHint]:
@@ -54,8 +55,9 @@ def trained_hints(training: Training) -> Iterator[TrainedHint]:
             own, other = (frozenset(used & graph_leaves(facts, number, before)) for number in sides)
             if call.site in reported or not own or not other or own & other:
                 continue
+            others = [each for each in constants if each.pair != frozenset(sides)]  # else it adds weight to one side
             for number, student, teacher in ((sides[1], own, other), (sides[0], other, own)):
-                constant = _one_way(constants, student, teacher)
+                constant = _one_way(others, student, teacher)
                 made = next(iter(facts.producers(number, before)), None)
                 if constant is not None and made is not None:
                     reported.add(call.site)
@@ -104,7 +106,15 @@ def _constants(facts: TraceIndex, backward: Backward, used: set[int]) -> Iterato
         above = ancestry(facts, inputs[1], call.index, _MAX_CALLS)
         target = frozenset(access.tensor for _, made in above for access in made.inputs) & used
         if target:
-            yield _Constant(call, frozenset(used & graph_leaves(facts, inputs[0], call.index)), target)
+            pair = frozenset((inputs[0], _attached(facts, inputs[1], call.index)))
+            yield _Constant(call, frozenset(used & graph_leaves(facts, inputs[0], call.index)), target, pair)
+
+
+def _attached(facts: TraceIndex, number: int, before: int) -> int:
+    """Returns the tensor that a constant was detached from, or itself."""
+    made = next(iter(facts.producers(number, before)), None)
+    is_detached = made is not None and op_name(made) in ("detach", "data.__get__") and len(made.inputs) == 1
+    return made.inputs[0].tensor if made is not None and is_detached else number
 
 
 def _is_cross_entropy(facts: TraceIndex, product: Call, inputs: list[int]) -> bool:

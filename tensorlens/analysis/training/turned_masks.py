@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import function_around
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
@@ -20,6 +21,8 @@ from tensorlens.analysis.training.triangles import triangle_of
 from tensorlens.records.model import Backward, Call
 
 DOT, LAYER = "scaled_dot_product_attention", "multi_head_attention_forward"
+_JOINS = frozenset("cat concat concatenate hstack".split())
+_MAX_CALLS = 200
 _INPUTS = 3  # query, key, value
 _AHEAD = frozenset("anti non acausal reverse reversed backward future".split())
 
@@ -45,7 +48,10 @@ def turned_masks(facts: TraceIndex) -> Iterator[TurnedMask]:
             leaves_later, mask = _of_call(facts, call)
             if leaves_later is False:
                 return
-            if mask is not None and (not mask.itself or _looks_back(facts, mask, backward)):
+            if mask is None:
+                continue
+            may_look_ahead = mask.itself or _is_joined(facts, mask, backward)
+            if not may_look_ahead or _looks_back(facts, mask, backward):
                 found.setdefault(call.site, mask)
     yield from found.values()
 
@@ -77,6 +83,26 @@ def _given(facts: TraceIndex, call: Call) -> tuple[ScoreMask | None, bool]:
         return (masks[0], False) if masks else (added_mask(facts, call), True)
     biases = (bias_mask(facts, access.tensor, call.index) for access in call.inputs[_INPUTS:])
     return next((mask for mask in biases if mask is not None), None), True
+
+
+def _is_joined(facts: TraceIndex, mask: TurnedMask, backward: Backward) -> bool:
+    """Returns whether a call puts what each position sees beside the value of the position itself: a summary of what
+    comes later, as one of the rest of a path or of the nodes below, has a place of its own."""
+    above = sorted(recorded_above(facts, backward), key=lambda call: call.index)
+    made = {access.tensor for access in mask.call.outputs}
+    given: set[int] | None = None
+    for call in above:
+        inputs = {access.tensor for access in call.inputs}
+        if call.index <= mask.call.index or made.isdisjoint(inputs):
+            continue
+        if op_name(call) in _JOINS and inputs - made:
+            if given is None:
+                before = ancestry(facts, mask.call.inputs[0].tensor, mask.call.index, _MAX_CALLS)
+                given = {access.tensor for _, each in before for access in each.inputs}
+                given |= {access.tensor for access in mask.call.inputs}
+            return bool((inputs - made) & given)
+        made |= {access.tensor for access in call.outputs}
+    return False
 
 
 def _looks_back(facts: TraceIndex, mask: TurnedMask, backward: Backward) -> bool:

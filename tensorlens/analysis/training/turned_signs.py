@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import method_of
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.factor_signs import factor_sign
@@ -18,6 +19,7 @@ from tensorlens.records.model import Backward, Call
 _ADDING = frozenset("add radd iadd mean sum view reshape squeeze float stack cat div truediv".split())
 _LOSSES = frozenset("cross_entropy binary_cross_entropy binary_cross_entropy_with_logits kl_div".split())
 _MAX_CALLS = 200
+_MAX_TARGET = 8  # calls behind a target
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,21 @@ def turned_signs(facts: TraceIndex) -> Iterator[TurnedSign]:
         found = list(_losses(facts, backward))
         added = {loss.index for loss, turned in found if turned is None}
         for loss, subtracted in found:
-            if subtracted is None or loss.index in added:
+            if subtracted is None or loss.index in added or _is_entropy(facts, loss):
                 continue
             above = recorded_from(facts, [(access.tensor, loss.index) for access in loss.inputs])
             reversal = next((call for call in above if call.op.removesuffix(".apply") in reversing), None)
             if reversal is not None and subtracted.site not in reported:
                 reported.add(subtracted.site)
                 yield TurnedSign(loss, subtracted, reversal)
+
+
+def _is_entropy(facts: TraceIndex, loss: Call) -> bool:
+    """Returns whether the target of a loss is computed from its own scores, so that the loss is their entropy: this
+    is raised by the last layer and lowered by those before, as a minimax of entropy asks for."""
+    scores, *targets = (access.tensor for access in loss.inputs[:2])
+    above = (made for target in targets for _, made in ancestry(facts, target, loss.index, _MAX_TARGET))
+    return any(access.tensor == scores for made in above for access in made.inputs)
 
 
 def _reversing_functions(facts: TraceIndex) -> Iterator[str]:

@@ -18,6 +18,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.module_loads import module_loads
+from tensorlens.analysis.training.order_free_uses import is_order_of_a_sum
 from tensorlens.analysis.training.outside_draws import is_drawn_outside, is_permuted_outside
 from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.analysis.training.run_summary import is_complete
@@ -86,6 +87,8 @@ def drawn_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
             continue
         used = _use(facts, last, load, others)
         is_trained_on = facts.backwards[-1].index > load.index
+        if used is not None and is_order_of_a_sum(facts, used):
+            continue
         if used is not None and (not is_trained_on or _is_resumed(facts, last, (load, used), others)):
             yield UnsavedAttribute(key[1], last, others[-1], load, used)
 

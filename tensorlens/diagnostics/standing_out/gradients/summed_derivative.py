@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.value_ranges import is_written_between
+from tensorlens.analysis.written_call import written_call
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.model import Call
@@ -68,16 +72,37 @@ def _derivatives(facts: TraceIndex, call: Call) -> Iterator[_Derivative]:
 
 def _derivative(facts: TraceIndex, number: int, before: int) -> _Derivative | None:
     """Returns the gradients that a tensor is computed from, element by element."""
-    size = prod(facts.tensor(number).shape)
+    size, divisors = prod(facts.tensor(number).shape), list[ast.expr]()
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or made.op == _GRAD:
-            return None if made is None else _adds_columns(facts, made, number)
+            found = None if made is None else _adds_columns(facts, made, number)
+            columns = 0 if found is None else facts.tensor(found.outputs).shape[-1]
+            return None if any(_is_count(facts, each, columns) for each in divisors) else found
         inputs = [access.tensor for access in made.inputs if prod(facts.tensor(access.tensor).shape) == size]
         if op_name(made) not in _PER_ELEMENT or not inputs:
             return None
+        divisors += _divisor(facts, made)
         number, before = next((each for each in inputs if _is_gradient(facts, each, made)), inputs[0]), made.index
     return None
+
+
+def _divisor(facts: TraceIndex, call: Call) -> list[ast.expr]:
+    """Returns what the source divides by, in a list."""
+    if op_name(call) not in ("div", "truediv"):
+        return []
+    written, node = written_call(facts, call), facts.node_at(call.site)
+    value = node.right if isinstance(node, ast.BinOp) else None if written is None else written.argument(1, "other")
+    return [] if value is None else [value]
+
+
+def _is_count(facts: TraceIndex, divisor: ast.expr, columns: int) -> bool:
+    """Returns whether a divisor is the number of columns, so that the sum becomes a mean: `3`, `state.shape[1]`."""
+    if isinstance(divisor, ast.Subscript) and last_name(divisor.value) == "shape":
+        return written_number(facts, divisor.slice) in (1, -1)
+    if isinstance(divisor, ast.Call) and last_name(divisor.func) == "size" and divisor.args:
+        return written_number(facts, divisor.args[-1]) in (1, -1)
+    return written_number(facts, divisor) == columns
 
 
 def _is_gradient(facts: TraceIndex, number: int, user: Call) -> bool:

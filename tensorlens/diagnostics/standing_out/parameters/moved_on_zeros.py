@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.cleared_gradients import calls_between
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -18,6 +20,8 @@ from tensorlens.records.observations import Step
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import OptimizerGroup, StepsOnZeros
 
+_COMPARISONS = frozenset("eq ne gt lt ge le sign equal".split())
+_MAX_CALLS = 60
 _Cause = tuple[str, Label | None]
 
 
@@ -61,6 +65,8 @@ def _zeroed(training: MeasuredTraining, row: ParameterRow) -> _Cause | None:
                 return "a hook changes", label
             continue
         call = next((call for call in calls if call.op.endswith("zero_")), calls[-1])
+        if _keeps_some(training, call):
+            return None
         label = facts.label("modified_here", call.site, "changes the gradient before the step", call.index)
         return f"{as_written(facts, call)} changes", label
     return None
@@ -84,6 +90,19 @@ def _changes(training: MeasuredTraining, leaf: int, filled: Moment, step: Step) 
         is_set = call.op == GRAD_SET and call.inputs[0].tensor == leaf
         if is_set or (storage is not None and storage in written):
             yield call
+
+
+def _keeps_some(training: MeasuredTraining, call: Call) -> bool:
+    """Returns whether a call multiplies by a mask that is computed from gradients, as one of those that agree: it is
+    zero as a whole by chance only."""
+    facts = training.facts
+    changed = {write.tensor for write in call.writes}
+    masks = [access.tensor for access in call.inputs if access.tensor not in changed]
+    if op_name(call) not in ("mul", "imul") or len(masks) != 1:
+        return False
+    above = list(ancestry(facts, masks[0], call.index, _MAX_CALLS))
+    is_compared = any(op_name(made) in _COMPARISONS for _, made in above)
+    return is_compared and any(made.op == "autograd.grad" or ".grad.__get__" in made.op for _, made in above)
 
 
 def _makes_zeros(facts: TraceIndex, call: Call) -> bool:
