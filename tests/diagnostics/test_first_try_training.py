@@ -48,6 +48,7 @@ SETS = (
     "training_twenty_second",
     "training_twenty_third",
     "training_twenty_fourth",
+    "training_twenty_fifth",
     "training_forms",
     "training_forms_second",
     "training_forms_third",
