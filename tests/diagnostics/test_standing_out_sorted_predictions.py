@@ -134,7 +134,7 @@ def test_rows_of_one_order_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
 
 
-@pytest.mark.parametrize("take, count", [(TAKE, 1), (f"{TAKE}; event = event[order]", 0)])
+@pytest.mark.parametrize(("take", "count"), [(TAKE, 1), (f"{TAKE}; event = event[order]", 0)])
 def test_the_last_calls_of_a_long_run_are_enough(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, take: str, count: int
 ) -> None:
