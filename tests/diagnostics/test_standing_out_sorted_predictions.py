@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from support.standing_out import marked, sentences
 
+from tensorlens import session
+
 BODY = """\
 x, time, event = torch.randn(64, 4), torch.rand(64), (torch.rand(64) < 0.5).float()
 net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
@@ -130,3 +132,14 @@ def test_sorted_predictions_beside_unsorted_values_are_named(tmp_path: Path, nam
 @pytest.mark.parametrize("name", RIGHT)
 def test_rows_of_one_order_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+@pytest.mark.parametrize(("take", "count"), [(TAKE, 1), (f"{TAKE}; event = event[order]", 0)])
+def test_the_last_calls_of_a_long_run_are_enough(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, take: str, count: int
+) -> None:
+    monkeypatch.setattr(session, "TRAINING_WINDOW", 2_000)
+    again = "*[torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)] * 20"
+    script = LOADER.replace("torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)", f"chain({again})")
+    found = sentences(tmp_path, "from itertools import chain\n" + script.replace(TAKE, take))
+    assert len([each for each in found if WORDS in each.text]) == count

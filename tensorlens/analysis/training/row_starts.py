@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.records.model import Call
 
 BY_PLACE = frozenset(  # keep each element in its place
@@ -15,7 +16,8 @@ BY_PLACE = frozenset(  # keep each element in its place
     "logsigmoid clamp float to double long bool int clone detach eq ne gt ge lt le logcumsumexp cumsum log_softmax "
     "softmax gelu silu elu selu celu relu6 mish hardtanh hardswish hardsigmoid softsign prelu erf sin cos leaky_relu "
     "minimum maximum where masked_fill and or logical_and logical_or logical_not invert reciprocal rsqrt contiguous "
-    "cpu cuda type nan_to_num round floor dropout alpha_dropout layer_norm batch_norm".split()
+    "cpu cuda type nan_to_num round floor dropout alpha_dropout layer_norm batch_norm entr xlogy special_entr "
+    "special_xlogy sign".split()
 )
 TAKING = frozenset("getitem index_select take gather take_along_dim".split())
 COLLATED = frozenset("stack tensor as_tensor pad_sequence".split())
@@ -23,9 +25,9 @@ _CONSTANT = frozenset("zeros ones full zeros_like ones_like full_like eye empty"
 _FIRST = frozenset(  # keep the first dimension of the first input in its place
     "linear embedding conv1d conv2d max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d "
     "adaptive_avg_pool2d adaptive_max_pool1d flatten view reshape sum mean max amax min amin any all norm logsumexp "
-    "count_nonzero matmul mm bmm group_norm".split()
+    "count_nonzero matmul mm bmm group_norm std var topk".split()
 )
-_REDUCING = frozenset("sum mean max amax min amin any all norm logsumexp count_nonzero".split())
+_REDUCING = frozenset("sum mean max amax min amin any all norm logsumexp count_nonzero std var".split())
 _MOVING = frozenset("transpose permute t T mT getitem select unbind iter".split())
 _RECURRENT = frozenset("gru lstm rnn_tanh rnn_relu".split())
 _MAX_CALLS = 200
@@ -86,6 +88,8 @@ def _above(facts: TraceIndex, made: Call, place: _Place, rows: int) -> list[_Pla
     """Returns the inputs with the same rows; None if the call starts an order, and the axis -1 if it is not known."""
     name = op_name(made)
     out, first = facts.tensor(place.tensor).shape, made.inputs[0].tensor if made.inputs else None
+    if first is not None and name == "stack" and _is_of_whole_rows(facts, made, rows):
+        return [_Place(access.tensor, made.index, 0) for access in made.inputs]
     if first is None or (name in TAKING and len(made.inputs) == 2) or name in COLLATED:
         return None
     shape = facts.tensor(first).shape
@@ -99,6 +103,10 @@ def _above(facts: TraceIndex, made: Call, place: _Place, rows: int) -> list[_Pla
         axis = _of_nth(shape, sum(size > 1 for size in out[: place.axis]))
     elif name in _FIRST and place.axis == 0 and shape[:1] == (rows,) and _keeps_first(name, shape, out):
         axis = 0
+    elif name in _REDUCING and out == shape[1:] and shape.count(rows) == 1:
+        axis = place.axis + 1
+    elif name == "sort" and place.axis == 0 and written_dimension(facts, made) not in (None, 0):
+        axis = 0
     elif name in _RECURRENT or name == "pad_packed_sequence":
         return [_recurrent(facts, made, place, rows)]
     elif name in _MOVING and shape.count(rows) == 1 and (name != "getitem" or _is_plain(facts, made)):
@@ -108,6 +116,12 @@ def _above(facts: TraceIndex, made: Call, place: _Place, rows: int) -> list[_Pla
     if shape.count(rows) == 0:
         return None
     return [_Place(first, made.index, axis)]
+
+
+def _is_of_whole_rows(facts: TraceIndex, made: Call, rows: int) -> bool:
+    """Returns whether a call stacks values that have all the rows, as the predictions of an ensemble."""
+    shapes = {facts.tensor(access.tensor).shape[:1] for access in made.inputs}
+    return shapes == {(rows,)} and facts.tensor(made.outputs[0].tensor).shape.count(rows) == 1
 
 
 def _beside(facts: TraceIndex, made: Call, place: _Place, rows: int) -> Iterator[_Place]:
@@ -129,6 +143,8 @@ def _of_nth(shape: tuple[int, ...], place: int) -> int:
 def _keeps_first(name: str, shape: tuple[int, ...], out: tuple[int, ...]) -> bool:
     if name in ("matmul", "mm", "bmm"):
         return len(shape) == len(out) and shape.count(shape[0]) == 1
+    if name == "topk":
+        return out[1:] != shape[1:]  # of each row
     return name not in _REDUCING or out != shape[1:]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from operator import attrgetter
 
 from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.trace_index import TraceIndex
@@ -47,7 +49,7 @@ def sorted_rows(facts: TraceIndex) -> Iterator[SortedRows]:
     if not facts.trace.inspection.sorted_keys:
         return
     reported = set[int]()
-    for backward in examined_passes(facts):
+    for backward in _passes(facts):
         for call in recorded_above(facts, backward):
             if op_name(call) not in _JOINING or not 2 <= len(call.inputs) <= 3 or call.writes:
                 continue
@@ -57,6 +59,20 @@ def sorted_rows(facts: TraceIndex) -> Iterator[SortedRows]:
                 if found is not None and found.taken.site not in reported:
                     reported.add(found.taken.site)
                     yield found
+
+
+def _passes(facts: TraceIndex) -> Iterator[Backward]:
+    """Yields the first passes of each line, and those after the sorts whose keys were measured.
+
+    A long run keeps its last events only: then the first sorts, the ones that were measured, are not in the record.
+    """
+    found = {each.index: each for each in examined_passes(facts)}
+    later = [each for each in facts.backwards if not each.failed and each.op != "autograd.grad"]
+    for known in facts.trace.inspection.sorted_keys:
+        place = bisect_left(later, known.index, key=attrgetter("index"))
+        if place < len(later) and facts.call(known.index) is not None:
+            found.setdefault(later[place].index, later[place])
+    yield from found.values()
 
 
 def _is_only_summed(facts: TraceIndex, call: Call, backward: Backward) -> bool:
