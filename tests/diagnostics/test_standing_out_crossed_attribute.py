@@ -92,6 +92,66 @@ TWO_RIGHT = {
     .replace("norm(heat[i])", "norm(heat[i], 'b')")
     .replace(STATS, "self.stats['a'][0], z, self.stats['a'][1]"),
 }
+HELD_OUT = """\
+class Norm(nn.Module):
+    def forward(self, x, mode):
+        if mode == "norm":
+            self.scale = x.std(1, keepdim=True)
+            return x / self.scale
+        return x * self.scale  #!
+
+norm, net = Norm(), nn.Linear(6, 4)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+series = torch.randn(32, 10).cumsum(1)
+for _ in range(4):
+    past, future = series[:16].split((6, 4), 1)
+    loss = (net(norm(past, "norm")) - norm(future, "norm")).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+outs, targets = [], []
+with torch.no_grad():
+    for rows in series[16:].split(8):
+        past, future = rows[:, :6], rows[:, 6:]
+        z = net(norm(past, "norm"))
+        scaled = (z - norm(future, "norm")).abs().mean()
+        outs.append(norm(z, "denorm").flatten())
+        targets.append(future.flatten())
+    print(scaled.item(), (torch.cat(outs) - torch.cat(targets)).abs().mean().item())
+"""
+FITTED = (
+    NET.partition("for _")[0]
+    + """\
+x, y = torch.randn(8, 4), torch.randn(8, 4)
+inputs, wanted = norm(x), norm(y)
+for _ in range(4):
+    loss = (norm.inverse(net(inputs)) - y).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+)
+GIVEN_BACK, ALL_ROWS = 'norm(z, "denorm").flatten()', "std(1, keepdim=True)"
+HELD_OUT_WRONG = {
+    "an evaluation": HELD_OUT,
+    "methods of their own": HELD_OUT.replace("    def forward(self, x, mode):\n        if", (
+        "    def forward(self, x, mode):\n        return self.keep(x) if mode == 'norm' else self.back(x)\n"
+        "    def keep(self, x, mode='norm'):\n        if")).replace("        return x * ", (
+        "    def back(self, x):\n        return x * ")),
+    "a dict and a loss": HELD_OUT.replace("self.scale", "self.kept['scale']").replace("    def", (
+        "    kept = {}\n    def")).replace('outs.append(norm(z, "denorm").flatten())', (
+        "print(nn.functional.l1_loss(norm(z, 'denorm'), future))")).partition("        targets.append")[0],
+}  # fmt: skip
+HELD_OUT_RIGHT = {
+    "before the target": HELD_OUT.replace("        scaled =", '        out = norm(z, "denorm")\n        scaled =')
+    .replace(GIVEN_BACK, "out.flatten()"),
+    "one scale of a column": HELD_OUT.replace(ALL_ROWS, "std(0, keepdim=True)[:, :1]"),
+    "scaled for the past again": HELD_OUT.replace("        outs", '        norm(past, "norm")\n        outs'),
+    "another target": HELD_OUT.replace("future.flatten()", "future.flip(1).flatten()"),
+    "a scaler of all data": FITTED,
+    "the target is the input": NET.replace("future = torch.randn(8, 4), torch.randn(8, 4)", (
+        "future = [torch.randn(8, 4)] * 2")),
+}  # fmt: skip
 WORDS = "of other data"
 
 
@@ -108,6 +168,15 @@ def test_an_attribute_of_the_data_that_is_not_the_target_is_named(tmp_path: Path
     assert [each.labels[0].span.line for each in found] == [marked(TWO_WRONG[name])]
 
 
-@pytest.mark.parametrize("script", [*RIGHT.values(), *TWO_RIGHT.values()], ids=[*RIGHT, *TWO_RIGHT])
+@pytest.mark.parametrize("name", HELD_OUT_WRONG)
+def test_a_scale_of_the_target_in_an_evaluation_is_named(tmp_path: Path, name: str) -> None:
+    found = [each for each in sentences(tmp_path, HELD_OUT_WRONG[name]) if WORDS in each.text]
+    assert [each.labels[0].span.line for each in found] == [marked(HELD_OUT_WRONG[name])]
+
+
+ALL_RIGHT = {**RIGHT, **TWO_RIGHT, **HELD_OUT_RIGHT}
+
+
+@pytest.mark.parametrize("script", ALL_RIGHT.values(), ids=ALL_RIGHT)
 def test_other_attributes_are_left_alone(tmp_path: Path, script: str) -> None:
     assert [each.text for each in sentences(tmp_path, script) if WORDS in each.text] == []

@@ -14,8 +14,9 @@ from itertools import islice
 from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.apart_lines import are_apart
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.crossed_data import is_of_first
+from tensorlens.analysis.training.crossed_data import have_same_data, is_of_first
 from tensorlens.analysis.training.kept_values import attribute_of, kept_in
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.records.model import Backward, Call
@@ -44,7 +45,7 @@ class CrossedAttribute:
 
 
 @dataclass(frozen=True, slots=True)
-class _Setting:
+class Setting:
     """An input of a call that a method has set an attribute to."""
 
     value: int
@@ -53,21 +54,25 @@ class _Setting:
 
 
 def crossed_attributes(facts: TraceIndex) -> Iterator[CrossedAttribute]:
-    """Yields these attributes, one for each line that uses one, if this happens in several passes and never else."""
+    """Yields these attributes, one for each line that uses one, if this happens in several passes and never else.
+
+    Each pass sets it anew: a scaler that is fitted to the data, and then to the targets, has that of the targets for
+    all of them.
+    """
     found: dict[int, list[CrossedAttribute | None]] = {}
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
-            for setting in _settings(facts, call):
-                found.setdefault(call.site, []).append(_crossed(facts, call, setting, backward))
+            for setting in settings(facts, call):
+                found.setdefault(call.site, []).append(_crossed_in(facts, call, setting, backward))
                 break
     for each in found.values():
-        crossed = [one for one in each if one is not None]
-        if len(crossed) == len(each) >= _MIN_PASSES:
-            yield crossed[-1]
+        uses = [one for one in each if one is not None]
+        if len(uses) == len(each) >= _MIN_PASSES and len({one.last.index for one in uses}) == len(uses):
+            yield uses[-1]
 
 
-def _settings(facts: TraceIndex, call: Call) -> Iterator[_Setting]:
-    """Yields the inputs that another function has set an attribute to, which this one reads.
+def settings(facts: TraceIndex, call: Call) -> Iterator[Setting]:
+    """Yields the inputs that an earlier call of a function has set an attribute to, which this function reads.
 
     The program makes one object of the class, and the attribute is a statistic of data alone.
     """
@@ -77,13 +82,15 @@ def _settings(facts: TraceIndex, call: Call) -> Iterator[_Setting]:
     for access in call.inputs if len(call.inputs) > 1 else ():
         made = facts.creator(access.tensor)
         site = None if made is None else facts.trace.sites[made.site]
-        if made is None or site is None or site.function == function or made.within:
+        if made is None or site is None or made.within:
+            continue
+        if site.function == function and not are_apart(facts, made.site, call.site):
             continue
         kept = kept_in(facts, made, access.tensor) if _is_statistic(facts, access.tensor, call.index) else None
         if kept is None or site.function.endswith(".__init__") or not _reads(facts, call, attribute_of(kept[1])):
             continue
         if _has_one_object(facts, kept[0]):
-            yield _Setting(access.tensor, made, kept[1])
+            yield Setting(access.tensor, made, kept[1])
 
 
 def _reads(facts: TraceIndex, call: Call, attribute: str) -> bool:
@@ -107,10 +114,19 @@ def _has_one_object(facts: TraceIndex, owner: str) -> bool:
     return sum(isinstance(node, ast.Name) and node.id == name for node in nodes) == 1
 
 
-def _crossed(facts: TraceIndex, call: Call, setting: _Setting, backward: Backward) -> CrossedAttribute | None:
+def _crossed_in(facts: TraceIndex, call: Call, setting: Setting, backward: Backward) -> CrossedAttribute | None:
+    """Returns the attribute if the other input was computed with an earlier value of it, and not with this one, too,
+    or the loss compares the result with the data of the earlier value."""
+    each, is_mixed = crossed(facts, call, setting)
+    if each is None or (is_mixed and not is_of_first(facts, (each.first, each.last), call, backward)):
+        return None
+    return each
+
+
+def crossed(facts: TraceIndex, call: Call, setting: Setting) -> tuple[CrossedAttribute | None, bool]:
     """Returns the attribute if the other input was computed with an earlier value of it by the inverse operation.
 
-    It was not computed with this one, too, or the loss compares the result with the data of the earlier value.
+    The second is whether it was computed with this value, too.
     """
     value, last = setting.value, setting.made
     other, inverse = _combined(facts, call, value)
@@ -125,10 +141,10 @@ def _crossed(facts: TraceIndex, call: Call, setting: _Setting, backward: Backwar
                     if earlier is None or made.index > earlier[0].index:
                         earlier = made, access.tensor
     if earlier is None or other is None or _is_derived(facts, value, call.index, earlier[1]):
-        return None
-    if is_mixed and not is_of_first(facts, (earlier[0], last), call, backward):
-        return None
-    return CrossedAttribute(setting.name, call, other, earlier[0], last)
+        return None, is_mixed
+    if have_same_data(facts, earlier[0], last):
+        return None, is_mixed
+    return CrossedAttribute(setting.name, call, other, earlier[0], last), is_mixed
 
 
 def _place(made: Call, number: int) -> int:

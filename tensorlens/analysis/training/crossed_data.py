@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from itertools import islice
 
 from tensorlens.analysis.lineage import ancestry
@@ -14,6 +15,8 @@ from tensorlens.records.model import Backward, Call
 _PARTS = RESHAPING | frozenset(
     "index_select narrow select split chunk unbind tensor_split unfold gather take_along_dim stack cat flip".split()
 )
+_JOINS = frozenset(("stack", "cat", "flip"))
+_CHOICES = _PARTS - RESHAPING - _JOINS | {"getitem"}
 _FIRST_ONLY = frozenset("getitem index_select gather take_along_dim".split())
 _MAX_CALLS = 400
 
@@ -24,7 +27,7 @@ def is_of_first(facts: TraceIndex, settings: tuple[Call, Call], used: Call, back
     The target is a part of the same memory, or the first data is computed from it, and neither holds of the others.
     The other data is not computed from the first, as a moving average of it is.
     """
-    first, last = (_data(facts, each) for each in settings)
+    first, last = (data_of(facts, each) for each in settings)
     if not first or not last:
         return False
     memory, above_first = _memory(facts, first), _above(facts, first)
@@ -36,7 +39,35 @@ def is_of_first(facts: TraceIndex, settings: tuple[Call, Call], used: Call, back
     return is_met and not any(target & (others | above_last) for target in targets)
 
 
-def _data(facts: TraceIndex, setting: Call) -> list[tuple[int, int]]:
+def have_same_data(facts: TraceIndex, first: Call, last: Call) -> bool:
+    """Returns whether two settings of a statistic have the same tensor, or parts of it that are written alike."""
+    one, other = ({_source(facts, *each) for each in data_of(facts, setting)} for setting in (first, last))
+    return bool(one & other)
+
+
+def _source(facts: TraceIndex, number: int, before: int) -> tuple[object, ...]:
+    """Returns the tensor that a value is a copy or a part of, and the parts that were taken."""
+    taken: list[object] = []
+    while calls := facts.producers(number, before)[:1]:
+        call = calls[0]
+        if op_name(call) not in _PARTS - _JOINS or not call.inputs:
+            break
+        place = [access.tensor for access in call.outputs].index(number) if len(call.outputs) > 1 else 0
+        if op_name(call) in _CHOICES:
+            taken.append((place, *(access.tensor for access in call.inputs[1:]), _chosen(facts, call)))
+        number, before = call.inputs[0].tensor, call.index
+    return (number, *taken)
+
+
+def _chosen(facts: TraceIndex, call: Call) -> str:
+    """Returns how the code writes a part: "[:, :12]", or "" if a tensor alone says which."""
+    node = facts.node_at(call.site)
+    if isinstance(node, ast.Subscript):
+        return "" if len(call.inputs) > 1 and not isinstance(node.slice, ast.Tuple) else ast.unparse(node.slice)
+    return "" if node is None else ast.unparse(node).partition("(")[2]
+
+
+def data_of(facts: TraceIndex, setting: Call) -> list[tuple[int, int]]:
     """Returns the data that a statistic is computed from: the largest input of the calls of the same function."""
     scope = facts.scope(setting.site)
     inputs = [(access.tensor, setting.index) for access in setting.inputs]

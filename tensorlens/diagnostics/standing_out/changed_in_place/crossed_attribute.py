@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.caller_lines import caller_lines
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.crossed_attributes import CrossedAttribute, crossed_attributes
+from tensorlens.analysis.training.crossed_evaluations import crossed_evaluations
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
@@ -14,11 +15,10 @@ from tensorlens.records.report import Label, StandingOut
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    facts, lines = training.facts, dict[tuple[str, int] | None, CrossedAttribute]()
-    for each in sorted(crossed_attributes(facts), key=lambda each: each.used.index):
-        span = facts.span(each.used.site)
-        lines.setdefault(None if span is None else (span.file, span.line), each)
-    for each in lines.values():
+    facts, functions = training.facts, dict[tuple[object, ...], CrossedAttribute]()
+    for each in sorted((*crossed_attributes(facts), *crossed_evaluations(facts)), key=lambda each: each.used.index):
+        functions.setdefault((*facts.scope(each.used.site), *facts.scope(each.last.site)), each)
+    for each in functions.values():
         used, last = each.used, each.last
         yield stands_out(
             f"{as_written(facts, used)} uses a `{each.name}` of other data: {named(facts, each.other, used.index)} is "
