@@ -17,6 +17,7 @@ class WrongBackward:
     backward: tuple[float, ...]  # some values of its gradient, for a weighted sum of the outputs
     differences: tuple[float, ...]  # the central differences of the same elements
     weights: str  # of the outputs in that sum: "ones", "random", or "given" (the gradient that `backward` got)
+    others: tuple[str, ...] = ()  # the parameters whose gradient is wrong too, also if the program does not need it
 
 
 @dataclass(frozen=True, slots=True)

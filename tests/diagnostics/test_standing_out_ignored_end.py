@@ -56,6 +56,8 @@ def masked(*changes: tuple[str, str]) -> str:
 
 IDS = "EOS, SOS = 0, 1\nPAD = EOS  #!\n"
 OWN = TEXT.replace("PAD", "ids['<pad>']").replace("EOS", "ids['<eos>']").replace("SOS", "ids['<sos>']")
+UNSOUGHT = TEXT.partition("token, out")[0]
+PARTS = "words = torch.tensor([t for word in words for t in word.tolist()]).split(4)\nbatch = nn"
 WRONG = {
     "one name for the other": TEXT,
     "a dict": "ids = {'<pad>': 0,  #!\n    '<eos>': 0, '<sos>': 1}\n" + OWN.replace(
@@ -87,6 +89,14 @@ WRONG = {
     "a column of ends": TEXT.replace("    loss =", (
         "    batch = torch.cat([batch, torch.full((3, 1), EOS)], dim=1)\n    loss =")).replace(
         "word] + [EOS]", "word]"),
+    "the padding is sought": TEXT.replace("token != EOS", "token != PAD"),
+    "a prompt that is hidden as well": masked((SET, SET + "\n    for row in labels:\n        row[:1] = -100")),
+    "a mask without the prompt": TEXT.replace(LOSS, EACH + (
+        "    keep = batch[:, 1:] != PAD\n    keep[:, :1] = False\n    loss = (each * keep).sum() / keep.sum()\n")),
+    "nothing is written with the model": UNSOUGHT,
+    "rows of a canvas": UNSOUGHT.replace("batch = nn.utils.rnn.pad_sequence(words, batch_first=True, "
+        "padding_value=PAD)", "batch = torch.full((3, 5), PAD)\nfor place, word in enumerate(words):\n"
+        "    batch[place, :len(word)] = word") + "print((net(batch).argmax(-1) == batch).float().mean())\n",
     "the argument of the padding": TEXT.replace(LOSS, (
         "    logp = net(batch[:, :-1]).log_softmax(-1).gather(2, batch[:, 1:, None]).squeeze(2)\n"
         "    loss = -logp.masked_select(batch[:, 1:] != EOS).mean()\n")).replace(
@@ -120,6 +130,16 @@ RIGHT = {
     "only places of its data": TEXT.replace("token != EOS", "(batch == EOS).any()"),
     "tags": TEXT.replace("batch[:, 1:].flatten()", "(batch[:, 1:] % 3).flatten()"),
     "tags of fewer kinds": TEXT.replace("(8, 9))", "(8, 4), nn.Linear(4, 10))"),
+    "one stream of ends between texts": UNSOUGHT.replace("batch = nn", PARTS),
+    "rows of one length": UNSOUGHT.replace("[3, 4], [5, 6, 7], [8]", "[3, 4, 2], [5, 6, 7], [8, 2, 3]"),
+    "an end between two parts": UNSOUGHT.replace("[SOS, *word]", "[SOS, 8, EOS, *word]"),
+    "sequences of a known length are written": UNSOUGHT + (
+        "out = [SOS]\nfor _ in range(3):\n    out.append(net(torch.tensor(out))[-1].argmax().item())\n"),
+    "only what another model reads ends": UNSOUGHT.replace("for _ in", (
+        "source, batch = batch, nn.utils.rnn.pad_sequence([word[:-1] for word in words], True, PAD).clone()\n"
+        "start = nn.Embedding(9, 9)\nfor _ in")).replace("net(batch[:, :-1])", (
+        "(net(batch[:, :-1]) + start(source).sum(1, keepdim=True))")).replace("word[:-1] for", (
+        "torch.tensor(word.tolist()[:-1]) for")),
     "steps without progress": TEXT.replace("PAD = EOS", "PAD, early_stop, waits = 2, 2, []").replace(
         "    opt.step()\n", "    opt.step()\n    early_stop += 1\n    waits.append(early_stop)\n"
         "    if early_stop == 9: break\n").replace("  #!", ""),

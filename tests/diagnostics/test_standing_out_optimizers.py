@@ -485,6 +485,49 @@ def test_usual_rates_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in found if any(word in each.text for word in RATE_WORDS)] == []
 
 
+OWN_RATES = GROUPS.rpartition("schedule =")[0]
+OTHER = """
+first = nn.Linear(4, 4)
+before = torch.optim.SGD(first.parameters(), lr=0.1)
+for n in range(6):
+    {}
+    first(torch.randn(8, 4)).square().mean().backward()
+    before.step()
+"""
+STEPS = "for n in range(8):\n    {}\n    opt.zero_grad()\n    f(torch.randn(8, 4)).backward()\n    opt.step()\n"
+HELPER = "def set_rate(optimizer, rate):\n    for group in optimizer.param_groups:\n        group['lr'] = rate  #!\n"
+TAKEN = "def set_rate(g, rate):\n    g.update(lr=rate)  #!\n"
+SET_BY_LINES = {
+    "in a helper": HELPER + OTHER.format("pass") + OWN_RATES + STEPS.format("set_rate(opt, 0.01 / (n + 1))"),
+    "in a helper for both": HELPER + OTHER.format("set_rate(before, 0.1 / (n + 1))") + OWN_RATES
+    + STEPS.format("set_rate(opt, 0.01 / (n + 1))"),
+    "of a group that a helper takes": TAKEN + OWN_RATES
+    + STEPS.format("[set_rate(g, 0.01 / (n + 1)) for g in opt.param_groups]"),
+    "of two groups at once": OWN_RATES
+    + STEPS.format("opt.param_groups[0]['lr'] = opt.param_groups[1]['lr'] = 0.01 / (n + 1)  #!"),
+}  # fmt: skip
+OTHER_LINES = {
+    "the rate of another optimizer": OTHER.format("before.param_groups[0]['lr'] = 0.1 / (n + 1)") + GROUPS
+    + SCHEDULED.format(8),
+    "an item of a log": "log = {}\n" + GROUPS + SCHEDULED.format(8) + "log['lr'] = 0.1\n",
+}  # fmt: skip
+
+
+def same_rates(folder: Path, body: str) -> tuple[int, ...]:
+    (found,) = (each for each in sentences(folder, body) if "have the same rate" in each.text)
+    return tuple(label.span.line for label in found.labels if label.text == "a rate is set here")
+
+
+@pytest.mark.parametrize("name", SET_BY_LINES)
+def test_the_line_that_sets_one_rate_for_all_groups_is_labelled(tmp_path: Path, name: str) -> None:
+    assert same_rates(tmp_path, SET_BY_LINES[name]) == (marked(SET_BY_LINES[name]),)
+
+
+@pytest.mark.parametrize("name", OTHER_LINES)
+def test_a_line_that_sets_something_else_is_not(tmp_path: Path, name: str) -> None:
+    assert same_rates(tmp_path, OTHER_LINES[name]) == ()
+
+
 FIRST_ORDER = """
 import copy
 model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 1))

@@ -128,6 +128,44 @@ def test_of_several_inputs_the_wrong_one_is_named(warm: Warm, tmp_path: Path) ->
     assert warning.title == "`Scale.backward` gives `weight` [3, 3] where its `forward` changes by [9, 9]"
 
 
+SOLVED = """import torch
+
+class Solve(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        x = torch.linalg.solve(a, b)
+        ctx.save_for_backward(a, x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        a, x = ctx.saved_tensors
+        ga = gb = None
+        gb = torch.linalg.solve(a.T, g)
+        ga = -gb @ x.T
+        return ga, gb
+
+a = torch.tensor([[3.0, 1.0], [-0.5, 2.0]], requires_grad=True)
+Solve.apply(a, torch.tensor([[1.0], [2.0]])).sum().backward()
+"""
+MADE = {
+    "a source of the others, that the program does not need": (("(a.T, g)", "(a, g)"), 14),
+    "only what the program needs": (("-gb", "gb"), 15),
+    "of an expression": (("return ga", "return 2 * ga"), None),
+    "set in two places": (("-gb @ x.T", "-gb @ x.T\n        ga = 2 * ga"), None),
+    "changed in place": (("-gb @ x.T", "-gb @ x.T\n        ga.mul_(2)"), None),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_only_line_that_makes_a_wrong_gradient_is_labelled(name: str, warm: Warm, tmp_path: Path) -> None:
+    change, line = MADE[name]
+    script = tmp_path / "program.py"
+    script.write_text(SOLVED.replace(*change))
+    (warning,) = diagnose(warm.compared(script)[1])
+    assert [label.span.line for label in warning.labels if label.role == "value_made_here"] == [line] * bool(line)
+
+
 def test_without_a_second_run_nothing_is_measured(warm: Warm, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM.format(forward="print('forward') or x * x", backward="g * x"))

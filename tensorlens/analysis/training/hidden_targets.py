@@ -7,7 +7,7 @@ the loss gives for each place is multiplied by a mask, or chosen by it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import MAX_CALLS
@@ -26,6 +26,7 @@ _MODULES = frozenset(("CrossEntropyLoss", "NLLLoss"))
 _OTHERS = ("_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits")  # may train where to end
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
 _CHOICES = frozenset(("getitem", "masked_select"))
+_Are = Callable[[TraceIndex, Call, int], bool]  # of the targets of a loss
 _DEFAULT = -100.0  # of `ignore_index`
 
 
@@ -35,14 +36,14 @@ class _Loss:
     masks: tuple[Use, ...]  # by which what it gives for each place is multiplied, or chosen
 
 
-def hidden_where(facts: TraceIndex, hidden: HiddenId) -> tuple[Span, bool] | None:
+def hidden_where(facts: TraceIndex, hidden: HiddenId, are_such: _Are | None = None) -> tuple[Span, bool] | None:
     """Returns the line that hides an id from the first loss, and whether that is the loss itself, if each loss of the
-    run has it hidden and no other term of these is written by hand."""
+    run has it hidden and no other term of these is written by hand. `are_such` chooses among the targets."""
     found: list[tuple[Span, bool]] = []
     passes = [(backward, list(_losses(facts, backward))) for backward in examined_passes(facts)]
     for _, losses in passes:
         for loss in losses:
-            where = _hidden_from(facts, loss, hidden)
+            where = _hidden_from(facts, loss, hidden, are_such)
             if where is None:
                 return None
             found.append(where)
@@ -71,13 +72,15 @@ def _losses(facts: TraceIndex, backward: Backward) -> Iterator[_Loss]:
         waiting += [(each, call.index, masks + more) for each in trained]
 
 
-def _hidden_from(facts: TraceIndex, loss: _Loss, hidden: HiddenId) -> tuple[Span, bool] | None:
+def _hidden_from(facts: TraceIndex, loss: _Loss, hidden: HiddenId, are_such: _Are | None) -> tuple[Span, bool] | None:
     call, inputs = loss.call, [access.tensor for access in loss.call.inputs]
     span = facts.span(call.site)
     if span is None or len(inputs) < 2 or (op_name(call) not in _FUNCTIONS and op_name(call).endswith(_OTHERS)):
         return None
     target = inputs[-1 if op_name(call) == "getitem" else 1]
     if not is_of_tokens(facts, call, target, loss.masks):
+        return None
+    if are_such is not None and not are_such(facts, call, target):
         return None
     for mask in loss.masks:
         compared = comparison_of(facts, mask, target, hidden, at_id=False)

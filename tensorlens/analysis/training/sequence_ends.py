@@ -36,8 +36,13 @@ def id_name(node: ast.AST | None) -> str:
 
 def is_put_behind(facts: TraceIndex, ends: set[str]) -> bool:
     """Returns whether the program puts an id into sequences, not only as their first."""
+    return any(behind(facts, ends))
+
+
+def behind(facts: TraceIndex, ends: set[str]) -> Iterator[tuple[str, ast.AST]]:
+    """Yields the places where the program does so, each with its file."""
     nodes = ((file, node) for file, tree in facts.trees() for node in ast.walk(tree) if id_name(node) in ends)
-    return any(_is_behind(facts, file, node) for file, node in nodes)
+    yield from ((file, node) for file, node in nodes if _is_behind(facts, file, node))
 
 
 def _is_behind(facts: TraceIndex, file: str, node: ast.AST) -> bool:
@@ -106,17 +111,18 @@ def _is_assigned(facts: TraceIndex, file: str, statement: ast.Assign, made: bool
     return False
 
 
-def is_sought(facts: TraceIndex, ends: set[str]) -> bool:
+def is_sought(facts: TraceIndex, ends: set[str], others: set[str]) -> bool:
     """Returns whether the program searches for an id, or compares with it. Comparisons of tensors count if a model
-    gives these."""
+    gives these, and no others do with other names of the id."""
     comparisons: dict[object, list[Call]] = {}
     for call in facts.calls:
         if op_name(call) in _COMPARING:
             comparisons.setdefault(facts.span(call.site), []).append(call)
-    for file, node in _searches(facts, ends):
-        calls = comparisons.get(facts.span_of(node, file), ())
-        if not calls or any(_is_of_model(facts, call) for call in calls):
-            return True
+    for names in (ends, others):
+        for file, node in _searches(facts, names):
+            calls = comparisons.get(facts.span_of(node, file), ())
+            if (not calls and names is ends) or any(_is_of_model(facts, call) for call in calls):
+                return True
     return False
 
 

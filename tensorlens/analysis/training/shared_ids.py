@@ -1,6 +1,7 @@
 """Finds a program whose padding has the id of the end of a sequence, which its loss ignores with the padding.
 
-The program puts the end behind its sequences and looks for it in what the model gives, but no loss has it as a target.
+The program puts the end behind its sequences, and looks for it in what the model gives or has no use for it but as a
+target, but no loss has it as one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.hidden_targets import hidden_where
+from tensorlens.analysis.training.last_ids import are_shifted_rows, chooses_no_tokens, is_put_last
 from tensorlens.analysis.training.sequence_ends import id_name, is_put_behind, is_sought
 from tensorlens.analysis.training.target_masks import HiddenId
 from tensorlens.records.model import Span
@@ -33,6 +35,7 @@ class SharedId:
     given: Span
     hidden: Span
     is_loss: bool  # that line is the loss itself, which ignores the id
+    is_sought: bool  # False: no sequence is written with the model, and the end is only of use as a target
 
 
 def shared_ids(facts: TraceIndex) -> Iterator[SharedId]:
@@ -44,12 +47,14 @@ def shared_ids(facts: TraceIndex) -> Iterator[SharedId]:
         if end not in first and (number is None or number != other):
             continue
         ends = {name for name in bound if end in _names_of(bound, name) and not _PADDING & set(words_of_last(name))}
-        if not (is_put_behind(facts, ends) and is_sought(facts, ends)):
+        is_searched = is_put_behind(facts, ends) and is_sought(facts, ends, {*first} - ends)
+        if not is_searched and not (is_put_last(facts, ends) and chooses_no_tokens(facts)):
             continue
-        hidden = hidden_where(facts, HiddenId(frozenset({*first, *second, *ends}), other))
+        names = HiddenId(frozenset({*first, *second, *ends}), other)
+        hidden = hidden_where(facts, names, None if is_searched else are_shifted_rows)
         if hidden is not None:
             value, file = bound[padding][0]
-            yield SharedId(padding, end, facts.span_of(value, file), *hidden)
+            yield SharedId(padding, end, facts.span_of(value, file), *hidden, is_searched)
             return
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.naming.syntax import called_name, last_name
@@ -22,7 +23,7 @@ _JOINS = frozenset(("stack", "cat"))
 _PADDING_ROWS = frozenset(("pad_sequence",))
 _ONE_NUMBER = frozenset("tensor full full_like new_full new_tensor".split())
 _WITH_CHOICE = 3  # arguments of `where`
-_MAX_CALLS, _MAX_PARTS = 12, 64
+_MAX_CALLS, _MAX_PARTS, _MAX_FILLS = 12, 64, 1_000
 Use = tuple[int, int]  # a tensor, and the event that uses it
 Is = Callable[[ast.expr], bool]
 
@@ -47,10 +48,13 @@ def comparison_of(facts: TraceIndex, mask: Use, targets: int, hidden: HiddenId, 
     """Returns the comparison by which a mask is True where targets equal an id, or False with `at_id=False`."""
     number, before = mask
     parts: list[str] = []
-    for _ in range(_MAX_CALLS):
+    for _ in range(_MAX_FILLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs:
             return None
+        if _sets_part(facts, made, partial(_is_value, facts, at_id)):
+            before = made.index
+            continue
         name, others = op_name(made), [access.tensor for access in made.inputs]
         if name in (_EITHER if at_id else _BOTH):
             found = (comparison_of(facts, (each, made.index), targets, hidden, at_id) for each in others if not parts)
@@ -69,6 +73,11 @@ def comparison_of(facts: TraceIndex, mask: Use, targets: int, hidden: HiddenId, 
         parts += _part(facts, made)
         number, before = others[0], made.index
     return None
+
+
+def _is_value(facts: TraceIndex, value: bool, node: ast.expr) -> bool:
+    written = node.value if isinstance(node, ast.Constant) else written_number(facts, node)
+    return written == value
 
 
 def _other_side(facts: TraceIndex, comparison: Call) -> ast.expr | None:
@@ -107,7 +116,7 @@ def filled_by_mask(facts: TraceIndex, targets: Use, hidden: HiddenId, is_ignored
     """Returns the comparison by which the targets that equal an id were set to a number that a loss ignores, if nothing
     but such fills has changed them from there on."""
     number, before = targets
-    for _ in range(_MAX_CALLS):
+    for _ in range(_MAX_FILLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs:
             return None
@@ -115,6 +124,9 @@ def filled_by_mask(facts: TraceIndex, targets: Use, hidden: HiddenId, is_ignored
         if name in _JOINS or name in _PADDING_ROWS:
             return None if name in _PADDING_ROWS and not _pads(facts, made, is_ignored) else _of_all(
                 facts, made, hidden, is_ignored)  # fmt: skip
+        before = made.index
+        if _sets_part(facts, made, is_ignored):
+            continue
         if name in _FILLS or name == "where":
             fill = _fill(facts, made, is_ignored)
             if fill is None:
@@ -128,8 +140,18 @@ def filled_by_mask(facts: TraceIndex, targets: Use, hidden: HiddenId, is_ignored
             number = made.inputs[0].tensor
         else:
             return None
-        before = made.index
     return None
+
+
+def _sets_part(facts: TraceIndex, made: Call, is_such: Is) -> bool:
+    """Returns whether a call sets a part, which no tensor gives, to a number."""
+    span = facts.span(made.site)
+    statement = statement_around(facts, span) if span is not None and op_name(made) == "setitem" else None
+    if len(made.inputs) != 1 or not isinstance(statement, ast.Assign) or not _is_number(statement.value, is_such):
+        return False
+    places = [each.slice for each in statement.targets if isinstance(each, ast.Subscript)]
+    parts = [each.elts[-1] if isinstance(each, ast.Tuple) and each.elts else each for each in places]
+    return bool(parts) and all(isinstance(each, ast.Slice) for each in parts)
 
 
 def _of_all(facts: TraceIndex, made: Call, hidden: HiddenId, is_ignored: Is) -> Call | None:
@@ -178,6 +200,10 @@ def _is_kept(facts: TraceIndex, targets: int, compared: Call, fill: Call, is_ign
     """Returns whether only fills with the ignored number come between the comparison and the fill."""
     for event, _ in facts.writes(facts.tensor(targets).counter):
         is_between = compared.index < event.index < fill.index
-        if is_between and not (isinstance(event, Call) and _fill(facts, event, is_ignored) is not None):
+        if is_between and not (isinstance(event, Call) and _is_fill(facts, event, is_ignored)):
             return False
     return True
+
+
+def _is_fill(facts: TraceIndex, call: Call, is_ignored: Is) -> bool:
+    return _sets_part(facts, call, is_ignored) or _fill(facts, call, is_ignored) is not None

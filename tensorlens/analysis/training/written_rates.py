@@ -71,13 +71,17 @@ def _has_rate(node: ast.expr) -> bool:
     return isinstance(node, ast.Dict) and any(key is not None and _is_rate(key) for key in node.keys)
 
 
-def is_from_groups(facts: TraceIndex, file: str, group: ast.expr) -> bool:
-    """Returns whether an expression is a group by its text, by the line that sets its name, or by that name itself."""
+def is_from_groups(facts: TraceIndex, file: str, group: ast.expr, seen: int = 0) -> bool:
+    """Returns whether an expression is a group by its text, by the line that sets its name, by that name itself, or by
+    what the only call of its function gives for it."""
     if _GROUPS in ast.unparse(group):
         return True
     if any(_GROUPS in ast.unparse(value) for value, _ in _bindings(facts, file, group)):
         return True
-    return "group" in words_of_last(ast.unparse(group))
+    if "group" in words_of_last(ast.unparse(group)):
+        return True
+    given = _given(facts, file, group) if isinstance(group, ast.Name) and seen < _MOST else None
+    return given is not None and is_from_groups(facts, *given, seen + 1)
 
 
 def place_of_group(facts: TraceIndex, file: str, group: ast.expr, seen: int = 0) -> int | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.returned_gradients import wrong_statements
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.callbacks import Run
 from tensorlens.records.further_runs import WrongBackward
-from tensorlens.records.report import Diagnostic
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "custom-function-wrong-backward"
 _SUMS = {
@@ -39,6 +40,7 @@ def _report(facts: TraceIndex, run: Run, formula: WrongBackward) -> Diagnostic:
         [
             facts.label("returned_here", run.returned, f"not the derivative by {name}"),
             None if backward is None else facts.label("needed_here", backward.site, "uses it"),
+            *_made(facts, run, formula),
         ],
         fixes=(
             fix(
@@ -53,6 +55,13 @@ def _report(facts: TraceIndex, run: Run, formula: WrongBackward) -> Diagnostic:
             "forward": list(formula.differences),
         },
     )
+
+
+def _made(facts: TraceIndex, run: Run, formula: WrongBackward) -> list[Label]:
+    """Labels the lines of `backward` that make wrong derivatives, except from others that are wrong."""
+    names = (formula.argument, *formula.others)
+    found = wrong_statements(facts, facts.span(run.returned), names)
+    return [Label("value_made_here", span, f"makes what is not the derivative by `{name}`") for name, span in found]
 
 
 def _text(values: tuple[float, ...]) -> str:

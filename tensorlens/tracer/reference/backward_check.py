@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -95,13 +95,18 @@ class BackwardCheck:
         with self._recorder.aside(), torch.inference_mode(False), torch.enable_grad():
             for kind, applications in self._kept.items():
                 if names.count(kind.__name__) == 1:
-                    row: Wrong | None = next(filter(None, map(_examined, applications)), None)
-                    if row is not None:
-                        place, backward, differences, weights = row
-                        name = _parameter_name(kind, place)
-                        self._recorder.rows.write_fact(
-                            WrongBackward, kind.__name__, name, backward, differences, weights
-                        )
+                    found = ((each, _examined(each)) for each in applications)
+                    wrong = next(((each, row) for each, row in found if row is not None), None)
+                    if wrong is not None:
+                        self._write(kind, *wrong)
+
+    def _write(self, kind: type[torch.autograd.Function], application: Application, row: Wrong) -> None:
+        place, backward, differences, weights = row
+        name = _parameter_name(kind, place)
+        others = tuple(_parameter_name(kind, each) for each in _all_wrong(application) if each != place)
+        self._recorder.rows.write_fact(
+            WrongBackward, kind.__name__, name, backward, differences, weights, others if weights != "given" else ()
+        )
 
 
 def _is_ordinary(value: object) -> bool:
@@ -139,6 +144,20 @@ def _examined(application: Application) -> Wrong | None:
     return None
 
 
+def _all_wrong(application: Application) -> list[int]:
+    """Returns the places of all arguments whose gradient is wrong, also of those that the program needs none of."""
+    wanted = tuple(
+        n for n, value in enumerate(application.args) if isinstance(value, torch.Tensor) and value.is_floating_point()
+    )
+    try:
+        outputs = application.run({}, torch.float64)
+        if any(output.dtype is not torch.float64 for output in outputs):
+            return []  # too coarse for these steps
+        return _Examination(replace(application, wanted=wanted), _DOUBLE, outputs).wrong_places()
+    except Exception:  # the program's own: it does not take such inputs
+        return []
+
+
 class _Examination:
     """Compares the gradients of one application with central differences."""
 
@@ -172,6 +191,12 @@ class _Examination:
                 plain = self._wrong(self._pairs(place, ones, self._gradients(ones)[place]))
                 return _row(place, plain, "ones") if plain else _row(place, wrong, "random")
         return self._wrong_for_given(rest)
+
+    def wrong_places(self) -> list[int]:
+        """Returns the inputs whose gradient is wrong for outputs that each have another weight."""
+        weights = [torch.rand(o.shape, generator=self._random, dtype=torch.float64) + 0.5 for o in self._outputs]
+        found = {n: list(self._pairs(n, weights, each)) for n, each in self._gradients(weights).items()}
+        return [n for n, pairs in found.items() if not _is_deliberate(pairs) and self._wrong(pairs)]
 
     def _wrong_for_given(self, gradients: dict[int, torch.Tensor]) -> Wrong | None:
         """Checks gradients that ignore the one that `backward` receives: they may be right for the program's."""

@@ -13,6 +13,7 @@ from tensorlens.diagnostics.shared.learning_rate_text import group_name, lines_t
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.standing_out.rates_and_schedules.first_round import floor_of_first_round
 from tensorlens.records.eager import COARSEST, EPSILON
+from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import OptimizerGroup
 
@@ -64,6 +65,7 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
             yield stands_out(
                 f"groups of `{groups[0].name}` were made with learning rates of {text}, and have {same} "
                 f"{groups[0].steps:,} steps",
+                *_setting(training, groups[0]),
                 *_schedulers(training, groups[0]),
                 _made(training, groups[0]),
             )
@@ -193,11 +195,30 @@ def _schedulers(training: MeasuredTraining, group: OptimizerGroup) -> list[Label
 
 
 def _set(training: MeasuredTraining, group: OptimizerGroup) -> Label | None:
-    """Labels the only line that sets rates, where no scheduler steps. A rate may be set by other forms for another
-    optimizer, if there is one."""
-    is_only = len({each.optimizer for each in training.groups}) == 1 and not _schedulers(training, group)
-    lines = list(lines_that_set_rates(training.facts, of_groups=True)) if is_only else []
+    """Labels the only line that sets rates, where no scheduler steps."""
+    lines = [] if _schedulers(training, group) or _others_set(training, group) else _set_lines(training)
     return Label("state_changed_here", lines[0], "a rate is set here") if len(lines) == 1 else None
+
+
+def _setting(training: MeasuredTraining, group: OptimizerGroup) -> list[Label]:
+    """Labels the lines that set the rates of an optimizer which differ from those that it was made with.
+
+    Other lines may set those of another optimizer; the only line of the program sets both where no scheduler steps."""
+    lines, is_only = _set_lines(training), len(list(lines_that_set_rates(training.facts))) == 1
+    if _others_set(training, group) and (not is_only or _schedulers(training, group)):
+        return []
+    return [Label("state_changed_here", each, "a rate is set here") for each in lines[:3]]
+
+
+def _set_lines(training: MeasuredTraining) -> list[Span]:
+    lines = lines_that_set_rates(training.facts, of_groups=True)
+    return list({(each.file, each.line): each for each in lines}.values())
+
+
+def _others_set(training: MeasuredTraining, group: OptimizerGroup) -> bool:
+    """Returns whether a rate of another optimizer is not always the one that it was made with."""
+    others = [each for each in training.groups if each.optimizer != group.optimizer and each.steps]
+    return any(each.is_shared or each.rates != (each.made_rate, each.made_rate) for each in others)
 
 
 def _unmoved(training: MeasuredTraining) -> Iterator[StandingOut]:
