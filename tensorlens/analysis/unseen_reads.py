@@ -17,6 +17,7 @@ _PASSING = frozenset("list tuple reversed sorted".split())  # their result has t
 _STORING = frozenset("append extend add insert setdefault update".split())
 _ITEMS = frozenset("items values get pop".split())
 _NAMING = frozenset(("register_buffer", "setattr"))
+_MADE_OF = ast.List | ast.Dict | ast.ListComp | ast.DictComp | ast.GeneratorExp  # parents of what they hold
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MOST = 200  # expressions
 
@@ -76,6 +77,8 @@ class _Search:
             return self._of_targets(_Use(use.file, use.node), [parent.target])
         if isinstance(parent, ast.Tuple):
             return [_Use(use.file, parent, parent.elts.index(use.node) if use.node in parent.elts else None)]
+        if isinstance(parent, _MADE_OF):
+            return [_Use(use.file, parent)]
         if isinstance(parent, ast.Subscript) and parent.value is use.node:
             return self._of_item(use, parent)
         if isinstance(parent, ast.UnaryOp):
