@@ -101,8 +101,8 @@ RIGHT |= {
         "    for p, *gs in zip(net.parameters(), *kept):\n        p.grad = sum(gs)\n    kept.clear()\n    nn.utils"),
     "a sum that is copied": COPIED.replace("    for _ in range(5)", (
         "    total = [torch.zeros_like(p) for p in net.parameters()]\n    for _ in range(5)")).replace(
-        "        for p, g in zip(net.parameters(), grads)", "        for t, g in zip(total, grads):\n            t += g\n"
-        "        for p, g in zip(net.parameters(), total)"),
+        "        for p, g in zip(net.parameters(), grads)", "        for t, g in zip(total, grads):\n"
+        "            t += g\n        for p, g in zip(net.parameters(), total)"),
 }  # fmt: skip
 WORDS = "which uses only the last"
 

@@ -15,7 +15,7 @@ from tensorlens.analysis.training.best_so_far import stored_pairs
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET, Moment, Training
 from tensorlens.analysis.unseen_reads import may_be_read_unseen
-from tensorlens.records.model import Call, Span
+from tensorlens.records.model import Backward, Call, Span
 from tensorlens.records.observations import Step
 
 _OUTSIDE = frozenset("tensor as_tensor asarray from_numpy frombuffer item tolist numpy".split())
@@ -29,7 +29,7 @@ class ReplacedGradient:
 
     parameter: int
     setting: Call
-    step: Step
+    step: Step | Call
     count: int  # gradients that the line sets for one step
 
 
@@ -54,12 +54,12 @@ def _is_shown(training: Training, setting: Call) -> bool:
     return any(call is not None and may_be_read_unseen(training.facts, call) for call in made)
 
 
-def _settings(training: Training, number: int) -> Iterator[tuple[list[Call], Step]]:
+def _settings(training: Training, number: int) -> Iterator[tuple[list[Call], Step | Call]]:
     """Yields for each step that uses a gradient the calls that have set one since the step before, if only one line
     did: lines below it may scale or clip the last one."""
     since: list[Moment] = []
     for moment in training.moments.get(number, ()):
-        if not isinstance(moment.event, Step):
+        if isinstance(moment.event, Backward) or not _is_step(moment.event, since):
             since.append(moment)
             continue
         last = _after_clearing(since)
@@ -69,6 +69,12 @@ def _settings(training: Training, number: int) -> Iterator[tuple[list[Call], Ste
         if settings and (not below or _is_last_in_step(training, number, settings, (below, moment.event))):
             yield settings, moment.event
         since = []
+
+
+def _is_step(event: Call | Step, since: list[Moment]) -> bool:
+    """Returns whether something is a step. After very many, a trace has only their calls, which are the first
+    otherwise that follow a step."""
+    return isinstance(event, Step) or (event.op.endswith(".step") and bool(since))
 
 
 def _of_one_line(calls: list[Call]) -> list[Call]:
@@ -86,10 +92,15 @@ def _copies(call: Call) -> bool:
     return is_copy and [write.tensor for write in call.writes] == [call.inputs[0].tensor]
 
 
-def _is_last_in_step(training: Training, number: int, settings: list[Call], end: tuple[list[Call], Step]) -> bool:
+def _is_last_in_step(
+    training: Training, number: int, settings: list[Call], end: tuple[list[Call], Step | Call]
+) -> bool:
     """Returns whether a step uses the last gradient, scaled or clipped by some calls, and none that was set before."""
     below, step = end
-    gradient = step.gradients[step.parameters.index(number)]
+    if isinstance(step, Step):
+        gradient = step.gradients[step.parameters.index(number)]
+    else:
+        gradient = step.inputs[1].tensor if len(step.inputs) > 1 else None
     if gradient is None or len(settings) < 2 or settings[-1].writes:
         return gradient is not None and all(op_name(call).removeprefix("foreach_") in _SCALING for call in below)
     above = [call for _, call in ancestry(training.facts, gradient, step.index)]
@@ -104,7 +115,9 @@ def _after_clearing(moments: list[Moment]) -> list[Moment]:
     return list(dropwhile(lambda moment: moment.kind == "update", moments[place + 1 :]))
 
 
-def _are_lost(training: Training, number: int, pair: tuple[list[Call], Step], reads: dict[int, list[int]]) -> bool:
+def _are_lost(
+    training: Training, number: int, pair: tuple[list[Call], Step | Call], reads: dict[int, list[int]]
+) -> bool:
     """Returns whether nothing reads a gradient between the call that sets it and the one that sets the next, and
     nothing reads what was set before the step."""
     settings, step = pair
