@@ -51,7 +51,7 @@ def replaced_gradients(training: Training) -> Iterator[ReplacedGradient]:
 def _is_shown(training: Training, setting: Call) -> bool:
     """Returns whether a line may show or store the gradient that a call sets, without a call that is recorded."""
     made = [training.facts.creator(access.tensor) for access in setting.inputs[1:]]
-    return any(call is not None and may_be_read_unseen(training.facts, call) for call in made)
+    return any(call is not None and may_be_read_unseen(training.facts, call, in_containers=True) for call in made)
 
 
 def _settings(training: Training, number: int) -> Iterator[tuple[list[Call], Step | Call]]:
