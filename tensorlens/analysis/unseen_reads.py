@@ -17,17 +17,21 @@ _PASSING = frozenset("list tuple reversed sorted".split())  # their result has t
 _STORING = frozenset("append extend add insert setdefault update".split())
 _ITEMS = frozenset("items values get pop".split())
 _NAMING = frozenset(("register_buffer", "setattr"))
+_MADE_OF = ast.List | ast.Dict | ast.ListComp | ast.DictComp | ast.GeneratorExp  # parents of what they hold
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MOST = 200  # expressions
 
 
-def may_be_read_unseen(facts: TraceIndex, call: Call, place: int | None = None, if_returned: bool = False) -> bool:
+def may_be_read_unseen(
+    facts: TraceIndex, call: Call, place: int | None = None, if_returned: bool = False, in_containers: bool = False
+) -> bool:
     """Returns whether the source gives what a call makes, or the result at one place of it, to code whose reads are not
-    recorded. `if_returned`: a function that returns it by a name counts as well."""
+    recorded. `if_returned`: a function that returns it by a name counts as well.
+    `in_containers`: a list or dict with it, as `{n: p.grad for n, p in ...}`, is followed, and counts otherwise."""
     span, node = facts.span(call.site), facts.node_at(call.site)
     if span is None or node is None:
         return False
-    return _Search(facts, if_returned).is_read(_Use(span.file, node, place))
+    return _Search(facts, if_returned, in_containers).is_read(_Use(span.file, node, place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class _Search:
 
     facts: TraceIndex
     if_returned: bool
+    in_containers: bool
     recorded: set[Span] = field(default_factory=set)  # the calls of the source that read tensors
 
     def is_read(self, use: _Use) -> bool:
@@ -76,6 +81,8 @@ class _Search:
             return self._of_targets(_Use(use.file, use.node), [parent.target])
         if isinstance(parent, ast.Tuple):
             return [_Use(use.file, parent, parent.elts.index(use.node) if use.node in parent.elts else None)]
+        if isinstance(parent, _MADE_OF) and self.in_containers:
+            return [_Use(use.file, parent)]
         if isinstance(parent, ast.Subscript) and parent.value is use.node:
             return self._of_item(use, parent)
         if isinstance(parent, ast.UnaryOp):

@@ -72,16 +72,49 @@ RIGHT = {
     "the changes of all clients in one": CLIENTS.replace(DELTA, "t += (p.detach() - q.detach()) / 5; p.grad = t"),
     "one client after the other": CLIENTS.replace("fit(net)", "fit(other)"),
 }  # fmt: skip
+CLIPPED = TASKS.replace("    opt.step()", "    nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n    opt.step()")
+DIVIDED = TASKS.replace("    opt.step()", "    for p in net.parameters():\n        p.grad = p.grad / 5\n    opt.step()")
+HELPED = (
+    TASKS.replace(
+        "        for p, g in zip(net.parameters(), grads):\n            p.grad",
+        ("        give(dict(zip('wb', grads)))\n"),
+    )
+    .replace(" = g / 5  #!\n", "")
+    .replace(
+        "for _ in range(4)",
+        (
+            "def give(grads):\n    for n, g in grads.items():\n        p = {'w': net.weight, 'b': net.bias}[n]\n"
+            "        p.grad = g / 5  #!\nfor _ in range(4)"
+        ),
+    )
+)
+COPIED = CLIPPED.replace(
+    "opt.zero_grad()", ("for p in net.parameters():\n        p.grad = torch.zeros_like(p)")
+).replace(SET, "p.grad.copy_(g)  #!")
+RIGHT |= {
+    "all of them are copied into one, below": "kept = []\n" + CLIPPED.replace(SET, "p.grad = g.clone()").replace(
+        "        for p, g", "        kept.append(grads)\n        for p, g").replace("    nn.utils", (
+        "    for p, *gs in zip(net.parameters(), *kept):\n        p.grad.copy_(torch.stack(gs).mean(0))\n"
+        "    kept.clear()\n    nn.utils")),
+    "the sum of those set before": "kept = []\n" + CLIPPED.replace(SET, "p.grad = g").replace(
+        "    nn.utils", "        kept.append([p.grad for p in net.parameters()])\n"
+        "    for p, *gs in zip(net.parameters(), *kept):\n        p.grad = sum(gs)\n    kept.clear()\n    nn.utils"),
+    "a sum that is copied": COPIED.replace("    for _ in range(5)", (
+        "    total = [torch.zeros_like(p) for p in net.parameters()]\n    for _ in range(5)")).replace(
+        "        for p, g in zip(net.parameters(), grads)", "        for t, g in zip(total, grads):\n"
+        "            t += g\n        for p, g in zip(net.parameters(), total)"),
+}  # fmt: skip
 WORDS = "which uses only the last"
 
 
 KEPT = "last = {}\n" + TASKS.replace("        for p, g", "        last['grads'] = grads\n        for p, g")
 
 
-@pytest.mark.parametrize("body", [TASKS, CLIENTS, VECTOR, KEPT])
+@pytest.mark.parametrize("body", [TASKS, CLIENTS, VECTOR, KEPT, CLIPPED, DIVIDED, HELPED, COPIED])
 def test_a_gradient_that_is_set_for_each_task_is_named(tmp_path: Path, body: str) -> None:
     (found,) = (each for each in sentences(tmp_path, body) if WORDS in each.text)
-    assert "`p.grad = ...` sets each gradient of `net.weight` and `net.bias` 5 times for a step" in found.text
+    name = "p.grad.copy_(g)" if body is COPIED else "p.grad = ..."
+    assert f"`{name}` sets each gradient of `net.weight` and `net.bias` 5 times for a step" in found.text
     assert found.labels[0].span.line == marked(body)
 
 
