@@ -73,7 +73,9 @@ train()
 """
 WRONG |= {
     "a nested function with a variable of its own": (
-        REPORT.replace("report()", "report(1.0)").replace("report(1.0):", "report(drift):").replace(".norm().item()", ""),
+        REPORT.replace("report()", "report(1.0)")
+        .replace("report(1.0):", "report(drift):")
+        .replace(".norm().item()", ""),
         "only sets the variable `drift`, 6 times",
     ),
     "set anew in each round of two loops": (

@@ -68,9 +68,9 @@ RIGHT = {
     "a buffer that is a copy": OPTIMIZER.replace("p.grad  #!", "p.grad.clone()"),
     "new gradients in each round": OPTIMIZER.replace("set_to_none=False", ""),
     "a copy of the state": LOADED.replace("KEPT", "copy.deepcopy(opt.state_dict())"),
-    "a cast of the present state": LOADED.replace("KEPT", "0").replace("#!", "").replace(
-        "opt.load_state_dict(kept)", "opt.load_state_dict(opt.state_dict())"
-    ),
+    "a cast of the present state": LOADED.replace("KEPT", "0")
+    .replace("#!", "")
+    .replace("opt.load_state_dict(kept)", "opt.load_state_dict(opt.state_dict())"),
     "a change of the present state": LOADED.replace("KEPT", "0").replace(
         "opt.load", "kept = opt.state_dict()\nkept['param_groups'][0]['lr'] = 0.01\nopt.load"
     ),

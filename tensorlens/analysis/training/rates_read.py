@@ -109,16 +109,11 @@ def _assigned(tree: ast.AST) -> Iterator[_Assigned]:
 
 def _stored(target: ast.expr) -> set[str]:
     """Returns the names that get a value: of variables, of attributes, and of what an item is set in."""
-    parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-    found: set[str] = set()
-    for part in parts:
-        if isinstance(part, ast.Tuple | ast.List):
-            found |= _stored(part)
-            continue
-        while isinstance(part, ast.Subscript | ast.Starred):
-            part = part.value
-        found.add(last_name(part))
-    return found - {""}
+    if isinstance(target, ast.Tuple | ast.List):
+        return {name for part in target.elts for name in _stored(part)}
+    if isinstance(target, ast.Subscript | ast.Starred):
+        return _stored(target.value)
+    return {last_name(target)} - {""}
 
 
 def _mentions(node: ast.AST, name: str) -> bool:

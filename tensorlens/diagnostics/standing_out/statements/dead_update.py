@@ -66,12 +66,16 @@ def _is_dead(function: _Function, statement: ast.stmt, name: str) -> bool:
     if any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in nodes):
         return False
     reads = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-    if any(node.id in _ALL for node in reads) or any(_reads_later(node, name) for node in nodes if node is not function):
+    if any(node.id in _ALL for node in reads) or any(
+        _reads_later(node, name) for node in nodes if node is not function
+    ):
         return False
     for node in reads:
         around = [loop for loop in loops if loop.lineno <= node.lineno <= (loop.end_lineno or loop.lineno)]
         is_later = node.lineno > (statement.end_lineno or statement.lineno)
-        if node.id == name and (is_later or (around and not any(_is_set_before(l, name, node.lineno) for l in around))):
+        if node.id == name and (
+            is_later or (around and not any(_is_set_before(each, name, node.lineno) for each in around))
+        ):
             return False
     return True
 
