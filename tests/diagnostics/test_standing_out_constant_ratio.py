@@ -62,6 +62,8 @@ for _ in range(4):
 """,
     "a sum without a graph": NETS + "    with torch.no_grad():\n        total = top.sum(-1, keepdim=True)\n"
     "    weight = top / total\n" + TRAIN,
+    "the sum before a change in place": NETS + "    top = top * 1\n    total = top.sum(-1, keepdim=True)\n"
+    "    top.add_(top.detach().square())\n    weight = top / total\n" + TRAIN,
     "a logsumexp without a graph": NETS + "    with torch.no_grad():\n        total = top.logsumexp(-1, True)\n"
     "    weight = (top - total).exp()\n" + TRAIN,
 }  # fmt: skip

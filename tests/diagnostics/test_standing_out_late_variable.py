@@ -97,7 +97,8 @@ for scale, p in zip(scales, net.parameters()):
 """
 WRONG |= {
     "a later loop that trains nothing": NET + HOOKS
-    + "for i, p in enumerate(net.parameters()):\n    print(i, p.shape)\n" + TRAIN + "    for i, p in enumerate(net.parameters()):\n        print(i, p.grad.norm())\n",
+    + "for i, p in enumerate(net.parameters()):\n    print(i, p.shape)\n" + TRAIN
+    + "    for i, p in enumerate(net.parameters()):\n        print(i, p.grad.norm())\n",
     "an earlier loop that trains": NET + TRAIN.replace("for _", "for step") + WARMUP + TRAIN,
     "the variable of a training function": NET + WARMUP + "def train():\n"
     + textwrap.indent(TRAIN.replace("for _", "for step"), "    ") + "train()\n",

@@ -29,7 +29,7 @@ class ConstantRatio:
 
     @property
     def has_sign(self) -> bool:
-        """Whether the result may be -1."""
+        """Returns whether the result may be -1."""
         return self.divisor in _NORMS
 
 
@@ -73,7 +73,8 @@ def _sum_of_one(facts: TraceIndex, call: Call) -> Call | None:
     made = next(iter(facts.producers(divisor, call.index)), None)
     if made is None or op_name(made) not in _SUMS | _NORMS or len(made.inputs) != 1:
         return None
-    is_its_own = made.inputs[0].tensor == value and _have_graphs(facts, call)
+    changes = (each.index for each in facts.producers(value, call.index) if each.index > made.index)
+    is_its_own = made.inputs[0].tensor == value and _have_graphs(facts, call) and not any(changes)
     return made if is_its_own and facts.tensor(divisor).shape == facts.tensor(value).shape else None
 
 

@@ -12,7 +12,7 @@ from tensorlens.tracer.isolation.torch_originals import numel
 from tensorlens.tracer.recording.recorder import Recorder
 
 MOST = 100  # loads of a run that are kept
-MOST_DICTS = 10_000  # state dicts of a run that are told from another
+MOST_DICTS = 10_000  # state dicts of a run that are noted
 
 
 class SharedStates:
