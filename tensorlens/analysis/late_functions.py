@@ -6,22 +6,54 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from tensorlens.analysis.code_around import is_inside, statement_around
+from tensorlens.analysis.code_around import is_inside, scope_around, statement_around
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.written_numbers import only_value
 
 SCHEDULES = frozenset(("LambdaLR", "MultiplicativeLR"))
 Made = ast.Lambda | ast.FunctionDef
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp,
+           ast.GeneratorExp)  # fmt: skip
 Loop = ast.For | ast.ListComp | ast.GeneratorExp | ast.DictComp
 
 
-def runs_inside(facts: TraceIndex, file: str, loop: ast.For) -> bool:
+def runs_inside(facts: TraceIndex, file: str, loop: ast.For | ast.While) -> bool:
     """Returns whether the loop itself, or a function that it calls, runs backward passes: hooks then run while it goes
     on."""
     around = facts.span_of(loop, file)
     sites = {site for each in facts.backwards for site in facts.call_chain(each.site)}
     return any((span := facts.span(site)) is not None and is_inside(span, around) for site in sites)
+
+
+def set_later(facts: TraceIndex, file: str, loop: Loop) -> set[str]:
+    """Returns the variables of a loop that get other values when it has ended, which its functions then read: in a
+    later line, in the rounds of a training loop, or in another function."""
+    if not isinstance(loop, ast.For):
+        return set()  # the variables of a comprehension are its own
+    shared = (node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.Global | ast.Nonlocal))
+    found = {name for node in shared for name in node.names}
+    waiting: list[tuple[ast.AST, bool]] = [(each, False) for each in scope_around(facts, file, loop.lineno).body]
+    while waiting:
+        node, is_repeated = waiting.pop()  # in the rounds of a training loop
+        if isinstance(node, ast.For | ast.While) and not _is_part(loop, node):
+            is_repeated = runs_inside(facts, file, node)
+            if not is_repeated:
+                continue  # it leaves one value for all functions, too
+        if node is loop or isinstance(node, _SCOPES):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            is_again = is_repeated and _is_repeated_with(facts, file, loop, node)
+            found |= {node.id} if node.lineno > (loop.end_lineno or loop.lineno) or is_again else set()
+        waiting += ((each, is_repeated) for each in ast.iter_child_nodes(node))
+    return found
+
+
+def _is_repeated_with(facts: TraceIndex, file: str, loop: ast.For, node: ast.Name) -> bool:
+    """Returns whether one more loop is around a loop and a variable."""
+    scope = scope_around(facts, file, loop.lineno)
+    loops = (each for each in ast.walk(scope) if isinstance(each, ast.For | ast.While) and each is not loop)
+    return any(_is_part(loop, each) and _is_part(node, each) for each in loops)
 
 
 def scheduled_functions(facts: TraceIndex, file: str, loop: Loop) -> Iterator[Made]:

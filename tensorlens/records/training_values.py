@@ -107,7 +107,7 @@ class SharedState:
     """State of an optimizer that shares memory with what it should be a copy of.
 
     "gradient": with the gradient of its parameter, which the next pass changes. "loaded": a state dict that was loaded
-    holds the tensors that the optimizer has anyhow.
+    holds the tensors that the optimizer has anyhow, and that steps have changed since it was made.
     """
 
     index: int

@@ -27,6 +27,7 @@ WRONG = {
     "a sum": NETS + "    weight = top / top.sum(-1, keepdim=True)  #!\n" + TRAIN,
     "a name for the sum": NETS + "    total = top.sum(dim=-1, keepdim=True)\n    weight = top.div(total)  #!\n" + TRAIN,
     "a norm": NETS + "    weight = top / top.norm(dim=-1, keepdim=True)  #!\n" + TRAIN,
+    "a mean": NETS + "    weight = top / top.mean(-1, keepdim=True)  #!\n" + TRAIN,
     "softmax": NETS + "    weight = torch.softmax(top, dim=-1)  #!\n" + TRAIN,
     "softmax, a module": "soft = nn.Softmax(dim=1)\n" + NETS + "    weight = soft(top)  #!\n" + TRAIN,
     "softmax, a method": NETS + "    weight = top.softmax(1)  #!\n" + TRAIN,
@@ -48,6 +49,23 @@ RIGHT = {
     "no graph": NETS + "    weight = top.detach() / top.detach().sum(-1, keepdim=True)\n" + TRAIN,
     "one batch of one": NETS.replace("x = torch.randn(16, 4)", "x = torch.randn(1 if _ == 2 else 16, 4)")
     + "    weight = top / top.sum(0, keepdim=True)\n" + TRAIN,
+    "a loss by its size, which has no graph": """\
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for _ in range(4):
+    losses = (net(torch.randn(1, 4)).squeeze(1) - 1).square()
+    with torch.no_grad():
+        size = losses.mean(0, keepdim=True)
+    opt.zero_grad()
+    (losses / size).sum().backward()
+    opt.step()
+""",
+    "a sum without a graph": NETS + "    with torch.no_grad():\n        total = top.sum(-1, keepdim=True)\n"
+    "    weight = top / total\n" + TRAIN,
+    "the sum before a change in place": NETS + "    top = top * 1\n    total = top.sum(-1, keepdim=True)\n"
+    "    top.add_(top.detach().square())\n    weight = top / total\n" + TRAIN,
+    "a logsumexp without a graph": NETS + "    with torch.no_grad():\n        total = top.logsumexp(-1, True)\n"
+    "    weight = (top - total).exp()\n" + TRAIN,
 }  # fmt: skip
 WORDS = "its gradient is zero"
 

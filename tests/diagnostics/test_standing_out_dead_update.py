@@ -41,7 +41,54 @@ WRONG = {
     "statistics": (STATISTICS, "`mean = 0.9 * self.mean + 0.1 * x.mean(0)` only sets the variable `mean`, 4 times"),
     "an average": (SHADOW, "`kept = 0.9 * kept + 0.1 * value` only sets the variable `kept`, 8 times"),
 }
+REPORT = """\
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+start = net.weight.detach().clone()
+def train():
+    drift = None
+    def report():
+        print(drift.norm().item())
+    for step in range(6):
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+        drift = net.weight.detach() - start  #!
+        if step % 3 == 0:
+            report()
+train()
+"""
+EPOCHS = """\
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+start = net.weight.detach().clone()
+def train():
+    for epoch in range(3):
+        if epoch:
+            print(drift.norm().item())
+        for step in range(4):
+            net(torch.randn(8, 4)).square().mean().backward()
+            opt.step()
+            drift = net.weight.detach() - start  #!
+train()
+"""
+WRONG |= {
+    "a nested function with a variable of its own": (
+        REPORT.replace("report()", "report(1.0)")
+        .replace("report(1.0):", "report(drift):")
+        .replace(".norm().item()", ""),
+        "only sets the variable `drift`, 6 times",
+    ),
+    "set anew in each round of two loops": (
+        SHADOW.replace("    for name, value", "    for decay in (0.9, 0.99):\n     for name, value"),
+        "only sets the variable `kept`, 16 times",
+    ),
+}
 RIGHT = {
+    "a nested function reads it": REPORT,
+    "a lambda reads it": REPORT.replace(
+        "    def report():\n        print(drift.norm().item())", "    report = lambda: print(drift.norm().item())"
+    ),
+    "the next round of the outer loop reads it": EPOCHS,
     "statistics that are kept": STATISTICS.replace("        mean = 0.9", "        self.mean = 0.9"),
     "statistics that are used": STATISTICS.replace("(x - self.mean)", "(x - mean)"),
     "an average that is kept": SHADOW.replace("0.1 * value  #!", "0.1 * value\n        shadow[name] = kept"),

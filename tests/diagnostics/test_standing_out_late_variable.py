@@ -86,7 +86,30 @@ WRONG |= {
     "a list that a loop fills": NET + LIST,
     "a scheduler for each optimizer": NET + EACH,
 }
+WARMUP = """\
+for step, p in enumerate(net.parameters()):
+    p.register_hook(lambda grad: grad * min(1, (step + 1) / 3))  #!
+"""
+FACTOR = """\
+for scale, p in zip(scales, net.parameters()):
+    factor = 2 * scale
+    p.register_hook(lambda grad: grad * factor)  #!
+"""
+WRONG |= {
+    "a later loop that trains nothing": NET + HOOKS
+    + "for i, p in enumerate(net.parameters()):\n    print(i, p.shape)\n" + TRAIN
+    + "    for i, p in enumerate(net.parameters()):\n        print(i, p.grad.norm())\n",
+    "an earlier loop that trains": NET + TRAIN.replace("for _", "for step") + WARMUP + TRAIN,
+    "the variable of a training function": NET + WARMUP + "def train():\n"
+    + textwrap.indent(TRAIN.replace("for _", "for step"), "    ") + "train()\n",
+}  # fmt: skip
 RIGHT = {
+    "the variable of the training loop": NET + WARMUP + TRAIN.replace("for _", "for step"),
+    "set in each step": NET + FACTOR + TRAIN.replace("range(3):\n", "range(3):\n    factor = min(1, _ / 3)\n"),
+    "set by a function": NET + FACTOR + "def warm(n):\n    global factor\n    factor = min(1, n / 3)\n"
+    + TRAIN.replace("range(3):\n", "range(3):\n    warm(_)\n"),
+    "the variable of a while loop": NET + WARMUP + TRAIN.replace("for _ in range(3)", "step = 0\nwhile step < 3")
+    + "    step += 1\n",
     "a dict with defaults": NET + DICT.replace("lambda n:", "lambda n, rate=rate:"),
     "a list that a loop fills by a function": NET + "def power(rate):\n    return lambda n: rate**n\n"
     + LIST.replace("lambda n: rate**n", "power(rate)"),

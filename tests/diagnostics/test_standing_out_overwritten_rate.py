@@ -24,7 +24,25 @@ WRONG = {
     "groups": BODY,
     "the only group": BODY.replace(SETS, "    opt.param_groups[0]['lr'] = 0.1 / (step + 1)  #!\n"),
 }
+LAST = BODY.replace(SETS, "    rate = scheduler.get_last_lr()[0] * min(1, (step + 1) / 4)\n" + SETS)
+WRONG |= {
+    "a variable": BODY.replace(SETS, "    rate = config['lr'] / (step + 1)\n" + SETS).replace(
+        "0.1 * min(1, (step + 1) / 4)", "rate").replace("for step", "config = {'lr': 0.1}\nfor step", 1),
+    "a function that the loop calls": BODY.replace("0.1 * min(1, (step + 1) / 4)", "rate_at(step)").replace(
+        "for step", "def rate_at(step):\n    return 0.1 / (step + 1)\nfor step", 1),
+}  # fmt: skip
 RIGHT = {
+    "a warm-up of the scheduler's rate": LAST.replace("0.1 * min(1, (step + 1) / 4)", "rate"),
+    "a floor": BODY.replace(SETS, "").replace("    scheduler.step()\n", """\
+    scheduler.step()
+    rate = opt.param_groups[0]["lr"]
+    floor = max(rate, 0.03)
+    opt.param_groups[0]["lr"] = floor
+"""),
+    "a floor of a function": BODY.replace("0.1 * min(1, (step + 1) / 4)", "max(rate_of(opt), 0.03)").replace(
+        "for step", "def rate_of(optimizer):\n    return optimizer.param_groups[0]['lr']\nfor step", 1),
+    "a rate that the scheduler changes before the step": BODY.replace("    scheduler.step()\n", "").replace(
+        "    opt.zero_grad()", "    scheduler.step()\n    opt.zero_grad()"),
     "a warm-up": BODY.replace(SETS, "    if step < 2:\n        opt.param_groups[0]['lr'] = 0.01 * step\n"),
     "a factor": BODY.replace("0.1 * min", "group['lr'] * min"),
     "no scheduler": BODY.replace("    scheduler.step()\n", ""),
@@ -35,7 +53,7 @@ RIGHT = {
     "of another dict": BODY.replace(SETS, "    log['lr'] = step\n").replace("for step", "log = {}\nfor step"),
     "in another loop": BODY.replace("    scheduler.step()\n", "").replace(SETS, SETS[:-5] + "\n")
     + "for step in range(6):\n    opt.step()\n    scheduler.step()\n",
-}
+}  # fmt: skip
 WORDS = "a step uses only one of the two"
 
 

@@ -59,11 +59,21 @@ WRONG = {
         LOADED.replace("KEPT", "opt.state_dict()"),
         "`opt.load_state_dict(kept)` loads the tensors that `Adam` has anyhow: its `state_dict()` is no copy",
     ),
+    "a state dict in a dict": (
+        LOADED.replace("KEPT", "{'optimizer': opt.state_dict()}").replace("(kept)", "(kept['optimizer'])"),
+        "`opt.load_state_dict(kept['optimizer'])` loads the tensors that `Adam` has anyhow",
+    ),
 }
 RIGHT = {
     "a buffer that is a copy": OPTIMIZER.replace("p.grad  #!", "p.grad.clone()"),
     "new gradients in each round": OPTIMIZER.replace("set_to_none=False", ""),
     "a copy of the state": LOADED.replace("KEPT", "copy.deepcopy(opt.state_dict())"),
+    "a cast of the present state": LOADED.replace("KEPT", "0")
+    .replace("#!", "")
+    .replace("opt.load_state_dict(kept)", "opt.load_state_dict(opt.state_dict())"),
+    "a change of the present state": LOADED.replace("KEPT", "0").replace(
+        "opt.load", "kept = opt.state_dict()\nkept['param_groups'][0]['lr'] = 0.01\nopt.load"
+    ),
     "the state of another optimizer": LOADED.replace("KEPT", "opt.state_dict()").replace(
         "opt.load", "opt = torch.optim.Adam(net.parameters(), lr=0.1)\nopt.load"
     ),

@@ -25,8 +25,12 @@ class ConstantRatio:
     call: Call  # the last
     value: int  # what it is computed from
     runs: int
-    is_softmax: bool
-    has_sign: bool  # it is divided by its norm: 1 or -1
+    divisor: str  # the function that made it: "sum", "norm"; "": a softmax
+
+    @property
+    def has_sign(self) -> bool:
+        """Returns whether the result may be -1."""
+        return self.divisor in _NORMS
 
 
 def constant_ratios(facts: TraceIndex) -> Iterator[ConstantRatio]:
@@ -57,17 +61,20 @@ def constant_ratios(facts: TraceIndex) -> Iterator[ConstantRatio]:
     for site, found in lines.items():
         if site not in odd and len(found) >= _MIN_RUNS:
             value, call, divisor = found[-1]
-            has_sign = divisor is not None and op_name(divisor) in _NORMS
-            yield ConstantRatio(call, value, len(found), divisor is None, has_sign)
+            yield ConstantRatio(call, value, len(found), "" if divisor is None else op_name(divisor))
 
 
 def _sum_of_one(facts: TraceIndex, call: Call) -> Call | None:
-    """Returns the call that summed the dividend over dimensions of size 1 to make the divisor."""
+    """Returns the call that summed the dividend over dimensions of size 1 to make the divisor.
+
+    Both have a graph. A divisor without one, as that of a loss by its own size, leaves the dividend its gradient.
+    """
     value, divisor = (access.tensor for access in call.inputs)
     made = next(iter(facts.producers(divisor, call.index)), None)
     if made is None or op_name(made) not in _SUMS | _NORMS or len(made.inputs) != 1:
         return None
-    is_its_own = made.inputs[0].tensor == value and facts.requires_grad(value, call.index - 1)
+    changes = (each.index for each in facts.producers(value, call.index) if each.index > made.index)
+    is_its_own = made.inputs[0].tensor == value and _have_graphs(facts, call) and not any(changes)
     return made if is_its_own and facts.tensor(divisor).shape == facts.tensor(value).shape else None
 
 
@@ -81,7 +88,12 @@ def _written_softmax(facts: TraceIndex, call: Call) -> tuple[int, bool] | None:
     if made is None or op_name(made) != "logsumexp" or made.inputs[0].tensor != value:
         return None
     shapes = [facts.tensor(number).shape for number in (value, divisor)]
-    return value, shapes[0] == shapes[1] and facts.requires_grad(value, less.index - 1)
+    return value, shapes[0] == shapes[1] and _have_graphs(facts, less)
+
+
+def _have_graphs(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether each input of a call has a graph before it."""
+    return all(facts.requires_grad(access.tensor, call.index - 1) for access in call.inputs)
 
 
 def _is_over_one(facts: TraceIndex, call: Call) -> bool:

@@ -1,4 +1,4 @@
-"""Notes what `load_state_dict()` of modules and optimizers loads, and what `functional_call` uses.
+"""Notes what `load_state_dict()` loads, the state dicts of optimizers, and what `functional_call` uses.
 
 Installed in runs with `--training` only.
 """
@@ -57,6 +57,20 @@ def _call(recorder: Recorder, original: Function) -> Function:
 
 
 @observe
+def _make_state(recorder: Recorder, original: Function) -> Function:
+    """Wraps the method that makes the state dict of an optimizer, whose tensors are no copies."""
+
+    def make(frame: FrameType, self: torch.optim.Optimizer, *args: object, **options: object) -> object:
+        result = original(self, *args, **options)
+        if recorder.statistics is not None:
+            with ErrorGuard(recorder, "a kept state", frame), torch._C.DisableTorchFunction(), recorder.quiet():
+                recorder.statistics.shared_states.made(self, result)
+        return result
+
+    return make
+
+
+@observe
 def _load_optimizer(recorder: Recorder, original: Function) -> Function:
     """Wraps the method that also replaces the options of an optimizer, such as its learning rate."""
 
@@ -78,6 +92,7 @@ def _load_optimizer(recorder: Recorder, original: Function) -> Function:
 
 PATCHES = (
     Patch(torch.optim.Optimizer, "load_state_dict", _load_optimizer),
+    Patch(torch.optim.Optimizer, "state_dict", _make_state),
     Patch(torch.nn.Module, "_load_from_state_dict", _load),
     *existing((Patch(torch.nn.utils.stateless, "_functional_call", _call),)),
 )

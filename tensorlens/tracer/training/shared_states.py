@@ -12,6 +12,7 @@ from tensorlens.tracer.isolation.torch_originals import numel
 from tensorlens.tracer.recording.recorder import Recorder
 
 MOST = 100  # loads of a run that are kept
+MOST_DICTS = 10_000  # state dicts of a run that are noted
 
 
 class SharedStates:
@@ -22,6 +23,7 @@ class SharedStates:
         self._count_of = count_of  # (number of an optimizer, its steps, steps of all optimizers)
         self._gradients: dict[tuple[int, str], tuple[int, ...]] = {}  # by optimizer and name: the parameters
         self._loads: dict[tuple[int, int | None], tuple[int, ...]] = {}  # by optimizer and line
+        self._made: dict[int, tuple[int, int]] = {}  # by `id` of what a state dict holds: (optimizer, its steps)
 
     def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
         """Looks at the state of an optimizer that is none of PyTorch's, before a step."""
@@ -36,9 +38,18 @@ class SharedStates:
         for name, parameters in found.items():
             self._gradients[self._count_of(optimizer)[0], name] = tuple(parameters)
 
+    def made(self, optimizer: torch.optim.Optimizer, result: object) -> None:
+        """Notes a state dict. A program that loads it still has it, so that no later one has its `id`."""
+        if isinstance(result, Mapping) and (len(self._made) < MOST_DICTS or id(result.get("state")) in self._made):
+            self._made[id(result.get("state"))] = self._count_of(optimizer)[:2]
+
     def loading(self, optimizer: torch.optim.Optimizer, given: object, site: int | None) -> None:
-        """Notes a state dict, before it is loaded, that holds the tensors which the optimizer has."""
+        """Notes a state dict, before it is loaded, that holds the tensors which later steps have changed."""
         states = given.get("state") if isinstance(given, Mapping) else None
+        number, steps, _ = self._count_of(optimizer)
+        made = self._made.get(id(states))
+        if made is None or made[0] != number or made[1] == steps:
+            return  # `opt.load_state_dict(opt.state_dict())` gives the state the type of the parameters
         held = list(states.values()) if isinstance(states, Mapping) else []
         own = [(parameter, optimizer.state.get(parameter)) for parameter in _parameters(optimizer)]
         shared = [
@@ -47,7 +58,7 @@ class SharedStates:
             if any(numel(value) > 1 and value is dict(_state(other)).get(name) for name, value in _state(state))
         ]
         if shared and len(self._loads) < MOST:
-            self._loads[self._count_of(optimizer)[0], site] = tuple(shared)
+            self._loads[number, site] = tuple(shared)
 
     def write(self, number: int) -> None:
         """Writes the facts so far."""

@@ -12,6 +12,8 @@ from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut
 
+_WORDS = {"mean": "mean", "amax": "maximum", "amin": "minimum"}
+
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
@@ -28,10 +30,10 @@ def ratio_text(facts: TraceIndex, each: ConstantRatio) -> str:
     code, value = as_written(facts, each.call), named(facts, each.value, each.call.index)
     shape = facts.tensor(each.value).shape
     times = f"in each of {each.runs:,} runs"
-    if each.is_softmax:
+    if not each.divisor:
         return f"{code} is a softmax over one value {times}, of the shape {shape}: it is 1, and its gradient is zero"
     result = "1 or -1" if each.has_sign else "1"
-    what = "norm" if each.has_sign else "sum"
+    what = "norm" if each.has_sign else _WORDS.get(each.divisor, "sum")
     return (
         f"{code} divides each element by itself {times}: {value} has the shape {shape}, and the {what} is over one "
         f"element. The result is {result}, and its gradient is zero"

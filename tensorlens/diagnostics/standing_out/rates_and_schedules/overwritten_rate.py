@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.rates_read import reads_rate
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import LearningRateSchedule
 
 _MIN_STEPS = 3
 _Loop = ast.For | ast.While
+_RELATIVE = frozenset(
+    "StepLR MultiStepLR ConstantLR LinearLR ExponentialLR CosineAnnealingLR PolynomialLR MultiplicativeLR".split()
+)  # schedulers that change the present rate
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -28,7 +33,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         loop = _loop_with(facts, span.file, span.line)
         writes = [] if loop is None else [each for each, of_group in _always(loop) if _sets_rate(each, of_group)]
         optimizers = {group.optimizer for group in training.groups}
-        if len(writes) == 1 and len(schedules) == 1 and optimizers == {schedule.optimizer}:
+        if loop is None or len(writes) != 1 or len(schedules) != 1 or optimizers != {schedule.optimizer}:
+            continue
+        is_used = schedule.name in _RELATIVE and not _steps_between(facts, (span.file, loop), writes[0], span.line)
+        if not is_used and not reads_rate(facts, writes[0].value, loop, _owners(loop, span.line)):
             yield _sentence(facts, schedule, (span.file, writes[0]))
 
 
@@ -47,17 +55,44 @@ def _always(loop: _Loop) -> Iterator[tuple[ast.stmt, str]]:
             yield from ((each, plain_name(statement.target) or "") for each in statement.body)
 
 
-def _sets_rate(statement: ast.stmt, of_group: str) -> bool:
+def _sets_rate(statement: ast.stmt, of_group: str) -> TypeGuard[ast.Assign]:
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
     target = statement.targets[0]
     if not isinstance(target, ast.Subscript) or ast.unparse(target.slice) != "'lr'":
         return False
     group = ast.unparse(target.value)
-    if group != of_group and ".param_groups[" not in group:
-        return False
-    reads = (ast.unparse(node) for node in ast.walk(statement.value))
-    return not any(text.startswith(f"{group}[") or "get_last_lr" in text for text in reads)
+    return group == of_group or ".param_groups[" in group
+
+
+def _owners(loop: _Loop, line: int) -> set[str]:
+    """Returns the names of the optimizer, its group and its scheduler, which steps in a line of a loop."""
+    found: set[str] = set()
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Attribute) and node.attr == "param_groups":
+            found.add(last_name(node.value))
+        elif isinstance(node, ast.For) and ast.unparse(node.iter).endswith(".param_groups"):
+            found.add(last_name(node.target))
+        elif isinstance(node, ast.Call) and node.lineno == line and called_name(node) == "step":
+            found.add(last_name(node.func.value) if isinstance(node.func, ast.Attribute) else "")
+    return found - {""}
+
+
+def _steps_between(facts: TraceIndex, place: tuple[str, _Loop], write: ast.stmt, line: int) -> bool:
+    """Returns whether the optimizer steps after a line of a loop sets the rate, before the scheduler steps in another.
+    If not, the scheduler changes what the line has set, and the step uses both."""
+    file, loop = place
+    spans = (facts.span(site) for step in facts.trace.inspection.steps if step.site is not None
+             for site in facts.call_chain(step.site))  # fmt: skip
+    lines = {span.line for span in spans if span is not None and span.file == file}
+    order = [
+        kind
+        for statement in loop.body
+        for kind, found in (("set", {write.lineno}), ("scheduler", {line}), ("step", lines))
+        if any(statement.lineno <= each <= (statement.end_lineno or statement.lineno) for each in found)
+    ]
+    after = [*order, *order][order.index("set") + 1 :]
+    return "step" in after[: after.index("scheduler")]
 
 
 def _sentence(facts: TraceIndex, schedule: LearningRateSchedule, place: tuple[str, ast.stmt]) -> StandingOut:

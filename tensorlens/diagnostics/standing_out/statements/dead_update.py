@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tensorlens.analysis.code_around import function_around, loop_around_line, statement_at
+from tensorlens.analysis.code_around import function_around, statement_at
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -14,6 +14,7 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _MIN_RUNS = 2
+_ALL = frozenset(("locals", "vars", "eval", "exec"))  # read variables without their names
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -50,22 +51,43 @@ def _variable(facts: TraceIndex, call: Call) -> str | None:
     is_sum = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub)
     if function is None or not isinstance(target, ast.Name) or not is_sum or facts.span_of(value, span.file) != span:
         return None
-    loop = loop_around_line(facts, span.file, span.line)
-    inner = loop if loop is not None and loop in ast.walk(function) else None
-    return target.id if _is_dead(function, inner, statement, target.id) else None
+    return target.id if _is_dead(function, statement, target.id) else None
 
 
-def _is_dead(function: _Function, loop: ast.For | ast.While | None, statement: ast.stmt, name: str) -> bool:
-    """Returns whether no line of a function reads a variable after a statement, nor in the next round of its loop."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Global | ast.Nonlocal) and name in node.names:
+def _is_dead(function: _Function, statement: ast.stmt, name: str) -> bool:
+    """Returns whether no line of a function reads a variable after a statement, nor in a later round of a loop, nor in
+    a function inside, which may run later."""
+    loops = [
+        loop
+        for loop in ast.walk(function)
+        if isinstance(loop, ast.For | ast.While) and any(statement is each for each in ast.walk(loop))
+    ]
+    nodes = list(ast.walk(function))
+    if any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in nodes):
+        return False
+    reads = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    if any(node.id in _ALL for node in reads) or any(
+        _reads_later(node, name) for node in nodes if node is not function
+    ):
+        return False
+    for node in reads:
+        around = [loop for loop in loops if loop.lineno <= node.lineno <= (loop.end_lineno or loop.lineno)]
+        is_later = node.lineno > (statement.end_lineno or statement.lineno)
+        if node.id == name and (
+            is_later or (around and not any(_is_set_before(each, name, node.lineno) for each in around))
+        ):
             return False
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            if node.lineno > (statement.end_lineno or statement.lineno):
-                return False
-            if loop is not None and node.lineno >= loop.lineno and not _is_set_before(loop, name, node.lineno):
-                return False
     return True
+
+
+def _reads_later(node: ast.AST, name: str) -> bool:
+    """Returns whether a part of a function is a function or a generator that reads a variable of the one around."""
+    if not isinstance(node, _Function | ast.Lambda | ast.GeneratorExp):
+        return False
+    inside = list(ast.walk(node))
+    own = {each.arg for each in inside if isinstance(each, ast.arg)}
+    own |= {each.id for each in inside if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    return name not in own and any(isinstance(each, ast.Name) and each.id == name for each in inside)
 
 
 def _is_set_before(loop: ast.For | ast.While, name: str, line: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.late_functions import Loop, Made, runs_inside, scheduled_functions
+from tensorlens.analysis.late_functions import Loop, Made, runs_inside, scheduled_functions, set_later
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -27,7 +27,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if isinstance(loop, ast.For) and runs_inside(facts, file, loop):
                 continue
             for made, taker in _made_in(facts, file, loop):
-                for name in sorted(_variables(loop) & _free(made)):
+                names = _variables(loop) & _free(made)
+                for name in sorted(names - set_later(facts, file, loop) if names else ()):
                     when, where = "each of its hooks runs", "all of them"
                     if not taker:
                         when, where = "a scheduler steps", "each function that the loop has made"
