@@ -63,7 +63,13 @@ def _unread_names(training: MeasuredTraining) -> Iterator[StandingOut]:
     sites: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls if rows else ():
         used = [access.tensor for access in call.inputs if access.tensor in rows]
-        if used and call.mode != "grad" and not call.within and _makes_another(call) and _is_value(facts, call, used[0]):
+        if (
+            used
+            and call.mode != "grad"
+            and not call.within
+            and _makes_another(call)
+            and _is_value(facts, call, used[0])
+        ):
             sites[call.site].append(call)
     for calls in sites.values():
         target = _unread_target(facts, calls[0]) if len(calls) >= _MIN_RUNS else None
