@@ -50,6 +50,7 @@ RIGHT = {
     + ASCEND.replace("p.add_(move)", "p.add_(p.grad, alpha=-rate)") + SECOND + STEP,
     "a descent by a negative product": START + "    rate = 0.05\n"
     + ASCEND.replace("p.grad *", "-rate * p.grad *") + SECOND + STEP,
+    "a descent by a copy": START + ASCEND.replace("p.add_(move)", "p.copy_(p - move)") + SECOND + STEP,
     "noise": START + ASCEND.replace("p.grad *", "torch.randn_like(p) *") + SECOND + STEP,
     "one pass": START + STEP,
     "two passes": START + SECOND.replace("    opt.zero_grad()\n", "") + STEP,
