@@ -64,6 +64,10 @@ WRONG = {
     "weights copied from the first ones": (
         DATA + MLP + "first = [p.detach().clone() for p in model.parameters()]\n" + TRAIN
         + "    for p, f in zip(model.parameters(), first):\n        p.data.copy_(f)  #!\n", LOST),
+    "weights copied from arrays": (
+        DATA + MLP + "first = [p.detach().clone().numpy() for p in model.parameters()]\n" + TRAIN
+        + "    for p, f in zip(model.parameters(), first):\n        p.data.copy_(torch.from_numpy(f))  #!\n",
+        "and 1 more after 6 of 6 steps, " + LOST),
     "values that came from a copied list": (
         DATA + "first = torch.tensor([[0.1], [0.2], [0.3], [0.4]])\nw = nn.Parameter(torch.tensor(first.tolist()))\n"
         + TRAIN.replace("model.parameters()", "[w]").replace("model(x)", "(x @ w)")

@@ -139,9 +139,10 @@ def _is_written_at_once(training: MeasuredTraining, call: Call) -> bool:
     given = facts.storage_of(call.inputs[0].tensor, call.index)
     if given is None or given != facts.storage_of(made, call.index):
         return False
-    near = (facts.call(index) for index in range(call.index + 1, call.index + _NEAR))
-    on_line = takewhile(lambda each: each is not None and facts.same_line(each.site, call.site), near)
-    return any(write.tensor == made for each in on_line if each is not None for write in each.writes)
+    events = (facts.call(index) for index in range(call.index + 1, call.index + _NEAR))
+    near = (each for each in events if each is not None)  # a note may stand between, as one about shared memory
+    on_line = takewhile(lambda each: facts.same_line(each.site, call.site), near)
+    return any(write.tensor == made for each in on_line for write in each.writes)
 
 
 def lost_loads(training: MeasuredTraining) -> Iterator[LostLoad]:
