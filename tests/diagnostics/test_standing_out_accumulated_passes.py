@@ -56,7 +56,25 @@ while done < 6:
         optimizer.zero_grad(set_to_none=False)
 """,
 }
+SHARES = """
+head, targets = nn.Linear(3, 1), torch.randn(16, 1)
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for epoch in range(3):
+    optimizer.zero_grad()
+    for part in (slice(0, 12), slice(12, 16)):
+        n = targets[part].shape[0]
+        error = (head(data[part]) - targets[part]).square()
+        LOSS.backward()
+    optimizer.step()
+"""
 UNEQUAL = {
+    "one scale for all parts": (
+        "\nscale = 0.25\nerrors = torch.tensor(2.0)\n"
+        + SHARES.replace("LOSS.backward()", ("(error * scale / errors).mean().backward()  # here")).replace(
+            "range(3)", "range(1)"
+        ),
+        "over 12 and 4 elements: an element of the smallest counts 3 times as much",
+    ),
     "a short last part": (
         """
 for epoch in range(2):
@@ -319,6 +337,12 @@ for epoch in range(2):
     judge(data[8:16], 1)
     optimizer.step()
 """,
+    "a weight for each part, as a tensor": SHARES.replace("LOSS", "(error * torch.full((n, 1), n / 16)).mean()"),
+    "a weight for each part, by ones": SHARES.replace("LOSS", "(torch.ones(n, 1) * (n / 16) * error).mean()"),
+    "a weight for each part, as a number": SHARES.replace("LOSS", "(error * (n / 16)).mean()"),
+    "a weight for each part, of both sides": SHARES.replace(
+        "LOSS", ("nn.functional.mse_loss(head(data[part]) * (n / 16) ** 0.5, targets[part] * (n / 16) ** 0.5)")
+    ),
     "weights of classes": """
 criterion = nn.CrossEntropyLoss(weight=torch.tensor([0.1, 5.0]))
 for epoch in range(2):

@@ -54,6 +54,10 @@ RIGHT = {
     "a library draws numbers": body("torch.rand(3)"),
     "weights that are read later": body(last="pass")
     + "    with torch.no_grad():\n        unit = nn.functional.normalize(net.weight, dim=1)\nprint(unit.shape)\n",
+    "passes for new statistics": body().replace("Linear(4, 1)", "Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))")
+    + "with torch.no_grad():\n    for _ in range(3):\n        again = net(torch.randn(4, 4))\n",
+    "products that are timed": body().replace("Linear(4, 1)", "Linear(4, 4)")
+    + "with torch.no_grad():\n    for _ in range(3):\n        result = torch.randn(4, 4) @ net.weight\n",
     "below another expression": body("[out.abs() for _ in range(2)]"),
 }
 WORDS = ("nothing uses", "no line reads")

@@ -43,7 +43,24 @@ WRONG = {
     "several weights": LIST,
     "elements of one": LIST.replace("(raw.exp() * terms).sum()", "raw[0] * terms[0] + raw[1] * terms[1]"),
 }  # fmt: skip
+DUAL = """\
+net, dual = nn.Linear(3, 2), nn.Parameter(torch.tensor(0.1))
+opt, up = torch.optim.Adam(net.parameters(), lr=0.01), torch.optim.SGD([dual], lr=0.05)
+for _ in range(5):
+    x, y = torch.randn(8, 3), torch.randn(8, 2)
+    out = net(x)
+    excess = (out.abs().mean() - 0.3).relu()
+    opt.zero_grad()
+    up.zero_grad()
+    ((out - y).square().mean() + dual.detach() * excess).backward()
+    (-dual * excess.detach()).backward()
+    opt.step()
+    up.step()
+"""
 RIGHT = {
+    "dual ascent": DUAL.replace("excess.detach()", "(net(x).abs().mean() - 0.3).relu()"),
+    "dual ascent of softplus": DUAL.replace("excess.detach()", "(net(x).abs().mean() - 0.3).relu()").replace(
+        "-dual", "-nn.functional.softplus(dual)"),
     "a logarithm holds it": PLAIN.replace("w * fit", "w * fit - w.log()"),
     "uncertainty": PLAIN.replace("w * fit", "torch.exp(-w) * fit + w"),
     "a penalty holds it": PLAIN.replace("w * fit", "w * fit + (w - 1).square()"),

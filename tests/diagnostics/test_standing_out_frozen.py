@@ -170,3 +170,35 @@ def test_what_a_finding_says_of_a_frozen_parameter_is_not_said_again(tmp_path: P
     report = report_of(tmp_path, TWO + SGD + body)
     assert "frozen-parameter-still-updated" in {each.code for each in report.diagnostics}
     assert [each.text for each in report.standing_out or () if STILL in each.text] == []
+
+
+JUDGED = (
+    TWO
+    + """
+opt, second = torch.optim.Adam(body.parameters(), lr=0.01), torch.optim.Adam(head.parameters(), lr=0.01)
+for step in range(4):
+    made = body(torch.randn(8, 4))
+    opt.zero_grad()
+    second.zero_grad()
+    head.requires_grad_(True)
+    (head(made.detach()) - head(torch.randn(8, 4))).mean().backward()
+    BETWEEN
+    head.requires_grad_(False)
+    (-head(made)).mean().backward()
+    opt.step()
+    second.step()
+"""
+)
+
+
+def test_a_judge_that_is_frozen_for_the_other_loss_may_move(tmp_path: Path) -> None:
+    """Its step uses the gradient that its own loss has made in the same round."""
+    clipped = "nn.utils.clip_grad_norm_(head.parameters(), 1.0)"
+    report = report_of(tmp_path, JUDGED.replace("BETWEEN", clipped))
+    assert [each.code for each in report.diagnostics] == []
+    assert [each.text for each in report.standing_out or () if "frozen" in each.text] == []
+
+
+def test_a_judge_that_is_stepped_again_while_frozen_is_named(tmp_path: Path) -> None:
+    report = report_of(tmp_path, JUDGED.replace("BETWEEN", "second.step()"))
+    assert [each.code for each in report.diagnostics] == ["frozen-parameter-still-updated"]

@@ -45,6 +45,12 @@ RIGHT = {
     "copied back": START + "    before = [p.detach().clone() for p in net.parameters()]\n" + ASCEND + SECOND
     + "    with torch.no_grad():\n        for p, value in zip(net.parameters(), before):\n            p.copy_(value)\n"
     + STEP,
+    "a descent for another loss": START + ASCEND.replace("p.add_(move)", "p.sub_(move)") + SECOND + STEP,
+    "a descent by alpha": START + "    rate = 0.05\n"
+    + ASCEND.replace("p.add_(move)", "p.add_(p.grad, alpha=-rate)") + SECOND + STEP,
+    "a descent by a negative product": START + "    rate = 0.05\n"
+    + ASCEND.replace("p.grad *", "-rate * p.grad *") + SECOND + STEP,
+    "a descent by a copy": START + ASCEND.replace("p.add_(move)", "p.copy_(p - move)") + SECOND + STEP,
     "noise": START + ASCEND.replace("p.grad *", "torch.randn_like(p) *") + SECOND + STEP,
     "one pass": START + STEP,
     "two passes": START + SECOND.replace("    opt.zero_grad()\n", "") + STEP,

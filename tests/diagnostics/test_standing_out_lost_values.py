@@ -64,6 +64,15 @@ WRONG = {
     "weights copied from the first ones": (
         DATA + MLP + "first = [p.detach().clone() for p in model.parameters()]\n" + TRAIN
         + "    for p, f in zip(model.parameters(), first):\n        p.data.copy_(f)  #!\n", LOST),
+    "weights copied from arrays": (
+        DATA + MLP + "first = [p.detach().clone().numpy() for p in model.parameters()]\n" + TRAIN
+        + "    for p, f in zip(model.parameters(), first):\n        p.data.copy_(torch.from_numpy(f))  #!\n",
+        "and 1 more after 6 of 6 steps, " + LOST),
+    "values that came from a copied list": (
+        DATA + "first = torch.tensor([[0.1], [0.2], [0.3], [0.4]])\nw = nn.Parameter(torch.tensor(first.tolist()))\n"
+        + TRAIN.replace("model.parameters()", "[w]").replace("model(x)", "(x @ w)")
+        + "    w.data.copy_(first)  #!\n",
+        LOST),
     "loaded, and initialised again": (
         DATA + INIT + LOAD + "model.apply(init)\n" + TRAIN,
         "and other lines overwrite 4 of 4 tensors that `model.load_state_dict(...)` has loaded, before anything reads"),
@@ -98,6 +107,15 @@ RIGHT = {
     "loaded after the initialisation": DATA + INIT.replace("  #!", "") + "model.apply(init)\n" + LOAD + TRAIN,
     "a new head": DATA + INIT.replace("  #!", "") + LOAD + "model[1].apply(init)\n" + TRAIN,
     "a target that is copied": DATA + MLP + TARGET.replace("  #!", "").replace("t = p", "t.data = p") + TRAIN,
+    "an array of the same memory reads them": DATA + "w = nn.Parameter(torch.full((4, 1), 0.2))\n"
+    "array = w.detach().numpy()\n"
+    + TRAIN.replace("model.parameters()", "[w]").replace("model(x)", "(x @ w)")
+    + "    with torch.no_grad():\n        w.copy_(torch.from_numpy(array.clip(0, 1)))\n",
+    "made from an array that reads them": "import numpy as np\n" + DATA
+    + "array = np.full((4, 1), 0.2, dtype='float32')\n"
+    "w, moves = nn.Parameter(torch.from_numpy(array)), []\n"
+    + TRAIN.replace("model.parameters()", "[w]").replace("model(x)", "(x @ w)")
+    + "    moves.append(array.copy())\n    with torch.no_grad():\n        w.normal_()\n",
     "states that are saved": DATA + MLP + "import io\n"
     "first = [p.detach().clone() for p in model.parameters()]\n" + TRAIN
     + "    torch.save(model.state_dict(), io.BytesIO())\n"

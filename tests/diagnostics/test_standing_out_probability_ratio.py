@@ -60,6 +60,10 @@ FUNCTIONAL = (
 )  # fmt: skip
 WRONG = {
     "stored with its graph": NETS + OLD_GRAPH,
+    "parts of what is stored": NETS + OLD_GRAPH.replace("    learn(x, action, old, gain)", (
+        "    i = torch.randperm(32)[:16]\n    learn(x[i], action[i], old[i], gain[i])")),
+    "by another name": (NETS + OLD_GRAPH.replace("    learn(x, action, old, gain)", (
+        "    i = torch.randperm(32)[:16]\n    learn(x[i], action[i], old[i], gain[i])"))).replace("old", "logp"),
     "stacked with its graph": NETS + OLD_GRAPH.replace("old = dist.log_prob(action)", (
         "old = torch.stack([dist.log_prob(action)]).flatten()")),
 }  # fmt: skip
@@ -81,7 +85,24 @@ for _ in range(3):
         for part in torch.randperm(32).split(8):
             learn(x[part], action[part], old[part], gain[part])
 """
+COMPARED = """\
+for step in range(6):
+    action, prompts = torch.randint(0, 3, (16,)), torch.randn(64, 4)
+    chosen = Categorical(logits=actor(ONE)).log_prob(action)
+    rejected = Categorical(logits=actor(OTHER)).log_prob(action)
+    loss = -torch.exp(chosen - rejected).clamp(max=3.0).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 RIGHT = {
+    "the odds of two answers": NETS.replace("  #!", "")
+    + COMPARED.replace("ONE", "torch.randn(16, 4)").replace("OTHER", "torch.randn(16, 4)"),
+    "the odds of a drawn answer": NETS.replace("  #!", "")
+    + COMPARED.replace("ONE", "hint").replace("OTHER", "torch.randn(16, 4)").replace("    chosen", (
+        "    hint = torch.randn(16, 4)\n    action = Categorical(logits=actor(hint)).sample()\n    chosen")),
+    "the odds of two answers of one table": NETS.replace("  #!", "")
+    + COMPARED.replace("ONE", "prompts[torch.randperm(64)[:16]]").replace("OTHER", "prompts[:16]"),
     "computed once for all epochs": NETS + AGAIN.replace("    for _ in range(3):\n        with", (
         "    for _ in range(1):\n        with")),
     "computed once for a buffer that is filled again": NETS + "x = torch.empty(32, 4)\n" + AGAIN.replace(

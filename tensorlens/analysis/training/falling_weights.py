@@ -23,7 +23,8 @@ from tensorlens.records.model import Backward, Call
 from tensorlens.records.training import OptimizerGroup
 
 _PRODUCTS = frozenset("mul rmul imul".split())
-_OF_WEIGHT = frozenset("softplus exp sigmoid square abs pow neg".split())
+_POSITIVE = frozenset("softplus exp sigmoid square abs".split())
+_OF_WEIGHT = _POSITIVE | {"pow", "neg"}
 _DESCENDING = frozenset("SGD Adam AdamW RMSprop Adagrad Adamax NAdam RAdam Adadelta".split())
 _HOOKS = re.compile("register_.*hook")
 _MAX_CALLS = 400
@@ -124,12 +125,19 @@ def _note_product(facts: TraceIndex, call: Call, uses: _Uses) -> None:
 
 
 def _parameter_of(facts: TraceIndex, number: int, before: int) -> int | None:
-    """Returns the leaf that a weight is an element, or a function of each element, of."""
+    """Returns the leaf that a weight is an element, or a function of each element, of.
+
+    A weight such as `-multiplier` has none: the loss raises the multiplier, as a dual ascent asks for.
+    """
+    is_positive = False
     for _ in range(_MAX_CALLS):
         if facts.is_leaf_requiring_grad(number, before - 1):
             return number
         call = next(iter(facts.producers(number, before)), None)
         if call is None or len(call.inputs) != 1 or op_name(call) not in _OF_WEIGHT | SHAPING:
+            return None
+        is_positive |= op_name(call) in _POSITIVE
+        if op_name(call) == "neg" and not is_positive:
             return None
         number, before = call.inputs[0].tensor, call.index
     return None

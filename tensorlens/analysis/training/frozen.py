@@ -1,9 +1,11 @@
-"""Finds the call that froze a parameter."""
+"""Finds the call that froze a parameter, and parameters that are frozen for a part of each round."""
 
 from __future__ import annotations
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Call
+from tensorlens.records.observations import Step
 
 
 def frozen_at(facts: TraceIndex, number: int) -> Call | None:
@@ -16,3 +18,18 @@ def frozen_at(facts: TraceIndex, number: int) -> Call | None:
         return None
     call = facts.call(facts.states.last_requiring_grad(number, end + 1))
     return call if call is not None and not facts.requires_grad(number, call.index) else None
+
+
+def is_frozen_for_another(training: Training, step: Step, number: int) -> bool:
+    """Returns whether a parameter is frozen only while another loss is computed, as the judge of a GAN may be.
+
+    The step is then the first to use the gradient, and the parameter gets another one in a round before or after.
+    """
+    filled = training.last_moment(number, step.index, "fill")
+    used = training.last_moment(number, step.index, "update")
+    if filled is None or (used is not None and used.index > filled.index):
+        return False
+    if any(moment.kind == "fill" and moment.index > step.index for moment in training.moments.get(number, ())):
+        return True
+    steps = (each for each in training.steps if each.index < filled.index and number in each.parameters)
+    return any(not training.facts.requires_grad(number, each.index - 1) for each in steps)

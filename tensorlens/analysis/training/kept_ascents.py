@@ -6,13 +6,18 @@ inner loop of meta-learning.
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.factor_signs import factor_sign
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import GRAD_READ
 from tensorlens.records.model import Backward, Call
@@ -20,6 +25,9 @@ from tensorlens.records.observations import Step
 
 _MIN_ROUNDS = 3
 _MAX_DEPTH = 4  # calls between a gradient and what is added to its parameter
+_SUBTRACTING = frozenset("sub isub subtract foreach_sub".split())
+_NEGATING = ("neg", "negative", "foreach_neg")
+_SCALED = frozenset("mul rmul imul multiply foreach_mul div truediv".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +123,38 @@ def _rounds(training: MeasuredTraining, number: int) -> Iterator[tuple[Call, Bac
 
 
 def _is_along_gradient(training: MeasuredTraining, write: Call, number: int) -> bool:
-    """Returns whether a write adds what was computed from the gradient of the same parameter."""
+    """Returns whether a write adds what was computed from the gradient of the same parameter, and does not subtract it:
+    that is a step of a descent."""
     facts, gradient_of = training.facts, training.training.gradient_of
     shape = facts.tensor(number).shape
-    waiting = [(access.tensor, write.index, 0) for access in write.inputs if access.tensor != number]
-    for at, before, depth in waiting:
+    waiting = [(access.tensor, write, 0, 1) for access in write.inputs if access.tensor != number]
+    for at, user, depth, sign_after in waiting:
         if facts.tensor(at).shape != shape:
             continue  # a norm, by which the gradient is divided
+        sign = sign_after * _sign(facts, user, at)
         if gradient_of.get(at) == number:
-            return True
-        made = next(iter(facts.producers(at, before)), None)
+            return sign > 0
+        made = next(iter(facts.producers(at, user.index)), None)
         if made is not None and made.op != GRAD_READ and depth < _MAX_DEPTH:
-            waiting += [(each.tensor, made.index, depth + 1) for each in made.inputs if each.tensor != number]
+            waiting += [(each.tensor, made, depth + 1, sign) for each in made.inputs if each.tensor != number]
     return False
+
+
+def _sign(facts: TraceIndex, call: Call, number: int) -> int:
+    """Returns -1 if a call subtracts a tensor, or the source shows that it multiplies it by a negative number."""
+    name, node = op_name(call), facts.node_at(call.site)
+    sign = -1 if name in _NEGATING or (name in _SUBTRACTING and call.inputs[0].tensor != number) else 1
+    if name in _SCALED and len({access.tensor for access in call.inputs}) == 1:
+        return sign * factor_sign(facts, call)
+    factors = (
+        [each.value for each in node.keywords if each.arg in ("alpha", "value")] if isinstance(node, ast.Call) else []
+    )
+    return -sign if any(_is_negative(facts, call, each) for each in factors) else sign
+
+
+def _is_negative(facts: TraceIndex, call: Call, factor: ast.expr) -> bool:
+    span = facts.span(call.site)
+    number = None if span is None else number_of(facts, span.file, factor)
+    if number is None:  # a rate, as the scale of an ascent, has no sign of its own
+        return isinstance(factor, ast.UnaryOp) and isinstance(factor.op, ast.USub)
+    return number < 0

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
+from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.module_loads import module_loads
@@ -17,6 +18,9 @@ from tensorlens.records.model import Call
 
 _FULL = frozenset(("copy", "zero", "fill", "normal", "uniform", "random", "exponential"))
 _NEW = _FULL - {"copy"}  # the values are those of no other tensor
+_SHARED = (OPS_ENTERING_TORCH - {"torch.tensor"}) | {
+    f"Tensor.{name}" for name in ("numpy", "__array__", "__dlpack__", "share_memory_")
+}
 _MIN_STEPS = 3
 _NEAR = 8  # calls of one run of a line
 _MOST_KEPT = 0.1  # of the steps
@@ -44,11 +48,17 @@ class LostLoad:
 
 
 def lost_steps(training: MeasuredTraining) -> Iterator[LostSteps]:
-    """Yields the lines that overwrite nearly all steps of a parameter."""
+    """Yields the lines that overwrite nearly all steps of a parameter.
+
+    Code outside torch may read a parameter of which it has the memory at any time.
+    """
     if not is_complete(training.facts.trace):
         return
     written: dict[int, tuple[ParameterRow, dict[int, Call]]] = {}
+    outside = _shared_outside(training.facts)
     for row in training.rows:
+        if not outside.isdisjoint(training.facts.storages_of(row.tensor)):
+            continue
         if row.is_stepped and row.statistics is not None and row.statistics.filled > row.statistics.zero:
             calls = {call.index: call for call in training.writes(row.tensor) if _is_full(training, call, row.tensor)}
             if len(calls) >= _MIN_STEPS - 1:
@@ -62,6 +72,13 @@ def lost_steps(training: MeasuredTraining) -> Iterator[LostSteps]:
                 groups[writes[0].site, len(writes), len(steps)].append((writes[0], row))
     for (_, lost, total), found in groups.items():
         yield LostSteps(found[0][0], tuple(row for _, row in found), lost, total)
+
+
+def _shared_outside(facts: TraceIndex) -> set[int]:
+    """Returns the memory that NumPy, another library or another process may have."""
+    calls = [call for call in facts.calls if call.op in _SHARED]
+    found = {facts.storage_of(each.tensor, call.index) for call in calls for each in (*call.inputs, *call.outputs)}
+    return {memory for memory in found if memory is not None}
 
 
 def _steps_of(training: MeasuredTraining, number: int) -> list[int]:
@@ -122,9 +139,10 @@ def _is_written_at_once(training: MeasuredTraining, call: Call) -> bool:
     given = facts.storage_of(call.inputs[0].tensor, call.index)
     if given is None or given != facts.storage_of(made, call.index):
         return False
-    near = (facts.call(index) for index in range(call.index + 1, call.index + _NEAR))
-    on_line = takewhile(lambda each: each is not None and facts.same_line(each.site, call.site), near)
-    return any(write.tensor == made for each in on_line if each is not None for write in each.writes)
+    events = (facts.call(index) for index in range(call.index + 1, call.index + _NEAR))
+    near = (each for each in events if each is not None)  # a note may stand between, as one about shared memory
+    on_line = takewhile(lambda each: facts.same_line(each.site, call.site), near)
+    return any(write.tensor == made for each in on_line for write in each.writes)
 
 
 def lost_loads(training: MeasuredTraining) -> Iterator[LostLoad]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from tensorlens.analysis.lineage import MAX_CALLS, ancestry, graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.advantages import is_score
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above, recorded_from
 from tensorlens.analysis.training.one_memory import origin
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.analysis.training.value_ranges import SHAPING
@@ -26,6 +27,7 @@ _RANDOM = frozenset("dropout batch_norm feature_dropout alpha_dropout".split())
 _DRAWING = frozenset("multinomial bernoulli normal randn rand randint rand_like randn_like rsample sample".split())
 _ARRAYS = ("Tensor.numpy", "torch.from_numpy", "torch.as_tensor", "torch.asarray")
 _SCALING = frozenset("mul rmul div truediv pow".split())
+_OLD = re.compile("old|prev|ref|behav|rollout|buffer|stor|memory|collect|sampl|before|last")
 _MIN_PASSES = 4
 _MAX_RATIOS = 64  # of one line that are looked at for old probabilities that are computed again
 Kind = Literal["graph", "present", "again"]
@@ -141,12 +143,33 @@ def _found(training: Training, ratio: Call) -> _Found | None:
     own_old = [call for call in of_old if call not in of_new]  # both are computed from the actions
     own_new = [call for call in of_new if call not in of_old]
     if old_leaves:
-        return _Found("graph", ratio, old, made) if own_new else None
+        is_old = own_new and not _is_other_input(facts, difference, step, first)
+        return _Found("graph", ratio, old, made) if is_old else None
     is_present = bool(own_old) and all(call.index > step for call in own_old)
     is_present = is_present and _is_one_path(facts, (old, new), difference.index, first)
     alias = _alias(facts, own_old, first) if is_present else None
     is_present = is_present and _is_same(facts, own_old, own_new, first, alias)
     return _Found("present" if is_present else None, ratio, old, made, alias)
+
+
+def _is_other_input(facts: TraceIndex, difference: Call, step: int, first: dict[int, int]) -> bool:
+    """Returns whether both sides are values of the present parameters, for inputs of which none is taken from another,
+    and no name of the source says that one of them is older: so a loss compares the scores of two answers."""
+    node = facts.node_at(difference.site)
+    if node is not None and _OLD.search(ast.unparse(node).lower()):
+        return False
+    given, above = [], []
+    for access in difference.inputs:
+        calls = recorded_from(facts, [(access.tensor, difference.index)])
+        layers = [call for call in calls if _parameters(facts, call, first) and not _is_alias(facts, call, first)]
+        if any(call.index < step for call in layers):
+            return False
+        inputs = [(each.tensor, call.index) for call in layers for each in call.inputs]
+        inputs = [(number, before) for number, before in inputs if origin(facts, number) not in first]
+        made = (call for number, before in inputs for _, call in ancestry(facts, number, before))
+        given.append({origin(facts, number) for number, _ in inputs})
+        above.append({origin(facts, each.tensor) for call in made for each in call.inputs})
+    return given[0].isdisjoint(given[1] | above[1]) and given[1].isdisjoint(above[0])
 
 
 def _is_one_path(facts: TraceIndex, results: tuple[int, int], before: int, first: dict[int, int]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.code_around import statement_around, statement_at
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.frozen import is_frozen_for_another
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.edits.expressions import without_keyword
 from tensorlens.diagnostics.shared.edits.scopes import added_after
@@ -51,7 +52,7 @@ def _frozen(training: Training, step: Step) -> list[Moved]:
         touched = training.last_moment(number, step.index, "touch")
         if switch is None or filled is None or (touched is not None and touched.index > switch.index):
             continue
-        if _changed_by(training, step, number):
+        if _changed_by(training, step, number) and not is_frozen_for_another(training, step, number):
             moved.append(Moved(number, filled, switch))
     return moved
 

@@ -13,6 +13,7 @@ from tensorlens.analysis.training.accumulation import (
 )
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.weighted_elements import are_weighted
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 
@@ -33,7 +34,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if _is_undivided(training, group):
             yield _undivided(training, max(group, key=lambda each: len(each.passes)))
         unequal = max(group, key=_ratio)
-        if _ratio(unequal) >= (_UNEQUAL_REST if all(map(_is_rest, group)) else _UNEQUAL):
+        is_odd = _ratio(unequal) >= (_UNEQUAL_REST if all(map(_is_rest, group)) else _UNEQUAL)
+        if is_odd and not are_weighted(training.facts, unequal.passes):
             yield _unequal(training, unequal)
     for discarded in discarded_passes(training.training) if is_complete(training.facts.trace) else ():
         yield _discarded(training, discarded)
@@ -45,7 +47,9 @@ def _is_undivided(training: MeasuredTraining, group: Sequence[Accumulation]) -> 
     registered = training.facts.trace.callbacks.registrations
     hooked = {each.target for each in registered if each.kind == "tensor hook"}
     changed = any(each.is_changed or hooked & set(each.step.parameters) for each in group)
-    return len(group) > 1 and plain and not changed and is_split_step(training.facts, group[0])
+    if len(group) < 2 or not plain or changed or are_weighted(training.facts, group[0].passes):
+        return False
+    return is_split_step(training.facts, group[0])
 
 
 def _ratio(found: Accumulation) -> float:

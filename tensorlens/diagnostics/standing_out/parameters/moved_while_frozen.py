@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.frozen import frozen_at
+from tensorlens.analysis.training.frozen import frozen_at, is_frozen_for_another
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import GRAD_SET
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -27,6 +27,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if not row.passes and any(
             m.index > frozen.index and isinstance(m.event, Call) and m.event.op == GRAD_SET for m in moments
         ):
+            continue
+        steps = [s for s in training.training.steps if s.index > frozen.index and row.tensor in s.parameters]
+        if steps and all(is_frozen_for_another(training.training, step, row.tensor) for step in steps):
             continue
         calls = [m.event for m in moments if m.index > frozen.index and isinstance(m.event, Call)]
         if written := [call for call in calls if call.within]:

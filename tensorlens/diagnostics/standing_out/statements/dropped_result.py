@@ -27,6 +27,7 @@ _FUNCTIONS = _IN_PLACE | frozenset(
 )  # also those that have no twin: nothing else becomes of what a function of torch returns
 _MIN_RUNS = 2
 _COPIES = frozenset("to float double half bfloat16 cpu cuda contiguous clone".split())
+_PRODUCTS = frozenset("matmul rmatmul mm bmm addmm baddbmm linear bilinear einsum tensordot outer".split())
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -52,13 +53,23 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _unread_names(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds assignments that run again and again while gradients are off."""
+    """Finds assignments that run again and again while gradients are off.
+
+    They compute other values for the parameter itself. A pass through a layer does not: it may be there for the time
+    that it takes, or for the statistics of a batch norm.
+    """
     facts = training.facts
     rows = {row.tensor: row for row in training.rows if row.is_stepped}
     sites: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls if rows else ():
         used = [access.tensor for access in call.inputs if access.tensor in rows]
-        if used and call.mode != "grad" and not call.within and _makes_another(call):
+        if (
+            used
+            and call.mode != "grad"
+            and not call.within
+            and _makes_another(call)
+            and _is_value(facts, call, used[0])
+        ):
             sites[call.site].append(call)
     for calls in sites.values():
         target = _unread_target(facts, calls[0]) if len(calls) >= _MIN_RUNS else None
@@ -69,6 +80,15 @@ def _unread_names(training: MeasuredTraining) -> Iterator[StandingOut]:
                 f"`{row.name}` stays as it is",
                 facts.label("observed_here", calls[0].site, "nothing reads the result", calls[0].index),
             )
+
+
+def _is_value(facts: TraceIndex, call: Call, parameter: int) -> bool:
+    """Returns whether the source writes the call itself, and its result has the shape of the parameter."""
+    is_own = isinstance(facts.node_at(call.site), ast.BinOp) or facts.names.syntax.is_direct(
+        facts.trace.sites[call.site], call.op
+    )
+    is_shaped = facts.tensor(call.outputs[0].tensor).shape == facts.tensor(parameter).shape
+    return is_own and is_shaped and _name(call) not in _PRODUCTS
 
 
 def _unread_target(facts: TraceIndex, call: Call) -> str | None:
