@@ -421,6 +421,21 @@ ITEMS = {  # a list whose items share their memory, and parts of an expanded ten
         h[0] = 1  # here
         """,
     ),
+    "an expanded part of a table": (
+        "the 60 elements of `x` are 3 in memory",
+        """
+        table = torch.zeros(5, 3)
+        x = table[:1].expand(20, 3)
+        x[0] = 1  # here
+        """,
+    ),
+    "expanded twice": (
+        "the 24 elements of `x` are 3 in memory",
+        """
+        x = torch.zeros(8, 3)[1].expand(4, 3).expand(2, 4, 3)
+        x[0, 1] = 1  # here
+        """,
+    ),
     "an update of a row": (
         "`h[1].add_(2)` writes to an expanded tensor",
         """
