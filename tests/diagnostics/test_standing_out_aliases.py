@@ -460,6 +460,13 @@ ITEMS = {  # a list whose items share their memory, and parts of an expanded ten
 }
 
 RIGHT = {
+    "a difference that passes the gradient on": """
+        def rounded(w, fixed):
+            return torch.sign(fixed) * fixed.abs().mean() + (w - fixed)
+        for _ in range(3):
+            out = torch.ones(4, 3) @ rounded(net.fc.weight, net.fc.weight.detach()).t()
+            opt.zero_grad(); out.square().mean().backward(); opt.step()
+        """,
     "one rate in all groups": """
         rate = torch.tensor(0.05)
         groups = [{"net": net, "rate": rate} for net in (Net(), Net(), Net())]
