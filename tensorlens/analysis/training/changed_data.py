@@ -197,7 +197,8 @@ def _reads(facts: TraceIndex, change: Call, later: Call) -> bool:
     """Returns whether a call between two changes computes something from the changed memory."""
     storage = facts.storage_of(change.writes[0].tensor, change.index)
     for call in facts.calls_between(change.index + 1, later.index - 1):
-        touched = {facts.storage_of(each.tensor, call.index) for each in (*call.outputs, *call.writes)}
+        numbers = [*(each.tensor for each in call.outputs), *(each.tensor for each in call.writes)]
+        touched = {facts.storage_of(number, call.index) for number in numbers}
         if storage not in touched and any(facts.storage_of(each.tensor, call.index) == storage for each in call.inputs):
             return True
     return False
