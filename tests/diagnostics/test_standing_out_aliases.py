@@ -421,6 +421,21 @@ ITEMS = {  # a list whose items share their memory, and parts of an expanded ten
         h[0] = 1  # here
         """,
     ),
+    "an expanded part of a table": (
+        "the 60 elements of `x` are 3 in memory",
+        """
+        table = torch.zeros(5, 3)
+        x = table[:1].expand(20, 3)
+        x[0] = 1  # here
+        """,
+    ),
+    "expanded twice": (
+        "the 24 elements of `x` are 3 in memory",
+        """
+        x = torch.zeros(8, 3)[1].expand(4, 3).expand(2, 4, 3)
+        x[0, 1] = 1  # here
+        """,
+    ),
     "an update of a row": (
         "`h[1].add_(2)` writes to an expanded tensor",
         """
@@ -445,6 +460,13 @@ ITEMS = {  # a list whose items share their memory, and parts of an expanded ten
 }
 
 RIGHT = {
+    "a difference that passes the gradient on": """
+        def rounded(w, fixed):
+            return torch.sign(fixed) * fixed.abs().mean() + (w - fixed)
+        for _ in range(3):
+            out = torch.ones(4, 3) @ rounded(net.fc.weight, net.fc.weight.detach()).t()
+            opt.zero_grad(); out.square().mean().backward(); opt.step()
+        """,
     "one rate in all groups": """
         rate = torch.tensor(0.05)
         groups = [{"net": net, "rate": rate} for net in (Net(), Net(), Net())]

@@ -82,6 +82,9 @@ RIGHT = {
     "an initialiser of what is written back": START
     + UPDATE.replace("True))\n", "True))\n    nn.init.normal_(entries[len(entries) - 1])\n    bank[index] = entries\n")
     + TRAIN,
+    "the default of a function inside": START
+    + UPDATE.replace("True))\n", "True))\n    def closure(x=entries):\n        return x.sum()\n    closure()\n")
+    + TRAIN,
     "in a condition": START
     + UPDATE.replace("True))\n", "True))\n    if entries.sum() > 99:\n        print(1)\n")
     + TRAIN,
@@ -97,3 +100,12 @@ def test_a_copy_that_only_is_changed_is_named(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_copy_that_is_used_is_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if "copies items" in each.text] == []
+
+
+def test_the_reason_is_that_of_the_index(tmp_path: Path) -> None:
+    body = START + UPDATE.replace("bank[index]", "bank[[0, 2, 4, 5, 6, 7, 8, 9]]") + TRAIN
+    (found,) = (each for each in sentences(tmp_path, body) if "copies items" in each.text)
+    assert ", because the index is a list: " in found.text
+    body = START + UPDATE.replace("bank[index]", "bank[index.numpy()]") + TRAIN
+    (found,) = (each for each in sentences(tmp_path, body) if "copies items" in each.text)
+    assert "because" not in found.text

@@ -112,6 +112,13 @@ ADDING_UP = {
                 part.masked_fill_(hidden, 3)  # here
                 step(table(part).mean(1), target[:16])
         """,
+    "pixels that are scaled": """
+        for epoch in range(3):
+            for x, y in zip(data.split(8), target.split(8)):
+                x.div_(2.0)  # here
+                x.sub_(0.5).mul_(3.0)
+                step(x, y)
+        """,
     "dropout in place": """
         for epoch in range(3):
             for x, y in zip(data.chunk(4), target.chunk(4)):
@@ -291,6 +298,24 @@ USUAL = {
             part = data[i:i + 4]
             part += torch.randn(4, 4)
             step(part, target[i:i + 4])
+        """,
+    "a change that is undone": """
+        for epoch in range(3):
+            for i in range(0, 32, 8):
+                batch = data[i:i + 8]
+                batch.mul_(2.0)
+                step(batch, target[i:i + 8])
+                batch /= 2.0
+        """,
+    "finite differences": """
+        for epoch in range(3):
+            for i in range(0, 32, 8):
+                data[i:i + 8].add_(0.01)
+                up = net(data[i:i + 8]).detach()
+                data[i:i + 8].add_(-0.02)
+                down = net(data[i:i + 8]).detach()
+                data[i:i + 8].add_(0.01)
+                step(data[i:i + 8] * (up - down).abs(), target[i:i + 8])
         """,
     "counts": """
         counts = torch.zeros(4, 2)

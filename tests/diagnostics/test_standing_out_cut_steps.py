@@ -67,6 +67,16 @@ train(opt)
 body.requires_grad_(True)  #!
 train(opt)
 """
+LAYERS = """\
+layers, heads = nn.ModuleList(nn.Linear(4, 4) for _ in range(4)), nn.ModuleList(nn.Linear(4, 2) for _ in range(4))
+opt = torch.optim.SGD([*layers.parameters(), *heads.parameters()], lr=0.1)
+for _ in range(3):
+    x, y, loss = torch.randn(8, 4), torch.randint(0, 2, (8,)), 0
+    for layer, head in zip(layers, heads):
+        x = torch.relu(layer(x))
+        loss = loss + nn.functional.cross_entropy(head(x), y)
+        x = x.detach()
+"""
 STATE = "`h.detach()` cuts a state off at each step of a loop, 5 times in the graph of one backward pass"
 WRONG = {
     "a state of a cell": (LOOP + STEP, STATE),
@@ -136,6 +146,7 @@ RIGHT = {
     "one of two states": LOOP.replace("GRUCell", "LSTMCell").replace(BEGIN, BEGIN + "    c = torch.zeros(4, 8)\n")
     .replace("h = cell(x[t], h.detach())  #!", "h, c = cell(x[t], (h.detach(), c))") + STEP,
     "a second state that keeps its graph": SECOND + STEP,
+    "layers that train by their own losses": LAYERS + STEP,
     "every second step": LOOP.replace("h.detach()", "h.detach() if t % 2 else h") + STEP,
     "a straight-through estimate": TABLE.replace("decoder(q)", "decoder(z + (q - z).detach())") + STEP,
     "a straight-through sign": SIGN,

@@ -83,6 +83,8 @@ RIGHT = {
     "    bank[dst] += 0.1 * (msg.detach() - old)\n",
     "an average with momentum": BANK + "    bank = torch.zeros(6, 4)\n"
     "    bank[dst] = 0.9 * bank[dst] + 0.1 * msg.detach()\n",
+    "sums of all values of an item": BANK + "    total = torch.zeros(6, 4).index_add_(0, dst, msg.detach())\n"
+    "    bank = torch.zeros(6, 4)\n    bank[dst] += 0.1 * total[dst] / 2\n",
     "padding that one item takes": PLAIN.replace("[1, 2, 3, 1, 2, 3, 5, 0]", "[1, 2, 3, 4, 5, 0, 0, 0]"),
     "a decay of items": PLAIN.replace(
         "inbox[dst] += msg  #!", "inbox.index_add_(0, dst, msg)\n    y[dst] *= 0.9"),

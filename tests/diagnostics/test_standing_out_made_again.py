@@ -26,6 +26,7 @@ NEXT
 WRONG = {
     "a list": "        x = torch.tensor(out.tolist())  #!",
     "an array": "        x = torch.from_numpy(out.detach().numpy())  #!",
+    "a flipped array": "        x = torch.as_tensor(numpy.flip(out.detach().numpy(), axis=0).copy())  #!",
     "numbers": "        x = torch.tensor([each.item() for each in out]).unsqueeze(1)  #!",
     "joined to others": "        x = torch.as_tensor(out.data.numpy().copy())  #!\n        x = torch.cat([x, x])[:8]",
     "an addition": "        outs[-1] = out + torch.tensor(out.pow(2).tolist())  #!",
@@ -38,6 +39,8 @@ RIGHT = {
     "chosen from a copy": "        x = torch.tensor((out > 0).float().tolist())",
     "chosen by a value": "        x = torch.tensor([[1.0 if each.item() > 0 else 0.0] for each in out])",
     "counted by a value": "        x = torch.tensor([[float(n)] for n in range(int(out.abs().sum().item()) * 0 + 8)])",
+    "the next state of a simulation": "        world = lambda action: 0.9 * x.numpy() + 0.1 * action.clip(-1, 1)\n"
+    "        x = torch.as_tensor(world(out.detach().numpy()))",
     "only shown": "        print(torch.tensor(out.tolist()).mean().item(), end='')",
 }
 WORDS = "makes a new tensor of the values of"

@@ -55,6 +55,8 @@ def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
         body().replace(
             ALONE, 'def load(part, key):\n    part.load_state_dict(checkpoint[key])\nload(net, "net")\nload(opt, "opt")'
         ),
+        body(load='for n, p in enumerate(net.parameters()):\n    opt.state[p] = checkpoint["opt"]["state"][n]'),
+        body(load='opt.state.update(zip(net.parameters(), checkpoint["opt"]["state"].values()))'),
         body("torch.optim.SGD(net.parameters(), lr=0.01)"),
         body().replace('"opt": opt.state_dict()', '"low": 0'),
         body().replace("LOAD\ntrain(net, opt)", "LOAD").replace("pass\ntrain(net, opt)", "net(torch.ones(1, 4))"),
@@ -65,6 +67,8 @@ def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
         "by its name",
         "an attribute",
         "a function",
+        "averages that a line writes",
+        "averages of a dict",
         "no averages",
         "not kept",
         "no training afterwards",

@@ -32,6 +32,10 @@ RIGHT = {
         + "    copied(net.weight.data).clamp_(-1, 1)\nprint(kept[0].sum())\n",
     "a cached copy": NET + "class Box:\n    pass\nbox = Box()\nbox.w = net.weight.detach().clone()\nbox.w.zero_()\n"
         + TRAIN + STEP + END,
+    "a copy that a dict gets": NET + TRAIN + STEP + END + "half = {}\nfor name, p in net.named_parameters():\n"
+        "    half.setdefault(name, p.detach().clone()).mul_(0.5)\nnet.load_state_dict(half)\n",
+    "a copy that a function keeps": NET + "kept = []\ndef keep(w):\n    kept.append(w)\n    return w\n" + TRAIN + STEP
+        + END + "keep(net.weight.detach() * 1.0).clamp_(0, 1)\nprint(len(kept))\n",
     "a new tensor": NET + TRAIN + "    torch.empty(4).normal_()\n" + STEP + END,
 }  # fmt: skip
 

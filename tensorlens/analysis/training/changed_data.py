@@ -16,6 +16,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.one_memory import elements, item_size
+from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Call, Span, Tensor
 
@@ -25,6 +26,10 @@ _ADDING = _TURNING | frozenset(
 )
 _SETTING = frozenset("setitem masked_fill fill zero index_fill scatter".split())
 _LIMITING = frozenset("clamp clip clamp_min clamp_max relu abs round nan_to_num".split())  # twice is as once
+_BACK = tuple(  # operations of which one undoes another
+    frozenset(names.split())
+    for names in ("add sub iadd isub", "mul div imul itruediv idiv true_divide", "exp log", "square pow sqrt", "neg")
+)
 _RANDOM = frozenset(
     "rand randn rand_like randn_like randint randint_like randperm normal bernoulli poisson uniform random multinomial "
     "exponential log_normal".split()
@@ -162,7 +167,41 @@ def add_up(facts: TraceIndex, changes: list[Call]) -> bool:
             else:
                 drawn |= draws
     is_fixed = all(len(numbers) == 1 and not _is_written(facts, min(numbers), since) for numbers in fixed.values())
-    return is_fixed and not all(map(_limits, changes))
+    return is_fixed and not all(map(_limits, changes)) and not _are_undone(facts, changes)
+
+
+def _are_undone(facts: TraceIndex, changes: list[Call]) -> bool:
+    """Returns whether another line may undo a change after the changed values were used, as `x.mul_(2)` before a loss
+    and `x.div_(2)` after it.
+
+    The calls begin with the change, unless a long run has folded the first of them.
+    """
+    first = {changes[0].site} if is_complete(facts.trace) else {call.site for call in changes}
+    for place, call in enumerate(changes[:_MAX_DEPTH]):
+        group = next((names for names in _BACK if op_name(call) in names), None)
+        if group is None or call.site not in first or _is_random(facts, call):
+            continue
+        later = (each for each in changes[place + 1 :] if op_name(each) in group)
+        back = next(later, None)
+        if back is not None and back.site != call.site and not _is_random(facts, back) and _reads(facts, call, back):
+            return True
+    return False
+
+
+def _is_random(facts: TraceIndex, call: Call) -> bool:
+    others = [access.tensor for access in call.inputs if access.tensor != call.writes[0].tensor]
+    return any(_draws(facts, number, call.index) for number in others)
+
+
+def _reads(facts: TraceIndex, change: Call, later: Call) -> bool:
+    """Returns whether a call between two changes computes something from the changed memory."""
+    storage = facts.storage_of(change.writes[0].tensor, change.index)
+    for call in facts.calls_between(change.index + 1, later.index - 1):
+        numbers = [*(each.tensor for each in call.outputs), *(each.tensor for each in call.writes)]
+        touched = {facts.storage_of(number, call.index) for number in numbers}
+        if storage not in touched and any(facts.storage_of(each.tensor, call.index) == storage for each in call.inputs):
+            return True
+    return False
 
 
 def _limits(call: Call) -> bool:

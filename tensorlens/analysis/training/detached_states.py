@@ -67,8 +67,8 @@ def _states(facts: TraceIndex, cuts: list[Call]) -> int:
 
 def _cuts_all(facts: TraceIndex, cuts: list[Call]) -> bool:
     """Returns whether each cut value was computed from the result of the cut before, and from nothing else of the
-    loop before that cut."""
-    first = cuts[0].index
+    loop before that cut. Steps that have no parameter in common are layers, each cut off to train by its own loss."""
+    first, read = cuts[0].index, list[set[int]]()
     for before, cut in pairwise(cuts):
         calls = list(recorded_from(facts, [(cut.inputs[0].tensor, cut.index)]))
         results = {access.tensor for access in before.outputs}
@@ -80,7 +80,16 @@ def _cuts_all(facts: TraceIndex, cuts: list[Call]) -> bool:
             return False
         if _repeats(facts, before, cut, {call.site for call in calls if call.index > before.index}):
             return False
-    return True
+        read.append(_read_from_outside(facts, calls, before))
+    return any(one & other or not (one or other) for one, other in pairwise(read))
+
+
+def _read_from_outside(facts: TraceIndex, calls: list[Call], before: Call) -> set[int]:
+    """Returns the tensors with a graph that the calls of one step read and that none of them has made."""
+    step = [call for call in calls if call.index > before.index]
+    made = {access.tensor for call in step for access in call.outputs}
+    read = {(access.tensor, call.index) for call in step for access in call.inputs if access.tensor not in made}
+    return {number for number, index in read if facts.requires_grad(number, index - 1)}
 
 
 def _repeats(facts: TraceIndex, before: Call, cut: Call, sites: set[int]) -> bool:

@@ -55,7 +55,7 @@ def _sentence(facts: TraceIndex, call: Call) -> Iterator[StandingOut]:
     if found is None or not changes:
         return
     code, (function, name) = facts.code_of(base, span.file), found
-    why = ", because the index is a tensor" if isinstance(value, ast.Subscript) else ""
+    why = _reason(value, call)
     where = "" if isinstance(statement, ast.Assign) else f" in `{function.name}()`"
     yield stands_out(
         f"`{facts.code_of(value, span.file)}` copies items of `{code}`{why}: what changes `{name}` in place{where} "
@@ -63,6 +63,14 @@ def _sentence(facts: TraceIndex, call: Call) -> Iterator[StandingOut]:
         Label("observed_here", facts.span_of(changes[0], span.file), "changes the copy"),
         Label("value_made_here", facts.span_of(value, span.file), "a copy"),
     )
+
+
+def _reason(value: ast.AST, call: Call) -> str:
+    if not isinstance(value, ast.Subscript):
+        return ""
+    if isinstance(value.slice, ast.List | ast.ListComp):
+        return ", because the index is a list"
+    return ", because the index is a tensor" if len(call.inputs) > 1 else ""
 
 
 def _base(value: ast.AST | None, call: Call) -> ast.expr | None:
@@ -116,15 +124,18 @@ def _changes(function: _Function, name: str) -> list[ast.stmt] | None:
         if not _is_change(statement, name):
             return None
         found.append(statement)
-    heads = (node for node in ast.walk(function) if isinstance(node, ast.stmt) and hasattr(node, "body"))
-    for head in heads:
-        parts = [part for field, part in ast.iter_fields(head) if field in ("test", "iter", "items")]
-        nodes = [n for part in parts for each in (part if isinstance(part, list) else [part]) for n in ast.walk(each)]
-        if any(isinstance(n, ast.Name) and n.id == name and n not in forms for n in nodes):
-            return None
+    changing = {node for statement in found for node in ast.walk(statement)}
+    elsewhere = (node for node in ast.walk(function) if isinstance(node, ast.Name) and node not in changing)
+    if any(_reads(node, name) and node not in forms for node in elsewhere):
+        return None  # in the head of a block, or as the default of a function inside
     augmented = sum(isinstance(each, ast.AugAssign) for each in found)
     arguments = [each for each in ast.walk(function.args) if isinstance(each, ast.arg) and each.arg == name]
     return found if len(stored) + len(arguments) - augmented == 1 else None
+
+
+def _reads(node: ast.Name, name: str) -> bool:
+    """Returns whether a name is a variable that is read, or a function that reads all variables."""
+    return isinstance(node.ctx, ast.Load) and node.id in (name, "locals", "vars", "eval", "exec")
 
 
 def _forms(function: _Function) -> set[ast.expr]:

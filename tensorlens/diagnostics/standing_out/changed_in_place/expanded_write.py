@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.one_memory import elements, item_size
+from tensorlens.analysis.training.one_memory import elements
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.model import Call
@@ -39,14 +39,24 @@ def _expanded(facts: TraceIndex, number: int, write: Call) -> tuple[int, Call, i
     if made is not None and made.op in _PARTS and made.inputs:
         number = made.inputs[0].tensor
         made = facts.creator(number)
-    if made is None or made.op not in _EXPANDING:
+    if made is None or made.op not in _EXPANDING or not made.inputs:
         return None
-    tensor, storage = facts.tensor(number), facts.storage_of(number, write.index)
-    size = item_size(tensor.dtype)
-    if storage is None or storage != tensor.storage or not size:
+    storage = facts.storage_of(number, write.index)
+    if storage is None or storage != facts.tensor(number).storage:
         return None
-    held = facts.trace.storages[storage].nbytes // size
-    return (number, made, held) if held < elements(tensor.shape) else None
+    held = _held(facts, number, made)
+    return (number, made, held) if held < elements(facts.tensor(number).shape) else None
+
+
+def _held(facts: TraceIndex, number: int, made: Call) -> int:
+    """Returns how many elements an expanded tensor has in memory: those of the tensor that was expanded, which may be
+    a part of a larger one."""
+    place = next((place for place, access in enumerate(made.outputs) if access.tensor == number), 0)
+    source = made.inputs[place].tensor if len(made.outputs) == len(made.inputs) else made.inputs[0].tensor
+    before = facts.creator(source)
+    if before is not None and before.op in _EXPANDING and before.index < made.index and before.inputs:
+        return _held(facts, source, before)
+    return elements(facts.tensor(source).shape)
 
 
 def _sentence(facts: TraceIndex, write: Call, number: int, made: Call, held: int) -> StandingOut:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.module_loads import module_loads
 from tensorlens.analysis.training.one_memory import Operand, are_two_things, is_one, operands, sources
@@ -21,6 +22,7 @@ _UPDATES = frozenset(
     for name in "copy_ lerp_ add_ sub_ mul_ div_ addcmul_ __iadd__ __isub__ __imul__ __itruediv__".split()
 )
 _FROM_ARRAY = ("torch.from_numpy", "torch.as_tensor", "torch.asarray")
+_ADDING = frozenset(("add", "radd", "iadd"))
 _DIFFERENCES = frozenset(
     "Tensor.sub torch.sub Tensor.__sub__ Tensor.subtract torch.subtract Tensor.dist torch.dist nn.functional.mse_loss "
     "nn.functional.l1_loss nn.functional.smooth_l1_loss nn.functional.huber_loss".split()
@@ -34,6 +36,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     loads: dict[int, list[Call]] = defaultdict(list)
     updates: dict[tuple[int, str], list[Call]] = defaultdict(list)
     differences: dict[tuple[int, str], list[Call]] = defaultdict(list)
+    added = {access.tensor for call in facts.calls if op_name(call) in _ADDING for access in call.inputs}
     for call in module_loads(facts):
         loads[call.site].append(call)
     for call in facts.calls:
@@ -41,7 +44,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         elif call.op in _UPDATES and len(call.inputs) > 1 and call.writes:
             updates[call.site, call.op].append(call)
-        elif call.op in _DIFFERENCES and len(call.inputs) == 2:
+        elif call.op in _DIFFERENCES and len(call.inputs) == 2 and not _passes_gradient_on(facts, call, added):
             differences[call.site, call.op].append(call)
     for site, calls in loads.items():
         if site not in reported and all(is_one(facts, *_two(call), call.index) for call in calls):
@@ -121,6 +124,15 @@ def _compared(training: MeasuredTraining, call: Call) -> tuple[Operand, Operand]
     memory = facts.storage_of(one.tensor, call.index)
     stepped = training.training.stepped
     return (one, other) if any(facts.storage_of(number, call.index) == memory for number in stepped) else None
+
+
+def _passes_gradient_on(facts: TraceIndex, call: Call, added: set[int]) -> bool:
+    """Returns whether a difference is zero on purpose, as that of `round(w) + (w - w.detach())`: it has a graph by one
+    of its parts only, and is added to something."""
+    parts = [facts.requires_grad(access.tensor, call.index) for access in call.inputs]
+    outputs = [access.tensor for access in call.outputs]
+    has_graph = any(facts.requires_grad(number, call.index) for number in outputs)
+    return has_graph and not all(parts) and not added.isdisjoint(outputs)
 
 
 # --- sentences --------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 
+from tensorlens.analysis.code_around import is_inside
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
@@ -27,9 +28,14 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     written = {_storage(facts, call.writes[0], call) for calls in sites.values() for call in calls}
     users = _users(facts, written)
+    alive = {storage for each in facts.trace.end.bindings for storage in facts.storages_of(each.tensor)}
     for calls in sites.values():
         makers = [_maker(facts, call, users) for call in calls]
-        if all(makers) and (maker := makers[0]) is not None:
+        is_kept = any(_storage(facts, call.writes[0], call) in alive for call in calls)
+        if all(makers) and not is_kept and (maker := makers[0]) is not None:
+            made = {each.site for each in makers if each is not None}
+            if any(_is_given(facts, site, calls[0].site) for site in made):
+                continue
             what = op_text(maker.op)
             yield stands_out(
                 f"{as_written(facts, calls[0])} writes to a new tensor that {what} makes in the same statement, and "
@@ -73,6 +79,24 @@ def _maker(facts: TraceIndex, call: Call, users: dict[int, list[Call]]) -> Call 
     if maker is call or not given or None in given or storage in given or not is_new or using[-1] is not call:
         return None
     return maker if all(_is_inside(facts, each, call) for each in using) else None
+
+
+def _is_given(facts: TraceIndex, maker: int, statement: int) -> bool:
+    """Returns whether the statement gives what it makes to a function that may keep it, as in
+    `half.setdefault(name, p.clone()).mul_(0.5)`, or to a variable."""
+    made, span = facts.span(maker), facts.span(statement)
+    node = None if span is None else facts.names.syntax.node(span)
+    if made is None or span is None or node is None:
+        return True
+    recorded = {each.span for each in facts.trace.sites if not each.through}
+    for each in ast.walk(node):
+        if isinstance(each, ast.NamedExpr):
+            return True
+        if isinstance(each, ast.Call) and facts.span_of(each, span.file) not in recorded:
+            arguments = [*each.args, *(keyword.value for keyword in each.keywords)]
+            if any(is_inside(made, facts.span_of(argument, span.file)) for argument in arguments):
+                return True
+    return False
 
 
 def _storage(facts: TraceIndex, access: Access | Write, call: Call) -> int | None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import isclose
 from statistics import fmean
 
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.other_loads import other_loads
@@ -35,7 +35,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _optimizers(training: MeasuredTraining, loads: list[Call]) -> Iterator[StandingOut]:
     facts, kept = training.facts, list(_state_dicts(training.facts, "opt"))
-    if not kept:
+    if not kept or _writes_states(facts):
         return
     made = [call for call in facts.calls if call.op.startswith("optim.")]
     for step in training.training.steps:
@@ -57,6 +57,28 @@ def _optimizers(training: MeasuredTraining, loads: list[Call]) -> Iterator[Stand
             facts.label("replaced_here", load.site, "the parameters are loaded here"),
         )
         return
+
+
+def _writes_states(facts: TraceIndex) -> bool:
+    """Returns whether a line may write the state of an optimizer itself, as `opt.state[p] = averages`. An optimizer of
+    the script writes its own `self.state` in its steps."""
+    for _, tree in facts.trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr == "__setstate__":
+                return True
+            if isinstance(node, ast.Attribute | ast.Subscript) and _is_state(node):
+                return True
+    return False
+
+
+def _is_state(node: ast.Attribute | ast.Subscript) -> bool:
+    """Returns whether an expression stores `opt.state` or an item of it, or reads an item that a line may write to."""
+    state, is_stored = node.value if isinstance(node, ast.Subscript) else node, isinstance(node.ctx, ast.Store)
+    if isinstance(state, ast.Attribute) and state.attr in ("update", "setdefault"):
+        state, is_stored = state.value, True
+    if not isinstance(state, ast.Attribute) or state.attr != "state" or last_name(state.value) == "self":
+        return False
+    return is_stored or (isinstance(node, ast.Subscript) and "opt" in last_name(state.value).lower())
 
 
 def _loads_for(load: Call, parameters: Collection[int]) -> bool:

@@ -22,6 +22,8 @@ from tensorlens.records.report import StandingOut
 _MAKING = frozenset(("tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor", "Tensor"))
 _JOINING = frozenset(("add", "radd", "iadd", "cat", "stack"))
 _COUNTING = ("range", "int", "bool", "len", "round")
+_CONVERTING = frozenset("list tuple float sum abs min max sorted reversed zip enumerate map array asarray".split())
+_LIBRARIES = frozenset(("torch", "np", "numpy", "math", "F", "th"))
 _MAX_CALLS = 32
 
 
@@ -74,7 +76,7 @@ def _taken_inside(facts: TraceIndex, made: Call) -> Call | None:
         span = facts.span(call.site)
         if around is None or span is None or span == around or not is_inside(span, around):
             return None
-        if not _carries_values(facts, around, span):
+        if not _carries_values(facts, around, span) or _computes(facts, around, span):
             continue
         if facts.requires_grad(_with_history(facts, call)[0], call.index):
             return call
@@ -96,6 +98,27 @@ def _carries_values(facts: TraceIndex, around: Span, inner: Span) -> bool:
     node = facts.names.syntax.node(around)
     parts = [_not_carried(each) for each in ast.walk(node)] if node is not None else []
     return not any(part is not None and is_inside(inner, facts.span_of(part, around.file)) for part in parts)
+
+
+def _computes(facts: TraceIndex, around: Span, inner: Span) -> bool:
+    """Returns whether a function or a method that is no plain conversion computes something from the values of a part
+    of an expression: what it returns are other values, as those of `env.step(action.numpy())`."""
+    node = facts.names.syntax.node(around)
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)] if node is not None else []
+    for call in calls:
+        span = facts.span_of(call, around.file)
+        arguments = [*call.args, *(each.value for each in call.keywords)]
+        is_given = any(is_inside(inner, facts.span_of(each, around.file)) for each in arguments)
+        if is_given and span != around and not _converts(call.func):
+            return True
+    return False
+
+
+def _converts(function: ast.expr) -> bool:
+    """Returns whether the values that a function returns are those that it is given, or small changes of them."""
+    if isinstance(function, ast.Attribute):
+        return isinstance(function.value, ast.Name) and function.value.id in _LIBRARIES
+    return isinstance(function, ast.Name) and function.id in _CONVERTING
 
 
 def _not_carried(node: ast.AST) -> ast.expr | None:
