@@ -302,7 +302,7 @@ class FirstNonfinite:
     scope: str = ""  # what `operands` are: "element": the inputs' values there; "slice": all of a dimension; "range"
     dimension: NonNegative = 0  # of the slice
     names: tuple[str, ...] = ()  # of a node's operands: "gradient", "result"
-    operands: Annotated[tuple[str, ...], LongAs("names")] = ()
+    operands: tuple[str, ...] = ()
     then_op: str = ""  # the call that makes the first NaN of an infinity, and its line
     then_site: SiteId | None = None
     given_site: SiteId | None = None  # the line that gives the infinities of which it makes NaN

@@ -140,7 +140,7 @@ def _is_written_at_once(training: MeasuredTraining, call: Call) -> bool:
     if given is None or given != facts.storage_of(made, call.index):
         return False
     events = (facts.call(index) for index in range(call.index + 1, call.index + _NEAR))
-    near = (each for each in events if each is not None)  # a note may stand between, as one about shared memory
+    near = (each for each in events if each is not None)  # an event of another kind may come in between
     on_line = takewhile(lambda each: facts.same_line(each.site, call.site), near)
     return any(write.tensor == made for each in on_line for write in each.writes)
 

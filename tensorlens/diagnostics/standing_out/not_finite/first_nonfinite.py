@@ -148,7 +148,7 @@ def _given(origin: FirstNonfinite) -> str:
     """Says what the operation is given where its result is not finite."""
     place = f"at {list(origin.position)} " if origin.position else ""
     if origin.names:
-        values = [_saved(*pair) for pair in zip(origin.names, origin.operands, strict=True)]
+        values = [_saved(*pair) for pair in zip(origin.names, origin.operands, strict=False)]
         return f"{place}{_listed(values)}"
     if origin.scope == "element":
         return f"{place}it is given {_listed(origin.operands)}"
