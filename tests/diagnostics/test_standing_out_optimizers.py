@@ -513,14 +513,24 @@ OTHER_LINES = {
 }  # fmt: skip
 
 
-def same_rates(folder: Path, body: str) -> tuple[int, ...]:
+def same_rates(folder: Path, body: str, text: str = "a rate is set here") -> tuple[int, ...]:
     (found,) = (each for each in sentences(folder, body) if "have the same rate" in each.text)
-    return tuple(label.span.line for label in found.labels if label.text == "a rate is set here")
+    return tuple(label.span.line for label in found.labels if label.text == text)
 
 
 @pytest.mark.parametrize("name", SET_BY_LINES)
 def test_the_line_that_sets_one_rate_for_all_groups_is_labelled(tmp_path: Path, name: str) -> None:
     assert same_rates(tmp_path, SET_BY_LINES[name]) == (marked(SET_BY_LINES[name]),)
+
+
+def test_of_two_lines_none_need_have_run(tmp_path: Path) -> None:
+    branches = (
+        "for group in opt.param_groups:\n        if n < 100:\n            group['lr'] = 0.01 / (n + 1)  #!\n"
+        "        else:\n            group['lr'] = 0.001"
+    )
+    body = OWN_RATES + STEPS.format(branches)
+    assert same_rates(tmp_path, body) == ()
+    assert same_rates(tmp_path, body, "a rate may be set here") == (marked(body), marked(body) + 2)
 
 
 @pytest.mark.parametrize("name", OTHER_LINES)

@@ -207,7 +207,8 @@ def _setting(training: MeasuredTraining, group: OptimizerGroup) -> list[Label]:
     lines, is_only = _set_lines(training), len(list(lines_that_set_rates(training.facts))) == 1
     if _others_set(training, group) and (not is_only or _schedulers(training, group)):
         return []
-    return [Label("state_changed_here", each, "a rate is set here") for each in lines[:3]]
+    text = "a rate is set here" if len(lines) == 1 else "a rate may be set here"  # one of several need not have run
+    return [Label("state_changed_here", each, text) for each in lines[:3]]
 
 
 def _set_lines(training: MeasuredTraining) -> list[Span]:
