@@ -23,7 +23,7 @@ class SharedStates:
         self._count_of = count_of  # (number of an optimizer, its steps, steps of all optimizers)
         self._gradients: dict[tuple[int, str], tuple[int, ...]] = {}  # by optimizer and name: the parameters
         self._loads: dict[tuple[int, int | None], tuple[int, ...]] = {}  # by optimizer and line
-        self._made: dict[int, tuple[int, int]] = {}  # by `id` of what a state dict holds: (optimizer, its steps)
+        self._made: dict[tuple[int, int], tuple[int, int]] = {}  # by state dict: (optimizer, its steps)
 
     def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
         """Looks at the state of an optimizer that is none of PyTorch's, before a step."""
@@ -39,15 +39,17 @@ class SharedStates:
             self._gradients[self._count_of(optimizer)[0], name] = tuple(parameters)
 
     def made(self, optimizer: torch.optim.Optimizer, result: object) -> None:
-        """Notes a state dict. A program that loads it still has it, so that no later one has its `id`."""
-        if isinstance(result, Mapping) and (len(self._made) < MOST_DICTS or id(result.get("state")) in self._made):
-            self._made[id(result.get("state"))] = self._count_of(optimizer)[:2]
+        """Notes a state dict. A program that loads it still has it, so that no later one has the same ids."""
+        made = _ids(result)
+        if made is not None and (len(self._made) < MOST_DICTS or made in self._made):
+            self._made[made] = self._count_of(optimizer)[:2]
 
     def loading(self, optimizer: torch.optim.Optimizer, given: object, site: int | None) -> None:
         """Notes a state dict, before it is loaded, that holds the tensors which later steps have changed."""
         states = given.get("state") if isinstance(given, Mapping) else None
         number, steps, _ = self._count_of(optimizer)
-        made = self._made.get(id(states))
+        ids = _ids(given)
+        made = None if ids is None else self._made.get(ids)
         if made is None or made[0] != number or made[1] == steps:
             return  # `opt.load_state_dict(opt.state_dict())` gives the state the type of the parameters
         held = list(states.values()) if isinstance(states, Mapping) else []
@@ -67,6 +69,12 @@ class SharedStates:
             rows.write_fact(SharedState, number, optimizer, "gradient", name, None, parameters)
         for (optimizer, site), parameters in self._loads.items():
             rows.write_fact(SharedState, number, optimizer, "loaded", "", site, parameters)
+
+
+def _ids(state_dict: object) -> tuple[int, int] | None:
+    """Returns the ids of a state dict and of what it holds: a dict that the program makes itself may have one of them
+    again, of an earlier state dict that is gone."""
+    return (id(state_dict), id(state_dict.get("state"))) if isinstance(state_dict, Mapping) else None
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
