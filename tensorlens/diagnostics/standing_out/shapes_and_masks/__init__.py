@@ -14,6 +14,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     last_of_padded,
     mixed_by_reshape,
     mixed_copies,
+    neighbour_target,
     padded_id,
     padding_position,
     position_as_id,
@@ -51,4 +52,5 @@ FINDERS: tuple[Finder, ...] = (
     interleaved_stream.find,
     padded_id.find,
     ignored_end.find,
+    neighbour_target.find,
 )

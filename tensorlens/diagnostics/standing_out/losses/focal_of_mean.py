@@ -1,0 +1,23 @@
+"""Names focal losses whose factor is one number for a whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.focal_of_means import focal_of_means
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    for each in focal_of_means(facts):
+        yield stands_out(
+            f"{as_written(facts, each.loss)} returns the mean of {each.samples:,} samples, and "
+            f"{as_written(facts, each.power)} is computed from it: the factor of the loss is one number for all "
+            "samples, whatever the loss of each is",
+            facts.label("observed_here", each.loss.site, "the mean", each.loss.index),
+            facts.label("value_made_here", each.power.site, "the factor", each.power.index),
+        )
