@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.script_under_training import said
+from support.script_under_training import said
 
 _SET_UP = """
     import torch
@@ -101,6 +101,10 @@ def test_neighbours_of_joined_views_are_named(tmp_path: Path, body: str) -> None
         "z = torch.stack([a, b], 1).flatten(0, 1)\nsim = (z @ z.T / 0.2).masked_fill(torch.eye(len(z)).bool(), -1e9)\n"
         "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)",
         "even = F.normalize(net(view(data[:32].repeat_interleave(2, 0)[:16])), dim=1)\nz = torch.cat([even, a])\n"
+        "sim = (z @ z.T / 0.2).masked_fill(torch.eye(len(z)).bool(), -1e9)\n"
+        "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)",
+        "x = x.view(8, 2, 6) + 0.1 * torch.randn(8, 1, 6)\nx = x.flatten(0, 1)\n"
+        "z = F.normalize(net(torch.cat([view(x), view(x)])), dim=1)\n"
         "sim = (z @ z.T / 0.2).masked_fill(torch.eye(len(z)).bool(), -1e9)\n"
         "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)",
     ],

@@ -20,6 +20,7 @@ _KEEPING = frozenset(
 _PRODUCTS = frozenset("matmul rmatmul mm".split())
 _TAKING = frozenset("getitem index_select gather take_along_dim".split())
 _MOVING = JOINS | frozenset("roll flip sort t T mT transpose permute stack view reshape".split())
+_FOLDS = JOINS | frozenset("view reshape flatten stack repeat_interleave repeat".split())
 _DRAWS = frozenset("randn_like rand_like randint_like bernoulli normal uniform empty_like zeros_like ones_like".split())
 _MOST_CALLS = 60
 _MOST_ABOVE = 400
@@ -97,7 +98,14 @@ def _joined(facts: TraceIndex, number: int, before: int, shape: tuple[int, ...])
 def _are_views(facts: TraceIndex, joined: Call) -> bool:
     """Returns whether both parts were computed, row by row, from one batch."""
     first, second = (_batches(facts, access.tensor, joined.index) for access in joined.inputs)
-    return bool(first & second)
+    shared = first & second
+    return bool(shared) and not any(_is_folded(facts, number, joined.index) for one in shared for number in one)
+
+
+def _is_folded(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether rows, or the numbers of rows, may be those of pairs one after the other."""
+    made = made_by(facts, number, before)
+    return made is not None and op_name(made) in _FOLDS
 
 
 def _batches(facts: TraceIndex, number: int, before: int) -> set[tuple[int, ...]]:

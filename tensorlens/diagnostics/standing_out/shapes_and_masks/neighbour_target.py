@@ -14,10 +14,11 @@ from tensorlens.records.report import StandingOut
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     for each in neighbour_targets(facts):
+        joined, rows = as_written(facts, each.joined), f"{each.rows:,}"
         yield stands_out(
-            f"{as_written(facts, each.pairs)} pairs rows 0 and 1, 2 and 3, and so on, and "
-            f"{as_written(facts, each.joined)} has put two views of {each.rows:,} rows one after the other: row 0 and row {each.rows:,} are of one "
-            "sample, and each pair is of two rows of one view",
+            f"{as_written(facts, each.pairs)} pairs rows 0 and 1, 2 and 3, and so on, and {joined} has put two views of "
+            f"{rows} rows one after the other: row 0 and row {rows} are of one sample, and each pair is of two rows of "
+            "one view",
             facts.label("needed_here", each.pairs.site, "paired here", each.pairs.index),
             facts.label("observed_here", each.joined.site, "joined here", each.joined.index),
         )

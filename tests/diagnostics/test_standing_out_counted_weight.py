@@ -1,0 +1,87 @@
+"""Weights of a loss by class that grow with the class, and focal factors that are one number for a batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.script_under_training import said
+
+_SCRIPT = """
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+
+    torch.manual_seed(0)
+    x = torch.randn(120, 4)
+    LABELS
+    net = nn.Linear(4, WIDTH)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for index in torch.randperm(120).split(40):
+        out, target = net(x[index]), y[index]
+        LOSS
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+_BINARY = "loss = F.binary_cross_entropy_with_logits(out.squeeze(1), target, pos_weight=weight)"
+_CLASSES = "loss = F.cross_entropy(out, target, weight=weight)"
+
+
+def _texts(tmp_path: Path, labels: str, loss: str, width: int, *words: str) -> list[str]:
+    lines = labels.strip().replace("\n", "\n    ")
+    script = _SCRIPT.replace("LABELS", lines).replace("LOSS", loss.replace("\n", "\n        "))
+    return [each.text for each in said(tmp_path, script.replace("WIDTH", str(width)), *words)[0]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "count"),
+    [
+        ("y = (x[:, 0] > 1).float()\nweight = y.sum() / (1 - y).sum()", 1),
+        ("y = (x[:, 0] > 1).float()\nn_pos = y.sum()\nweight = (n_pos / (len(y) - n_pos)).clamp(min=0.01)", 1),
+        ("y = (x[:, 0] > 1).float()\nrate = y.mean()\nweight = rate / (1 - rate)", 1),
+        ("y = (x[:, 0] > 1).float()\nweight = torch.div((y == 1).sum(), (y == 0).sum())", 1),
+        ("y = (x[:, 0] > 1).float()\nweight = (1 - y).sum() / y.sum()", 0),
+        ("y = (x[:, 0] > 1).float()\nrate = y.mean()\nweight = (1 - rate) / rate", 0),
+        ("y = (x[:, 0] > 1).float()\nweight = torch.div((y == 0).sum(), (y == 1).sum())", 0),
+        ("y = (x[:, 0] > 1).float()\nz = (x[:, 1] > 0).float()\nweight = z.sum() / (1 - z).sum()", 0),
+    ],
+)
+def test_a_weight_of_ones_by_zeros_is_named(tmp_path: Path, labels: str, count: int) -> None:
+    assert len(_texts(tmp_path, labels, _BINARY, 1, "the rarer the ones are")) == count
+
+
+@pytest.mark.parametrize(
+    ("weight", "count"),
+    [
+        ("counts = torch.bincount(y, minlength=3).float()\nweight = counts / counts.sum()", 1),
+        ("weight = (torch.bincount(y, minlength=3) / len(y)).sqrt() * 3", 1),
+        ("counts = torch.bincount(y, minlength=3).float()\nweight = counts.sum() / counts", 0),
+        ("counts = torch.bincount(y, minlength=3).float()\nweight = 1 / (counts / counts.sum())", 0),
+        ("weight = 1 - torch.bincount(y, minlength=3) / len(y)", 0),
+        ("weight = len(y) / (3 * torch.bincount(y, minlength=3).float())", 0),
+    ],
+)
+def test_weights_that_are_shares_of_the_classes_are_named(tmp_path: Path, weight: str, count: int) -> None:
+    labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()\n" + weight
+    assert len(_texts(tmp_path, labels, _CLASSES, 3, "the rarer a class is")) == count
+
+
+@pytest.mark.parametrize(
+    ("loss", "count"),
+    [
+        ("ce = F.cross_entropy(out, target)\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 1),
+        ("ce = F.cross_entropy(out, target)\npt = (-ce).exp()\nloss = 0.25 * torch.pow(1 - pt, 2.0) * ce", 1),
+        ("ce = nn.CrossEntropyLoss()(out, target)\nloss = ce * ((1 - (-ce).exp()).detach() ** 2)", 1),
+        ("ce = F.cross_entropy(out, target, reduction='none')\nloss = ((1 - torch.exp(-ce)) ** 2 * ce).mean()", 0),
+        ("ce = F.cross_entropy(out, target)\nloss = ce + 0.1 * ce ** 2", 0),
+        (
+            "one, other = F.cross_entropy(out, target), F.cross_entropy(-out, target)\n"
+            "loss = (1 - torch.exp(-one)) ** 2 * one + (1 - torch.exp(-other)) ** 2 * other",
+            0,
+        ),
+    ],
+)
+def test_a_focal_factor_of_a_mean_is_named(tmp_path: Path, loss: str, count: int) -> None:
+    labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()"
+    assert len(_texts(tmp_path, labels, loss, 3, "the factor of the loss is one number")) == count
