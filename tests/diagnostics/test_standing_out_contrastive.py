@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from support.script_under_training import said
 
 _SET_UP = """
@@ -45,16 +44,26 @@ _OWN = ["also with itself"]
 @pytest.mark.parametrize(
     "body",
     [
-        "z = torch.cat([a, b])\nn = len(a)\nsim = z @ z.T / 0.2\n"
-        "return F.cross_entropy(sim, torch.cat([torch.arange(n, 2 * n), torch.arange(n)]))",
-        "z = torch.cat([a, b])\nlogp = torch.mm(z, z.t()).mul(5.0).log_softmax(dim=1)\n"
-        "target = (torch.arange(len(z)) + len(a)) % len(z)\nreturn -logp[torch.arange(len(z)), target].mean()",
-        "z = torch.stack([a, b], 1).flatten(0, 1)\nsim = torch.einsum('id,jd->ij', z, z) / 0.2\n"
-        "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)",
-        "z = torch.cat([net(view(x)), net(view(x))])\nz = z / z.norm(dim=1, keepdim=True)\n"
-        "return F.nll_loss(F.log_softmax(z @ z.T / 0.5, dim=-1), torch.arange(len(z)).roll(len(a)))",
-        "z = torch.cat([net(view(x)), net(view(x))])\nsim = F.cosine_similarity(z[:, None], z[None], dim=-1) / 0.5\n"
-        "return F.cross_entropy(sim, torch.cat([torch.arange(len(a)) + len(a), torch.arange(len(a))]))",
+        (
+            "z = torch.cat([a, b])\nn = len(a)\nsim = z @ z.T / 0.2\n"
+            "return F.cross_entropy(sim, torch.cat([torch.arange(n, 2 * n), torch.arange(n)]))"
+        ),
+        (
+            "z = torch.cat([a, b])\nlogp = torch.mm(z, z.t()).mul(5.0).log_softmax(dim=1)\n"
+            "target = (torch.arange(len(z)) + len(a)) % len(z)\nreturn -logp[torch.arange(len(z)), target].mean()"
+        ),
+        (
+            "z = torch.stack([a, b], 1).flatten(0, 1)\nsim = torch.einsum('id,jd->ij', z, z) / 0.2\n"
+            "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)"
+        ),
+        (
+            "z = torch.cat([net(view(x)), net(view(x))])\nz = z / z.norm(dim=1, keepdim=True)\n"
+            "return F.nll_loss(F.log_softmax(z @ z.T / 0.5, dim=-1), torch.arange(len(z)).roll(len(a)))"
+        ),
+        (
+            "z = torch.cat([net(view(x)), net(view(x))])\ns = F.cosine_similarity(z[:, None], z[None], dim=-1) / 0.5\n"
+            "return F.cross_entropy(s, torch.cat([torch.arange(len(a)) + len(a), torch.arange(len(a))]))"
+        ),
     ],
 )
 def test_a_row_among_its_own_negatives_is_named(tmp_path: Path, body: str) -> None:
@@ -65,15 +74,23 @@ def test_a_row_among_its_own_negatives_is_named(tmp_path: Path, body: str) -> No
 @pytest.mark.parametrize(
     "body",
     [
-        "z = torch.cat([a, b])\nn = len(a)\nsim = (z @ z.T / 0.2).masked_fill(torch.eye(2 * n).bool(), -1e9)\n"
-        "return F.cross_entropy(sim, torch.cat([torch.arange(n, 2 * n), torch.arange(n)]))",
-        "z = torch.cat([a, b])\nsim = z @ z.T / 0.2\nsim.fill_diagonal_(float('-inf'))\n"
-        "return F.cross_entropy(sim, (torch.arange(len(z)) + len(a)) % len(z))",
-        "z = torch.cat([a, b])\nsim = z @ z.T / 0.2 - 1e9 * torch.eye(len(z))\n"
-        "return F.cross_entropy(sim, torch.arange(len(z)).roll(len(a)))",
+        (
+            "z = torch.cat([a, b])\nn = len(a)\nsim = (z @ z.T / 0.2).masked_fill(torch.eye(2 * n).bool(), -1e9)\n"
+            "return F.cross_entropy(sim, torch.cat([torch.arange(n, 2 * n), torch.arange(n)]))"
+        ),
+        (
+            "z = torch.cat([a, b])\nsim = z @ z.T / 0.2\nsim.fill_diagonal_(float('-inf'))\n"
+            "return F.cross_entropy(sim, (torch.arange(len(z)) + len(a)) % len(z))"
+        ),
+        (
+            "z = torch.cat([a, b])\nsim = z @ z.T / 0.2 - 1e9 * torch.eye(len(z))\n"
+            "return F.cross_entropy(sim, torch.arange(len(z)).roll(len(a)))"
+        ),
         "return F.cross_entropy(a @ b.T / 0.2, torch.arange(len(a)))",
-        "w = F.normalize(net[2].weight, dim=1)\n"
-        "return F.cross_entropy(w @ w.T / 0.2, torch.arange(len(w))) + F.cross_entropy(a @ b.T, torch.arange(len(a)))",
+        (
+            "w = F.normalize(net[2].weight, dim=1)\n"
+            "return F.cross_entropy(w @ w.T, torch.arange(len(w))) + F.cross_entropy(a @ b.T, torch.arange(len(a)))"
+        ),
     ],
 )
 def test_a_row_that_is_masked_or_meant_as_its_own_partner_is_not(tmp_path: Path, body: str) -> None:
@@ -83,11 +100,15 @@ def test_a_row_that_is_masked_or_meant_as_its_own_partner_is_not(tmp_path: Path,
 @pytest.mark.parametrize(
     "body",
     [
-        "z = torch.cat([a, b])\nsim = z @ z.T / 0.2\nsim.fill_diagonal_(float('-inf'))\n"
-        "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)",
-        "x1, x2 = view(x), view(x)\nz = F.normalize(net(torch.cat([x1, x2], dim=0)), dim=-1)\n"
-        "sim = torch.mm(z, z.t()).masked_fill(torch.eye(len(z)).bool(), -1e9) / 0.2\n"
-        "return F.cross_entropy(sim, torch.bitwise_xor(torch.arange(len(z)), 1))",
+        (
+            "z = torch.cat([a, b])\nsim = z @ z.T / 0.2\nsim.fill_diagonal_(float('-inf'))\n"
+            "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)"
+        ),
+        (
+            "x1, x2 = view(x), view(x)\nz = F.normalize(net(torch.cat([x1, x2], dim=0)), dim=-1)\n"
+            "sim = torch.mm(z, z.t()).masked_fill(torch.eye(len(z)).bool(), -1e9) / 0.2\n"
+            "return F.cross_entropy(sim, torch.bitwise_xor(torch.arange(len(z)), 1))"
+        ),
     ],
 )
 def test_neighbours_of_joined_views_are_named(tmp_path: Path, body: str) -> None:
@@ -98,15 +119,21 @@ def test_neighbours_of_joined_views_are_named(tmp_path: Path, body: str) -> None
 @pytest.mark.parametrize(
     "body",
     [
-        "z = torch.stack([a, b], 1).flatten(0, 1)\nsim = (z @ z.T / 0.2).masked_fill(torch.eye(len(z)).bool(), -1e9)\n"
-        "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)",
-        "even = F.normalize(net(view(data[:32].repeat_interleave(2, 0)[:16])), dim=1)\nz = torch.cat([even, a])\n"
-        "sim = (z @ z.T / 0.2).masked_fill(torch.eye(len(z)).bool(), -1e9)\n"
-        "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)",
-        "x = x.view(8, 2, 6) + 0.1 * torch.randn(8, 1, 6)\nx = x.flatten(0, 1)\n"
-        "z = F.normalize(net(torch.cat([view(x), view(x)])), dim=1)\n"
-        "sim = (z @ z.T / 0.2).masked_fill(torch.eye(len(z)).bool(), -1e9)\n"
-        "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)",
+        (
+            "z = torch.stack([a, b], 1).flatten(0, 1)\nsim = (z @ z.T / 0.2).masked_fill(torch.eye(32).bool(), -1e9)\n"
+            "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)"
+        ),
+        (
+            "even = F.normalize(net(view(data[:32].repeat_interleave(2, 0)[:16])), dim=1)\nz = torch.cat([even, a])\n"
+            "sim = (z @ z.T / 0.2).masked_fill(torch.eye(len(z)).bool(), -1e9)\n"
+            "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)"
+        ),
+        (
+            "x = x.view(8, 2, 6) + 0.1 * torch.randn(8, 1, 6)\nx = x.flatten(0, 1)\n"
+            "z = F.normalize(net(torch.cat([view(x), view(x)])), dim=1)\n"
+            "sim = (z @ z.T / 0.2).masked_fill(torch.eye(len(z)).bool(), -1e9)\n"
+            "return F.cross_entropy(sim, torch.arange(len(z)) ^ 1)"
+        ),
     ],
 )
 def test_neighbours_of_one_sample_are_not(tmp_path: Path, body: str) -> None:
@@ -158,14 +185,18 @@ def test_positives_that_are_queued_before_are_named(
     [
         ("s = a @ b.T * 5\nt = torch.arange(len(a))\nreturn (F.cross_entropy(s, t) + F.cross_entropy(s, t)) / 2", 1),
         (
-            "ce = nn.CrossEntropyLoss()\ns = a @ b.T * 5\nt = torch.arange(len(a))\none = ce(s, t)\nother = ce(s, t)\n"
-            "return 0.5 * one + 0.5 * other",
+            (
+                "ce = nn.CrossEntropyLoss()\ns = a @ b.T * 5\nt = torch.arange(len(a))\nu = ce(s, t)\nv = ce(s, t)\n"
+                "return 0.5 * u + 0.5 * v"
+            ),
             1,
         ),
         ("s = a @ b.T * 5\nt = torch.arange(len(a))\nreturn (F.cross_entropy(s, t) + F.cross_entropy(s.T, t)) / 2", 0),
         (
-            "s = a @ b.T * 5\nt = torch.arange(len(a))\n"
-            "return F.cross_entropy(s, t) + F.cross_entropy(s, t, label_smoothing=0.1)",
+            (
+                "s = a @ b.T * 5\nt = torch.arange(len(a))\n"
+                "return F.cross_entropy(s, t) + F.cross_entropy(s, t, label_smoothing=0.1)"
+            ),
             0,
         ),
     ],

@@ -76,8 +76,10 @@ def test_weights_that_are_shares_of_the_classes_are_named(tmp_path: Path, weight
         ("ce = F.cross_entropy(out, target, reduction='none')\nloss = ((1 - torch.exp(-ce)) ** 2 * ce).mean()", 0),
         ("ce = F.cross_entropy(out, target)\nloss = ce + 0.1 * ce ** 2", 0),
         (
-            "one, other = F.cross_entropy(out, target), F.cross_entropy(-out, target)\n"
-            "loss = (1 - torch.exp(-one)) ** 2 * one + (1 - torch.exp(-other)) ** 2 * other",
+            (
+                "one, other = F.cross_entropy(out, target), F.cross_entropy(-out, target)\n"
+                "loss = (1 - torch.exp(-one)) ** 2 * one + (1 - torch.exp(-other)) ** 2 * other"
+            ),
             0,
         ),
     ],

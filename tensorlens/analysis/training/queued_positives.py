@@ -1,4 +1,4 @@
-"""Finds contrastive losses whose positives also stand among the negatives, because a queue has them already."""
+"""Finds contrastive losses whose negatives include the positives, because a queue is given them first."""
 
 from __future__ import annotations
 

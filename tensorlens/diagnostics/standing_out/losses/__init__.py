@@ -22,6 +22,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     trained_advantage,
     trained_target,
     turned_sign,
+    unstopped_target,
     unused_loss,
 )
 
@@ -45,4 +46,5 @@ FINDERS: tuple[Finder, ...] = (
     equal_direction.find,
     focal_of_mean.find,
     counted_weight.find,
+    unstopped_target.find,
 )

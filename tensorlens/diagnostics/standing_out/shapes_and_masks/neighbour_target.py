@@ -16,9 +16,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in neighbour_targets(facts):
         joined, rows = as_written(facts, each.joined), f"{each.rows:,}"
         yield stands_out(
-            f"{as_written(facts, each.pairs)} pairs rows 0 and 1, 2 and 3, and so on, and {joined} has put two views of "
-            f"{rows} rows one after the other: row 0 and row {rows} are of one sample, and each pair is of two rows of "
-            "one view",
+            f"{as_written(facts, each.pairs)} pairs rows 0 and 1, 2 and 3, and so on, and {joined} has put two views "
+            f"of {rows} rows one after the other: row 0 and row {rows} are of one sample, and each pair is of two "
+            "rows of one view",
             facts.label("needed_here", each.pairs.site, "paired here", each.pairs.index),
             facts.label("observed_here", each.joined.site, "joined here", each.joined.index),
         )
