@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.script_under_training import said
 from support.training_programs import train
 
 NET = """
@@ -143,3 +144,41 @@ def test_a_broadcast_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_losses_are_left_alone(tmp_path: Path, name: str) -> None:
     assert train(tmp_path, NET.format(RIGHT[name])).sentences("broadcast_in_loss") == []
+
+
+EVALUATED = """
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+
+    torch.manual_seed(0)
+    x = torch.randn(40, 4)
+    y = (x[:, 0] > 0).float()
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for index in torch.randperm(40).split(20):
+        loss = F.binary_cross_entropy_with_logits(net(x[index]).squeeze(1), y[index])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        out = net(x[:12])
+        METRIC
+"""
+
+
+@pytest.mark.parametrize(
+    ("metric", "count"),
+    [
+        ("accuracy = ((out > 0).float() == y[:12]).float().mean().item()", 1),
+        ("right = (torch.sigmoid(out).round() == y[:12]).sum().item() / 12", 1),
+        ("error = (out - y[:12]).abs().mean().item()", 1),
+        ("accuracy = ((out.squeeze(1) > 0).float() == y[:12]).float().mean().item()", 0),
+        ("accuracy = ((out > 0).float() == y[:12, None]).float().mean().item()", 0),
+        ("same = y[:12].unsqueeze(1) == y[:12]\n        share = same.float().mean().item()", 0),
+        ("score = out.view(-1)\n        rank = ((score[:, None] - score) > 0).float().mean().item()", 0),
+        ("gap = (out - y[:12]).abs()\n        nearest = gap.min(dim=1).values.mean().item()", 0),
+    ],
+)
+def test_answers_that_are_compared_with_all_labels_are_named(tmp_path: Path, metric: str, count: int) -> None:
+    assert len(said(tmp_path, EVALUATED.replace("METRIC", metric), "compares each of")[0]) == count

@@ -1,4 +1,4 @@
-"""Names operations of a loss that broadcast predictions and targets to all their pairs."""
+"""Names operations of a loss or a metric that broadcast predictions and targets to all their pairs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from math import prod
 
 from tensorlens.analysis.training.broadcast_pairs import broadcast_pairs
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.paired_answers import paired_answers
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut
@@ -25,4 +26,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"{prod(pair.shape):,} elements",
             facts.label("value_made_here", call.site, "broadcast here", call.index),
             facts.label("needed_here", pair.backward.site, "backward"),
+        )
+    for each in paired_answers(facts):
+        answers, labels = (
+            f"{named(facts, number, each.call.index)} of shape {facts.tensor(number).shape}"
+            for number in (each.answers, each.labels)
+        )
+        rows = facts.tensor(each.labels).shape[0]
+        yield stands_out(
+            f"{as_written(facts, each.call)} compares each of {answers} with all of {labels}: the number that is made "
+            f"of it is of {rows * rows:,} pairs, and {rows:,} are of one sample",
+            facts.label("value_made_here", each.call.site, "compared here", each.call.index),
+            facts.label("needed_here", each.reduced.site, "one number", each.reduced.index),
         )
