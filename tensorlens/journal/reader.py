@@ -13,6 +13,7 @@ from tensorlens.journal.call_counts import CallCounts
 from tensorlens.journal.call_runs import CallRun
 from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.hook_targets import with_numbers
+from tensorlens.journal.kept_tables import KeptTables
 from tensorlens.journal.retention import WINDOW, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.source_sites import SourceSites
@@ -60,12 +61,13 @@ class Reader:
         self.reference: reference.Reference | None = None  # the comparison with the second run, for the trace
         self.eager: eager.EagerComparison | None = None  # the comparison with a run that compiles nothing
         self.tensor_numbers: dict[int, int] = {}  # the tracer's ids -> the ids in the trace that was built
-        self.finished = False
-        self._is_broken = False
+        self._kept = KeptTables()
+        self.finished = self._is_broken = False
 
     def read(self, batches: Iterable[list[Any]]) -> None:
         """Reads batches of rows. After a row that can't be read it reads no more."""
         for batch in batches:
+            self._kept.forget()
             try:
                 if not self._is_broken:
                     self._read_batch(batch)
@@ -118,10 +120,10 @@ class Reader:
         inspection = self._facts.records()
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
         compared, eagerly = self.reference or reference.Reference(), self.eager or eager.EagerComparison()
-        failures = tuple(self._failures)
-        records = (*failures, self._end, *self._assignments, inspection, called, compared, eagerly, *self.steps)
-        builder = TraceBuilder(self._retention, self._templates, self._tensors, self._sizes.all(), records)
-        events = builder.events()
+        records = (*self._failures, self._end, *self._assignments, inspection, called, compared, eagerly, *self.steps)
+        parts = self._retention, self._templates, self._tensors
+        built = self._kept.of(self.count, records, lambda: TraceBuilder(*parts, self._sizes.all(), records))
+        builder, events = built.builder, built.events
         dropped = (rows.LEFT_OUT, self._retention.left_out), (facts.LEFT_OUT, self._facts.left_out)
         left_out = [model.Gap(self.count + n, reason, None, each) for n, (reason, each) in enumerate(dropped) if each]
         self.stepped = tuple(map(builder.record, self.steps))
@@ -131,10 +133,10 @@ class Reader:
             script=self.script,
             sources=self.source_sites.sources,
             sites=tuple(sites),
-            storages=builder.storages(),
-            tensors=builder.tensors(),
+            storages=built.storages,
+            tensors=built.tensors,
             events=(*(self._with_count(each) if isinstance(each, model.Gap) else each for each in events), *left_out),
-            failures=tuple(builder.record(failure) for failure in failures),
+            failures=tuple(map(builder.record, self._failures)),
             end=builder.record(self._end),
             claims=tuple(self._claims),
             assignments=tuple(builder.record(assignment) for assignment in self._assignments),

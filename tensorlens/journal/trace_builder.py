@@ -178,6 +178,11 @@ class TraceBuilder:
                 found.append(self._call(index, content, within) if is_call else self.record(content))
         return tuple(found)
 
+    def drop_rows(self) -> None:
+        """Frees what only the events and tables are made from: `record` goes on to work."""
+        self._rows, self._tensor_rows, self._created_by, self._nbytes = {}, [], {}, {}
+        self._nodes, self._last_access, self._moved, self._dropped = {}, {}, {}, {}
+
     def _compact_call(self, index: int, call: CompactCall, within: str) -> model.Call:
         site = self._sites[call[0]]
         _, op, _, _, _, _, _, requires_grad, grad_fn, offset, drawn, mode, _, result = self._templates[call[0]]
@@ -268,6 +273,13 @@ class TraceBuilder:
                 is_changed = is_changed or new is not value
             values[-1] = new
         return maker(record.__class__)(*values) if is_changed else record
+
+
+def ids_in(records: Any) -> tuple[frozenset[int | None], ...]:
+    """Returns the ids of tensors, and those of storages, that a collection of records refers to."""
+    found: _Found = {"tensors": [], "storages": []}
+    _add_references(records, found)
+    return tuple(map(frozenset, found.values()))
 
 
 def _add_references(record: Any, found: _Found) -> None:

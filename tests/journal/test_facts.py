@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,3 +77,14 @@ def test_a_short_run_keeps_all() -> None:
     assert [each.way for each in trace.inspection.overwrites] == [f"way {n}" for n in range(3 * (FIRST + LAST))]
     assert trace.inspection.stale[-1].overwrite == 1
     assert not [event for event in trace.events if isinstance(event, Gap)]
+
+
+def test_a_trace_with_further_facts_has_the_same_tables_and_goes_on_with_more_rows() -> None:
+    reader, first = _read(4)
+    reader.facts["overwrites"].append(replace(reader.facts["overwrites"][0], way="a second run's"))
+    second = reader.trace()
+    assert second.inspection.overwrites[-1].way == "a second run's"
+    assert (second.tensors, second.storages, second.events) == (first.tensors, first.storages, first.events)
+    reader.read([[(int(Tag.FACT), "overwrites", ("one more", 0, (0,), None))]])
+    third = reader.trace().inspection.overwrites[-2:]
+    assert [each.way for each in third] == ["a second run's", "one more"]

@@ -22,11 +22,14 @@ class NearGradients:
     def __init__(self, facts: TraceIndex, gradient_of: dict[int, int]) -> None:
         self._facts = facts
         self._gradient_of = gradient_of
+        self._with_gradient = frozenset(gradient_of.values())
         self._leaves: dict[int, frozenset[int]] = {}  # call -> the leaves whose gradients it is given
         self._large: tuple[Call, dict[int, set[int]]] | None = None  # the last large call: leaf -> inputs
 
     def are_used(self, call: Call, leaf: int) -> bool:
         """Returns whether an input that a call did not change, other than the leaf, was computed from its gradient."""
+        if leaf not in self._with_gradient:
+            return False
         if len(call.inputs) <= _FEW:
             return any(leaf in leaves for number, leaves in self._inputs(call) if number != leaf)
         if self._large is None or self._large[0] is not call:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.naming.places import place_of
@@ -45,9 +46,8 @@ def _leaf_not_updated(training: Training, call: Call, returned: dict[int, int], 
     targets = set(training.facts.trace.sites[call.site].targets)
     for number, names in _leaves_read(training.facts, call, unstepped) if targets else ():
         if number in unstepped and names & targets and not training.is_updated(number):
-            if training.uses_gradient(call, number) or returned.get(number, call.index) < call.index < _last_use(
-                training.facts, number
-            ):
+            is_returned = returned.get(number, call.index) < call.index < _last_use(training.facts, number)
+            if is_returned or training.uses_gradient(call, number):
                 return number
     return None
 
@@ -65,8 +65,13 @@ def _returned_by_grad(facts: TraceIndex) -> dict[int, int]:
 
 def _last_use(facts: TraceIndex, number: int) -> int:
     """Returns the index of the last recorded call that used a tensor; -1 if there is none."""
-    uses = (c.index for c in reversed(facts.calls) if c.mode == "grad" and any(a.tensor == number for a in c.inputs))
-    return next(uses, -1)
+    return _last_uses(facts).get(number, -1)
+
+
+@lru_cache(maxsize=1)
+def _last_uses(facts: TraceIndex) -> dict[int, int]:
+    """Maps tensors to the last recorded call that used them. A long run asks for thousands of tensors."""
+    return {access.tensor: call.index for call in facts.calls if call.mode == "grad" for access in call.inputs}
 
 
 def _average_not_updated(training: Training, call: Call) -> int | None:
