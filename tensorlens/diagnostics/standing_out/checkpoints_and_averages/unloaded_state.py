@@ -116,7 +116,7 @@ def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[Standi
 
 
 def _restarts(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Returns whether the rates begin anew: with a higher one than the last, or with a warm-up after rates that fell."""
+    """Returns whether the rates begin anew: higher than the last one, or with a warm-up after rates that fell."""
     falls = len(before) > 1 and before[-1] < before[-2]
     return after[0] > before[-1] or (falls and len(after) > 1 and after[0] < after[1])
 
