@@ -390,6 +390,69 @@ for x, y in batches:
     optimizer.step()
 """,
 }
+LEFT_TO_NEXT = {
+    "a number of the batch": """
+for epoch in range(3):
+    for i, (x, y) in enumerate(batches[:5]):
+        loss = criterion(net(x), y) / 3
+        loss.backward()
+        if (i + 1) % 3 == 0:  # here
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    "a count, and a function that decides": """
+def micro_step(x, y, waiting):
+    (criterion(net(x), y) * 0.25).backward()
+    if waiting == 4:  # here
+        optimizer.step()
+        for p in net.parameters():
+            p.grad = None
+    return waiting % 4 + 1
+for epoch in range(4):
+    waiting = 1
+    for x, y in batches[:6]:
+        waiting = micro_step(x, y, waiting)
+""",
+}
+ALL_USED_ONCE = {
+    "the rest goes with the last group": """
+for epoch in range(3):
+    for i, (x, y) in enumerate(batches[:5]):
+        (criterion(net(x), y) / 2).backward()
+        if i in (1, 4):
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    "a count over all epochs": """
+for step in range(24):
+    x, y = batches[step % 5]
+    (criterion(net(x), y) / 3).backward()
+    if (step + 1) % 3 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+    "larger groups later": """
+for size in (3, 3, 3, 5, 5, 5):
+    for x, y in batches[:size]:
+        (criterion(net(x), y) / size).backward()
+    if size:
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+}
+
+
+@pytest.mark.parametrize("name", LEFT_TO_NEXT)
+def test_passes_that_are_left_to_the_next_round(tmp_path: Path, name: str) -> None:
+    ran = train(tmp_path, NET + LEFT_TO_NEXT[name])
+    (found,) = ran.sentences("carried_passes")
+    assert "2 passes of a round are left to the next round" in found.text
+    assert found.labels[0].span.line == ran.line("here")
+
+
+@pytest.mark.parametrize("name", ALL_USED_ONCE)
+def test_groups_of_several_sizes_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert train(tmp_path, NET + ALL_USED_ONCE[name]).sentences("carried_passes") == []
 
 
 @pytest.mark.parametrize("name", UNDIVIDED)

@@ -140,6 +140,55 @@ def test_other_schedules_are_left_alone(tmp_path: Path, text: str) -> None:
     assert [each.text for each in sentences(tmp_path, text) if "begins anew" in each.text] == []
 
 
+def test_a_warm_up_that_begins_anew_after_a_fall_is_named(tmp_path: Path) -> None:
+    rule = "LambdaLR(opt, lambda n: (0.2, 1, 0.8, 0.6, 0.4)[min(n, 4)])"
+    text = SCHEDULE.replace("StepLR(opt, 2)", rule).replace("LOAD", "")
+    (found,) = (each for each in sentences(tmp_path, text) if "begins anew, with a learning rate of 0.02" in each.text)
+    assert found.labels[0].span.line == marked(text)
+
+
+AGAIN = """\
+def optimizer_for(net):
+    return torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+def train(net, opt):
+    for _ in range(4):
+        opt.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+net = nn.Linear(4, 1)
+opt = optimizer_for(net)
+train(net, opt)
+other = nn.Linear(4, 1)
+opt2 = optimizer_for(other)
+other.load_state_dict(net.state_dict())
+opt2.load_state_dict(opt.state_dict())
+REST
+"""
+IN_VAIN = "into an `SGD` that makes no step"
+
+
+def test_a_loaded_optimizer_that_is_replaced_is_named(tmp_path: Path) -> None:
+    text = AGAIN.replace(
+        "REST", "opt2 = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.9)  #!\ntrain(other, opt2)"
+    )
+    (found,) = (each for each in sentences(tmp_path, text) if IN_VAIN in each.text)
+    assert found.labels[0].span.line == marked(text)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "train(other, opt2)",
+        "train(other, opt2)\nopt2 = optimizer_for(other)\ntrain(other, opt2)",
+        "opt2 = torch.optim.SGD(other.parameters(), lr=0.01, momentum=0.9)\ntrain(other, opt2)",
+        "opt2 = optimizer_for(net)\ntrain(net, opt2)",
+    ],
+    ids=["steps", "a second stage", "another rate", "other parameters"],
+)
+def test_other_loaded_optimizers_are_left_alone(tmp_path: Path, rest: str) -> None:
+    assert [e.text for e in sentences(tmp_path, AGAIN.replace("REST", rest)) if "makes no step:" in e.text] == []
+
+
 JOBS = """\
 import copy
 class Job:

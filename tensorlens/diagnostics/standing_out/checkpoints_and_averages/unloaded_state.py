@@ -4,7 +4,7 @@ on from it."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from math import isclose
 from statistics import fmean
@@ -99,7 +99,7 @@ def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[Standi
         before, after = groups.get(earlier.optimizer), groups.get(new.optimizer)
         if before is None or after is None or before is after or new.name != earlier.name:
             continue
-        restarts = before.course and after.course and after.course[0] > before.course[-1]
+        restarts = before.course and after.course and _restarts(before.course, after.course)
         begun = [step.index for step in training.training.steps[: after.turns[0]]]
         earlier_loads = [each for each in loads if begun and each.index < begun[-1]]
         load = next((each for each in reversed(earlier_loads) if _loads_for(each, after.parameters)), None)
@@ -113,6 +113,12 @@ def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[Standi
                 facts.label("replaced_here", load.site, "the parameters are loaded here"),
             )
             return
+
+
+def _restarts(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Returns whether the rates begin anew: higher than the last one, or with a warm-up after rates that fell."""
+    falls = len(before) > 1 and before[-1] < before[-2]
+    return after[0] > before[-1] or (falls and len(after) > 1 and after[0] < after[1])
 
 
 def _unkept_schedules(training: MeasuredTraining) -> Iterator[StandingOut]:

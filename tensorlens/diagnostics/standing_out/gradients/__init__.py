@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.gradients import (
     accumulated_passes,
+    carried_passes,
     clipped_parts,
     clipped_scaled,
     constant_gradient,
@@ -33,6 +34,7 @@ FINDERS: tuple[Finder, ...] = (
     summed_derivative.find,
     norm_of_parts.find,
     accumulated_passes.find,
+    carried_passes.find,
     term_counted_twice.find,
     left_gradients.find,
     squared_sums.find,

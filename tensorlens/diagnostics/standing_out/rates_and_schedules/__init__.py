@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.rates_and_schedules import (
+    empty_group,
     first_group_only,
     idle_schedules,
     late_group,
@@ -15,6 +16,7 @@ from tensorlens.diagnostics.standing_out.rates_and_schedules import (
     rate_set_back,
     schedule_length,
     unread_options,
+    whole_shares,
 )
 
 FINDERS: tuple[Finder, ...] = (
@@ -29,4 +31,6 @@ FINDERS: tuple[Finder, ...] = (
     plateau_mode.find,
     unread_options.find,
     rate_not_read.find,
+    whole_shares.find,
+    empty_group.find,
 )

@@ -1,0 +1,99 @@
+"""Checks the sentences about warm-ups that divide whole numbers, and about groups without decay that hold nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+STEPS = """\
+for step in range(20):
+    opt.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    opt.step()
+    schedule.step()
+"""
+START = "net = nn.Linear(4, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+LAMBDA = START + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda n: min(1, n // 5))  #!\n" + STEPS
+FUNCTION = """\
+def factor(n, warmup=5):
+    return max(0.0, 1 - n / 50) * (min(n, warmup) // warmup)  #!
+schedule = torch.optim.lr_scheduler.LambdaLR(opt, lr_lambda=factor)
+"""
+BY_HAND = """\
+import types
+def set_rate(step):
+    for group in opt.param_groups:
+        group["lr"] = 0.1 * min(1, step // 5)  #!
+schedule = types.SimpleNamespace(step=lambda: None)
+"""
+WHOLE = "is a whole number, and 0 until then"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        LAMBDA,
+        START + FUNCTION + STEPS,
+        START + BY_HAND + STEPS.replace("    opt.step", "    set_rate(step)\n    opt.step"),
+    ],
+    ids=["lambda", "function", "by hand"],
+)
+def test_a_warm_up_by_whole_numbers_is_named(tmp_path: Path, body: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, body) if WHOLE in each.text)
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize(
+    "factor",
+    ["min(1, n / 5)", "0.5 ** (n // 5)", "0.0 if n < 5 else 0.5 ** (n // 10)", "1 - n // 5 / 10"],
+)
+def test_other_factors_are_left_alone(tmp_path: Path, factor: str) -> None:
+    body = LAMBDA.replace("min(1, n // 5)", factor)
+    assert [each.text for each in sentences(tmp_path, body) if WHOLE in each.text] == []
+
+
+GROUPS = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.out = nn.LayerNorm(4), nn.Linear(4, 1)
+    def forward(self, x):
+        return self.out(self.ln_1(x))
+net = Net()
+decay, other = [], []
+for name, p in net.named_parameters():  #!
+    if "norm" in name:
+        other.append(p)
+    else:
+        decay.append(p)
+opt = torch.optim.AdamW([{"params": decay}, {"params": other, "weight_decay": 0.0}], lr=0.01, weight_decay=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    opt.step()
+"""
+EMPTY = "with a weight decay of 0 holds no parameters"
+
+
+def test_a_group_without_decay_that_holds_nothing_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, GROUPS) if EMPTY in each.text)
+    assert "3 parameters of at most one dimension have one of 0.1" in found.text
+    assert marked(GROUPS) in [each.span.line for each in found.labels]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        GROUPS.replace('"norm"', '"ln_"'),
+        GROUPS.replace("nn.LayerNorm(4)", "nn.Linear(4, 4)"),
+        GROUPS.replace("nn.LayerNorm(4)", "nn.Linear(4, 4, bias=False)").replace(
+            "nn.Linear(4, 1)", ("nn.Linear(4, 1, bias=False)")
+        ),
+        GROUPS.replace('"weight_decay": 0.0}', '"weight_decay": 0.0}').replace('"norm" in name', "p.ndim < 2"),
+    ],
+    ids=["a name that fits", "biases alone", "no vectors", "by dimensions"],
+)
+def test_other_groups_are_left_alone(tmp_path: Path, body: str) -> None:
+    assert [each.text for each in sentences(tmp_path, body) if EMPTY in each.text] == []
