@@ -17,6 +17,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     trained_advantage,
     trained_target,
     turned_sign,
+    unclipped_objective,
     unused_loss,
 )
 
@@ -35,4 +36,5 @@ FINDERS: tuple[Finder, ...] = (
     cancelled_term.find,
     falling_weight.find,
     turned_sign.find,
+    unclipped_objective.find,
 )
