@@ -14,6 +14,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     probabilities_in_loss,
     probability_ratio,
     small_terms,
+    squashed_density,
     trained_advantage,
     trained_target,
     turned_sign,
@@ -37,4 +38,5 @@ FINDERS: tuple[Finder, ...] = (
     falling_weight.find,
     turned_sign.find,
     unclipped_objective.find,
+    squashed_density.find,
 )
