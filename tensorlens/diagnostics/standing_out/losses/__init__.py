@@ -7,6 +7,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     broadcast_in_loss,
     cancelled_term,
     deviation_as_variance,
+    episode_end,
     falling_weight,
     least_of_means,
     loss_terms,
@@ -39,4 +40,5 @@ FINDERS: tuple[Finder, ...] = (
     turned_sign.find,
     unclipped_objective.find,
     squashed_density.find,
+    episode_end.find,
 )
