@@ -6,6 +6,7 @@ from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.losses import (
     broadcast_in_loss,
     cancelled_term,
+    chosen_value,
     deviation_as_variance,
     episode_end,
     falling_weight,
@@ -41,4 +42,5 @@ FINDERS: tuple[Finder, ...] = (
     unclipped_objective.find,
     squashed_density.find,
     episode_end.find,
+    chosen_value.find,
 )
