@@ -30,6 +30,13 @@ WRONG = {
         "    pred = net(x).squeeze(-1)\n    target = y.view(-1, 1)\n    loss = F.l1_loss(pred, target)  # here",
         "`pred` of shape (8,) and `target` of shape (8, 1)",
     ),
+    "values picked by an index": (
+        """
+    scores = net[0](x)
+    q = scores.gather(1, torch.arange(8)[:, None] % 4)
+    loss = (q - y).square().mean()  # here""",
+        "`q` of shape (8, 1) and `y` of shape (8,) to shape (8, 8)",
+    ),
     "the target got it by unsqueeze": (
         "    target = y.unsqueeze(1)\n    loss = ((net(x).flatten() - target) ** 2).sum() / 8  # here",
         "`target` of shape (8, 1) to shape (8, 8)",

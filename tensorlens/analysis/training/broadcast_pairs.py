@@ -25,6 +25,7 @@ _COMBINING = (
 )  # fmt: skip
 _INSERTING = ("unsqueeze", "getitem")  # give a tensor a further dimension, and do little else
 _RESHAPING = ("view", "reshape")
+_PICKING = ("gather", "take_along_dim")
 _STEPS = 20  # calls that keep the shape, back to the one that made it
 _Shape = tuple[int, ...]
 
@@ -140,8 +141,8 @@ def _shaped_by(facts: TraceIndex, number: int, user: Call) -> Call | None:
     shape, before = facts.tensor(number).shape, user.index
     for _ in range(_STEPS):
         call = next(iter(facts.producers(number, before)), None)
-        if call is None:
-            return None
+        if call is None or op_name(call) in _PICKING:
+            return None  # the shape of an index says nothing about what is picked by it
         if op_name(call) in (*_INSERTING, *_RESHAPING) and call.inputs:
             return call if len(facts.tensor(call.inputs[0].tensor).shape) < len(shape) else None
         same = [access.tensor for access in call.inputs if facts.tensor(access.tensor).shape == shape]

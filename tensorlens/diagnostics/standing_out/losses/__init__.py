@@ -6,8 +6,10 @@ from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.losses import (
     broadcast_in_loss,
     cancelled_term,
+    chosen_value,
     counted_weight,
     deviation_as_variance,
+    episode_end,
     equal_direction,
     falling_weight,
     focal_of_mean,
@@ -19,9 +21,11 @@ from tensorlens.diagnostics.standing_out.losses import (
     probability_ratio,
     queued_positive,
     small_terms,
+    squashed_density,
     trained_advantage,
     trained_target,
     turned_sign,
+    unclipped_objective,
     unstopped_target,
     unused_loss,
 )
@@ -47,4 +51,8 @@ FINDERS: tuple[Finder, ...] = (
     focal_of_mean.find,
     counted_weight.find,
     unstopped_target.find,
+    unclipped_objective.find,
+    squashed_density.find,
+    episode_end.find,
+    chosen_value.find,
 )

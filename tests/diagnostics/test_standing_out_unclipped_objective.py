@@ -1,0 +1,48 @@
+"""Clipped policy objectives that take the wrong one of their two products."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.script_under_training import said
+
+SCRIPT = """
+    import torch
+    net = torch.nn.Linear(4, 2)
+    opt = torch.optim.Adam(net.parameters())
+    x, a, adv = torch.randn(32, 4), torch.randint(0, 2, (32, 1)), torch.randn(32)
+    old = net(x).log_softmax(1).gather(1, a).squeeze(1).detach()
+    for _ in range(3):
+        ratio = (net(x).log_softmax(1).gather(1, a).squeeze(1) - old).exp()
+        clipped = ratio.clamp(0.8, 1.2)
+        one, two = ratio * adv, clipped * adv
+        loss = {loss}
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+WRONG = (
+    "-torch.max(one, two).mean()",
+    "torch.min(-adv * ratio, -adv * clipped).mean()",
+    "-1.0 * torch.stack([one, two]).max(0).values.mean()",
+    "-torch.where(one > two, one, two).mean()",
+)
+RIGHT = (
+    "-torch.min(one, two).mean()",
+    "torch.max(-adv * ratio, -adv * clipped).mean()",
+    "-torch.max(torch.min(one, two), 3 * adv).mean()",
+    "-torch.where(one < two, one, two).mean()",
+)
+
+
+@pytest.mark.parametrize("loss", WRONG)
+def test_the_greater_product_is_named(loss: str, tmp_path: Path) -> None:
+    [found], _ = said(tmp_path, SCRIPT.format(loss=loss), "clipped ratio")
+    assert "of `adv` times a ratio and times the clipped ratio" in found.text or "-adv" in found.text
+    assert found.labels[0].span.line == 13
+
+
+@pytest.mark.parametrize("loss", RIGHT)
+def test_the_lesser_product_is_no_news(loss: str, tmp_path: Path) -> None:
+    assert said(tmp_path, SCRIPT.format(loss=loss), "clipped ratio")[0] == []
