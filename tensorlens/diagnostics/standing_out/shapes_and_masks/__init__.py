@@ -25,6 +25,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     split_row,
     swapped_shape,
     turned_mask,
+    unplaced_rows,
     unused_part,
 )
 
@@ -51,4 +52,5 @@ FINDERS: tuple[Finder, ...] = (
     interleaved_stream.find,
     padded_id.find,
     ignored_end.find,
+    unplaced_rows.find,
 )
