@@ -8,6 +8,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     batch_position,
     counted_mask,
     default_dimension,
+    edge_messages,
     hidden_token,
     ignored_end,
     interleaved_stream,
@@ -53,4 +54,5 @@ FINDERS: tuple[Finder, ...] = (
     padded_id.find,
     ignored_end.find,
     unplaced_rows.find,
+    edge_messages.find,
 )
