@@ -7,6 +7,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     added_mask,
     batch_position,
     counted_mask,
+    class_weights,
     default_dimension,
     edge_messages,
     hidden_token,
@@ -55,4 +56,5 @@ FINDERS: tuple[Finder, ...] = (
     ignored_end.find,
     unplaced_rows.find,
     edge_messages.find,
+    class_weights.find,
 )
