@@ -6,8 +6,8 @@ from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     added_mask,
     batch_position,
-    counted_mask,
     class_weights,
+    counted_mask,
     default_dimension,
     edge_messages,
     hidden_token,
@@ -26,6 +26,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     sorted_predictions,
     split_row,
     swapped_shape,
+    turned_alone,
     turned_mask,
     unplaced_rows,
     unused_part,
@@ -57,4 +58,5 @@ FINDERS: tuple[Finder, ...] = (
     unplaced_rows.find,
     edge_messages.find,
     class_weights.find,
+    turned_alone.find,
 )
