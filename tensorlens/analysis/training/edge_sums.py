@@ -167,8 +167,8 @@ def _has_graph(facts: TraceIndex, call: Call) -> bool:
 
 def _is_equal_part(facts: TraceIndex, one: int, other: int) -> bool:
     """Returns whether two indices are the same part of their pair."""
-    makers = facts.creator(one), facts.creator(other)
-    if makers[0] is None or makers[1] is None or makers[0].site != makers[1].site:
+    first, second = facts.creator(one), facts.creator(other)
+    if first is None or second is None or first.site != second.site:
         return False
-    places = [[each.tensor for each in made.outputs].index(part) for made, part in zip(makers, (one, other)) if made]
-    return places[0] == places[1]
+    places = ([access.tensor for access in made.outputs] for made in (first, second))
+    return next(places).index(one) == next(places).index(other)

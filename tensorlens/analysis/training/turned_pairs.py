@@ -21,8 +21,8 @@ _LOSSES = frozenset(
     "huber_loss sub rsub mul rmul".split()
 )
 _KEEPING = frozenset(
-    "to float long double half int contiguous clone detach unsqueeze squeeze cpu cuda add sub mul div truediv radd rsub "
-    "rmul clamp iadd imul idiv itruediv view reshape type permute normal".split()
+    "to float long double half int contiguous clone detach unsqueeze squeeze cpu cuda add sub mul div truediv radd "
+    "rsub rmul clamp iadd imul idiv itruediv view reshape type permute normal".split()
 )
 _GENERATORS = ("Generator", "set_state", "set_rng_state", "fork_rng")
 _MIN_EACH, _MAX_STEPS, _MAX_ABOVE, _MAX_CALLS, _MAX_PASSES = 2, 12, 24, 600, 128
