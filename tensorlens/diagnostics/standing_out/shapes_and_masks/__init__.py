@@ -14,6 +14,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     ignored_end,
     interleaved_stream,
     last_of_padded,
+    mixed_apart,
     mixed_by_reshape,
     mixed_copies,
     padded_id,
@@ -59,4 +60,5 @@ FINDERS: tuple[Finder, ...] = (
     edge_messages.find,
     class_weights.find,
     turned_alone.find,
+    mixed_apart.find,
 )
