@@ -48,6 +48,25 @@ RIGHT = {
     ),
     "of a table": ("(2, 9)", "fr, to = torch.cat([g[1] for g in batch], dim=1)", "torch.ones(9, 8)[fr]"),
 }
+REPLAY = """
+    import torch
+    from torch import nn
+    torch.manual_seed(0)
+    seen = [(torch.randn(1, 5), torch.randint(0, 3, (1,)), torch.randn(1)) for _ in range(12)]
+    net = nn.Linear(5, 3)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(6):
+        x, a, r = (torch.cat(part) for part in zip(*[seen[i] for i in torch.randperm(12)[:4].tolist()]))
+        q = net(x)
+        loss = (q.gather(1, a[:, None]).squeeze(1) - r).pow(2).mean() + q[:, a].mean() + q.index_select(1, a).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_numbers_of_columns_are_not_named(tmp_path: Path) -> None:
+    assert said(tmp_path, REPLAY, "row numbers")[0] == []
 
 
 @pytest.mark.parametrize("name", WRONG)

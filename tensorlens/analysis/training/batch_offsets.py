@@ -6,12 +6,15 @@ name the rows of their part in both.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.records.model import Call
 
 _JOINS = frozenset("cat concat concatenate hstack vstack".split())
@@ -36,13 +39,14 @@ class UnplacedNumbers:
 
 def unplaced_numbers(facts: TraceIndex) -> Iterator[UnplacedNumbers]:
     """Yields these, one for each line that joins numbers."""
-    joins = [call for call in facts.calls if op_name(call) in _JOINS and len(call.inputs) > 1 and call.outputs]
-    whole = [each for each in joins if facts.tensor(each.outputs[0].tensor).dtype in _WHOLE]
+    joins = (call for call in facts.calls if op_name(call) in _JOINS and len(call.inputs) > 1 and call.outputs)
+    whole = (each for each in joins if facts.tensor(each.outputs[0].tensor).dtype in _WHOLE)
     reported, seen = set[int](), dict[tuple[int, int, int], tuple[int, Call]]()
-    for joined in whole[:_MAX_JOINS]:
+    for joined in islice(whole, _MAX_JOINS):
         if joined.site in reported or not _are_unchanged(facts, joined):
             continue
-        for rows in (each for each in joins if _is_beside(facts, joined, each)):
+        near = facts.calls_between(joined.index - _NEAR, joined.index + _NEAR)
+        for rows in (each for each in near if op_name(each) in _JOINS and _is_beside(facts, joined, each)):
             found = _moved(facts, joined, rows, seen)
             if found is not None and joined.site not in reported:
                 reported.add(joined.site)
@@ -57,7 +61,7 @@ def _are_unchanged(facts: TraceIndex, joined: Call) -> bool:
 
 def _is_beside(facts: TraceIndex, joined: Call, rows: Call) -> bool:
     """Returns whether a call joins as many parts along their rows, at about the same time."""
-    if rows is joined or len(rows.inputs) != len(joined.inputs) or abs(rows.index - joined.index) > _NEAR:
+    if rows is joined or len(rows.inputs) != len(joined.inputs) or not rows.outputs:
         return False
     shapes = [facts.tensor(access.tensor).shape for access in rows.inputs]
     made = facts.tensor(rows.outputs[0].tensor).shape
@@ -88,15 +92,26 @@ def _use(facts: TraceIndex, joined: Call, rows: Call, total: int) -> Call | None
     for at, call in enumerate(facts.calls_between(first + 1)):
         if at > _MAX_USES:
             return None
-        if len(call.inputs) < 2 or op_name(call) not in _READS:
+        if len(call.inputs) != 2 or op_name(call) not in _READS or not _is_of_rows(facts, call):
             continue
-        table, *indices = (access.tensor for access in call.inputs)
-        index = next((each for each in indices if facts.tensor(each).dtype in _WHOLE), None)
-        if index is None or facts.tensor(table).shape[:1] != (total,) or not _comes_from(facts, index, call, joined):
+        table, index = (access.tensor for access in call.inputs)
+        if (
+            facts.tensor(index).dtype not in _WHOLE
+            or facts.tensor(table).shape[:1] != (total,)
+            or not _comes_from(facts, index, call, joined)
+        ):
             continue
         if any(made is rows for _, made in ancestry(facts, table, call.index, _MAX_CALLS)):
             return call
     return None
+
+
+def _is_of_rows(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call takes items along the first dimension, as the source shows."""
+    if op_name(call) != "getitem":
+        return written_dimension(facts, call) == 0
+    node = facts.node_at(call.site)
+    return isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Tuple | ast.Slice)
 
 
 def _comes_from(facts: TraceIndex, index: int, call: Call, joined: Call) -> bool:

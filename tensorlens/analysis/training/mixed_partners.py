@@ -68,7 +68,7 @@ def _note(facts: TraceIndex, call: Call, current: _Pass) -> None:
     name, inputs = op_name(call), [access.tensor for access in call.inputs]
     if (name in _SUMS and len(inputs) == 2) or name in ("lerp", "setitem"):
         _note_mixed(facts, call, inputs, current)
-    elif name in _LOSSES:
+    elif name in _LOSSES and current.sums:
         for one, other in (inputs[:2], inputs[1::-1]):
             is_pair = facts.requires_grad(one, call.index) and not facts.requires_grad(other, call.index)
             if is_pair and facts.tensor(one).shape[:1] == facts.tensor(other).shape[:1]:
@@ -88,12 +88,14 @@ def _note_target(facts: TraceIndex, number: int, before: int, current: _Pass) ->
 def _note_mixed(facts: TraceIndex, call: Call, inputs: list[int], current: _Pass) -> None:
     """Notes a sum of a batch and of its own rows in a random order: of data, or of targets."""
     one, other = (inputs[0], inputs[-1]) if op_name(call) == "setitem" else inputs[:2]
+    if not (call.writes or call.outputs) or any(facts.requires_grad(each, call.index) for each in (one, other)):
+        return
     for plain, moved in ((one, other), (other, one)):
         taken = _taken(facts, moved, call.index)
-        if taken is None or facts.requires_grad(moved, call.index):
+        if taken is None:
             continue
         table = taken[0].inputs[0].tensor
-        if (call.writes or call.outputs) and _is_from(facts, plain, table, call.index):
+        if _is_from(facts, plain, table, call.index):
             result = call.writes[0].tensor if call.writes else call.outputs[0].tensor
             current.sums.setdefault(result, (taken[1], taken[0], call))
 
