@@ -16,6 +16,7 @@ from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Label, StandingOut
 
 _MAX_CALLS = 64  # after the change, until both variables are read
+_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 
 
@@ -33,11 +34,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if span is None or statement is None or name is None:
             continue
         scope = scope_around(facts, span.file, span.line)
-        alias = _alias(scope, name, statement)
-        readers = None if alias is None else _readers(facts, place, (name, _source(alias)), scope)
-        if alias is not None and readers is not None and (span.file, statement.lineno) not in said:
+        alias = _alias(scope, name, statement) or _second_name(scope, name, statement)
+        if alias is None or (span.file, statement.lineno) in said:
+            continue
+        readers = _readers(facts, place, (name, _other(alias, name)), scope)
+        labels = [facts.label("needed_here", each.site, "reads the changed values", each.index) for each in readers]
+        given = None if readers else _given_on(scope, (name, _other(alias, name)), statement, alias)
+        labels += [] if given is None else [Label("needed_here", facts.span_of(given, span.file), "gives both on")]
+        if labels:
             said.add((span.file, statement.lineno))
-            yield _sentence(facts, (call, statement), alias, readers)
+            yield _sentence(facts, (call, statement), alias, labels)
 
 
 def _changed(statement: ast.stmt) -> str | None:
@@ -71,6 +77,62 @@ def _alias(scope: _Scope, name: str, changing: ast.stmt) -> ast.Assign | None:
     return last if isinstance(last, ast.Assign) and isinstance(last.value, ast.Name) else None
 
 
+def _second_name(scope: _Scope, name: str, changing: ast.stmt) -> ast.Assign | None:
+    """Returns the last assignment above a statement, in a block around it, that gives a variable a second name.
+
+    No line between the two sets one of both variables.
+    """
+    found = None
+    for block in _blocks_around(scope, changing):
+        for each in block:
+            if isinstance(each, ast.Assign) and each.lineno < changing.lineno and len(each.targets) == 1:
+                is_source = isinstance(each.value, ast.Name) and each.value.id == name
+                found = each if is_source and isinstance(each.targets[0], ast.Name) else found
+    if found is None:
+        return None
+    names = name, _other(found, name)
+    is_set = any(_is_set(scope, each, found.end_lineno or found.lineno, changing.lineno) for each in names)
+    return None if is_set or names[0] == names[1] else found
+
+
+def _blocks_around(scope: _Scope, statement: ast.stmt) -> list[list[ast.stmt]]:
+    """Returns the blocks of a scope that a statement is in, from the outermost one."""
+    blocks = (getattr(node, field, None) for node in ast.walk(scope) for field in ("body", "orelse", "finalbody"))
+    lists = [block for block in blocks if isinstance(block, list)]
+    return [block for block in lists if any(part is statement for each in block for part in ast.walk(each))]
+
+
+def _given_on(
+    scope: _Scope, names: tuple[str, str], changing: ast.stmt, alias: ast.Assign
+) -> ast.Return | ast.Yield | None:
+    """Returns the `return` or `yield` below a change that gives both variables on, if no line sets one before it.
+
+    The change and the second name must be in blocks that the program runs together.
+    """
+    begin = alias.end_lineno or alias.lineno
+    if isinstance(scope, ast.Module) or not any(alias in block for block in _blocks_around(scope, changing)):
+        return None
+    inner = [node for node in ast.walk(scope) if isinstance(node, _INNER) and node is not scope]
+    hidden = {id(part) for each in inner for part in ast.walk(each)}
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Return | ast.Yield) and id(node) not in hidden and node.lineno > changing.lineno:
+            given = {each.id for each in _parts(node.value) if isinstance(each, ast.Name)}
+            if given.issuperset(names) and not any(_is_set(scope, each, begin, node.lineno) for each in names):
+                return node
+    return None
+
+
+def _parts(value: ast.expr | None) -> list[ast.expr]:
+    """Returns the items of a tuple, a list or a dict, or the arguments of a call."""
+    if isinstance(value, ast.Tuple | ast.List):
+        return value.elts
+    if isinstance(value, ast.Dict):
+        return value.values
+    if isinstance(value, ast.Call):
+        return [*value.args, *(each.value for each in value.keywords)]
+    return []
+
+
 def _names_set(statement: ast.stmt) -> set[str]:
     targets: list[ast.expr] = []
     if isinstance(statement, ast.Assign):
@@ -83,15 +145,17 @@ def _names_set(statement: ast.stmt) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def _source(alias: ast.Assign) -> str:
-    return alias.value.id if isinstance(alias.value, ast.Name) else ""
+def _other(alias: ast.Assign, name: str) -> str:
+    """Returns the variable of `one = other` that is not a known one."""
+    ids = [each.id for each in (alias.value, *alias.targets) if isinstance(each, ast.Name)]
+    return next((each for each in ids if each != name), "")
 
 
-def _readers(facts: TraceIndex, place: int, names: tuple[str, str], scope: _Scope) -> list[tuple[Call, Span]] | None:
+def _readers(facts: TraceIndex, place: int, names: tuple[str, str], scope: _Scope) -> list[Call]:
     """Returns the calls that read the changed memory by one variable and by the other, in lines below the change."""
     change = facts.calls[place]
     storage, begin = facts.storage_of(change.writes[0].tensor, change.index), facts.span(change.site)
-    found: dict[str, tuple[Call, Span]] = {}
+    found: dict[str, Call] = {}
     for reader in facts.calls[place + 1 : place + 1 + _MAX_CALLS]:
         at = facts.span(reader.site)
         if at is None or begin is None or at.file != begin.file or at.line <= begin.line:
@@ -100,8 +164,8 @@ def _readers(facts: TraceIndex, place: int, names: tuple[str, str], scope: _Scop
             continue
         for name in names:
             if name not in found and _reads(facts, at, name) and not _is_set(scope, name, begin.line, at.line):
-                found[name] = reader, at
-    return [found[name] for name in names] if len(found) == len(names) else None
+                found[name] = reader
+    return [found[name] for name in names] if len(found) == len(names) else []
 
 
 def _reads(facts: TraceIndex, span: Span, name: str) -> bool:
@@ -116,20 +180,22 @@ def _reads(facts: TraceIndex, span: Span, name: str) -> bool:
 
 
 def _is_set(scope: _Scope, name: str, first: int, last: int) -> bool:
-    """Returns whether a line of a scope sets a variable, from one line to another one."""
+    """Returns whether a line of a scope sets a variable, from one line to another one. `x += y` keeps the tensor."""
+    kept = {id(node.target) for node in ast.walk(scope) if isinstance(node, ast.AugAssign)}
     stored = (node for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    return any(node.id == name and first < node.lineno <= last for node in stored)
+    return any(node.id == name and first < node.lineno <= last and id(node) not in kept for node in stored)
 
 
 def _sentence(
-    facts: TraceIndex, change: tuple[Call, ast.stmt], alias: ast.Assign, readers: list[tuple[Call, Span]]
+    facts: TraceIndex, change: tuple[Call, ast.stmt], alias: ast.Assign, readers: list[Label | None]
 ) -> StandingOut:
     call, statement = change
-    span, name = facts.span(call.site), _changed(statement)
+    span, name = facts.span(call.site), _changed(statement) or ""
     file = "" if span is None else span.file
+    other = _other(alias, name)
     return stands_out(
-        f"`{name}` and `{_source(alias)}` are one tensor: `{facts.code_of(statement, file)}` changes both",
-        facts.label("modified_here", call.site, f"changes `{_source(alias)}`, too", call.index),
+        f"`{name}` and `{other}` are one tensor: `{facts.code_of(statement, file)}` changes both",
+        facts.label("modified_here", call.site, f"changes `{other}`, too", call.index),
         Label("shared_here", facts.span_of(alias, file), "a second name, and no copy"),
-        *[facts.label("needed_here", each.site, "reads the changed values", each.index) for each, _ in readers],
+        *readers,
     )

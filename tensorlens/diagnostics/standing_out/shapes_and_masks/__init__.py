@@ -6,12 +6,15 @@ from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     added_mask,
     batch_position,
+    class_weights,
     counted_mask,
     default_dimension,
+    edge_messages,
     hidden_token,
     ignored_end,
     interleaved_stream,
     last_of_padded,
+    mixed_apart,
     mixed_by_reshape,
     mixed_copies,
     neighbour_target,
@@ -25,7 +28,9 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     sorted_predictions,
     split_row,
     swapped_shape,
+    turned_alone,
     turned_mask,
+    unplaced_rows,
     unused_part,
 )
 
@@ -53,4 +58,9 @@ FINDERS: tuple[Finder, ...] = (
     padded_id.find,
     ignored_end.find,
     neighbour_target.find,
+    unplaced_rows.find,
+    edge_messages.find,
+    class_weights.find,
+    turned_alone.find,
+    mixed_apart.find,
 )

@@ -1,0 +1,78 @@
+"""Finds draws with one weight for each class, whose results are taken for places of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.records.model import Call
+
+_READS = frozenset(("getitem", "index_select"))
+_SHAPING = frozenset("view reshape flatten split chunk unbind iter getitem to clone tolist".split())
+_COUNTS = frozenset("bincount unique unique_consecutive histc".split())
+_LOADERS = ("_BaseDataLoaderIter.__next__", "DataLoader.__iter__", "WeightedRandomSampler.__iter__")
+_MAX_DRAWS, _MAX_CALLS, _MAX_USES, _MOST_CLASSES = 40, 24, 400, 4
+
+
+@dataclass(frozen=True, slots=True)
+class ClassDraws:
+    """A draw with few weights, the call that takes samples at what it returns, and the call that made the weights."""
+
+    drawn: Call
+    taken: Call
+    made: Call | None
+    weights: int
+    samples: int
+
+
+def class_draws(facts: TraceIndex) -> Iterator[ClassDraws]:
+    """Yields these, one for each line that draws.
+
+    A loader draws as many samples as its data have, of fewer weights; or a line takes rows of the samples whose labels
+    were counted for the weights.
+    """
+    seen, draws = set[int](), (call for call in facts.calls if op_name(call) == "multinomial" and call.inputs)
+    for drawn in islice(draws, _MAX_DRAWS):
+        weights = drawn.inputs[0].tensor
+        shape = facts.tensor(weights).shape
+        if len(shape) != 1 or drawn.site in seen:
+            continue
+        is_loader = facts.trace.sites[drawn.site].through in _LOADERS
+        find = _loaded if is_loader else _indexed
+        found = find(facts, drawn, shape[0])
+        if found is not None:
+            seen.add(drawn.site)
+            taken, samples = found
+            yield ClassDraws(drawn, taken, facts.creator(weights), shape[0], samples)
+
+
+def _loaded(facts: TraceIndex, drawn: Call, weights: int) -> tuple[Call, int] | None:
+    """Returns the call of a loader that takes one of as many rows as the sampler draws."""
+    count = facts.tensor(drawn.outputs[0].tensor).shape[-1]
+    if count < _MOST_CLASSES * weights:
+        return None
+    for call in islice(facts.calls_between(drawn.index + 1), _MAX_CALLS):
+        rows = facts.tensor(call.inputs[0].tensor).shape[:1] if len(call.inputs) == 1 else ()
+        if op_name(call) == "getitem" and rows == (count,):
+            return call, count
+    return None
+
+
+def _indexed(facts: TraceIndex, drawn: Call, weights: int) -> tuple[Call, int] | None:
+    """Returns the call that takes rows at drawn numbers, of as many rows as values were counted for the weights."""
+    above = islice(ancestry(facts, drawn.inputs[0].tensor, drawn.index), _MAX_CALLS)
+    counts = [call for _, call in above if op_name(call) in _COUNTS and len(call.inputs) == 1]
+    counted = {facts.tensor(call.inputs[0].tensor).shape for call in counts}
+    known = {drawn.outputs[0].tensor}
+    for call in islice(facts.calls_between(drawn.index + 1), _MAX_USES if counted else 0):
+        given = [access.tensor for access in call.inputs]
+        if op_name(call) in _READS and len(given) == 2 and given[1] in known:
+            rows = facts.tensor(given[0]).shape[:1]
+            return (call, rows[0]) if rows in counted and rows[0] > weights else None
+        if op_name(call) in _SHAPING and known & set(given):
+            known |= {access.tensor for access in call.outputs}
+    return None

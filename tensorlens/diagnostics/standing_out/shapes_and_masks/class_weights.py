@@ -1,0 +1,25 @@
+"""Names samplers that are given one weight for each class, where one for each sample is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.sampler_weights import class_draws
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.report import StandingOut
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    facts = training.facts
+    for each in class_draws(facts):
+        at = each.drawn if each.made is None or not facts.trace.sites[each.drawn.site].through else each.made
+        yield stands_out(
+            f"{as_written(facts, at)} has {each.weights:,} weights, and the numbers that are drawn by them name "
+            f"samples: only the first {each.weights:,} of {each.samples:,} samples are ever drawn. A weight for each "
+            f"sample, as `weights[labels]`, draws all",
+            facts.label("observed_here", at.site, "the weights", at.index),
+            facts.label("observed_here", each.drawn.site, "drawn here", each.drawn.index),
+            facts.label("value_made_here", each.taken.site, "samples are taken here", each.taken.index),
+        )

@@ -1,0 +1,52 @@
+"""Tests the sentence on samplers that are given a weight for each class in place of one for each sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.script_under_training import said
+
+SCRIPT = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
+    torch.manual_seed(0)
+    x = torch.randn(60, 6)
+    y = (x[:, 0] > 0.8).long() + (x[:, 1] > 1.2).long()
+    counts = torch.bincount(y, minlength=3).float()
+    centers = torch.randn(3, 6)
+    net = nn.Linear(6, 3)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    def drawn():
+        {drawn}
+    for data, labels in drawn():
+        loss = nn.functional.cross_entropy(net(data), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+LOADER = "return DataLoader(TensorDataset(x, y), batch_size=20, sampler=WeightedRandomSampler({weights}, len(x)))"
+ROWS = "for _ in range(3):\n            i = torch.multinomial({weights}, 20, replacement=True); yield {rows}"
+CLASSES = {
+    "loader": LOADER.format(weights="1 / counts"),
+    "list": LOADER.format(weights="[1 / float((y == c).sum()) for c in range(3)]"),
+    "rows": ROWS.format(weights="1 / counts", rows="x[i], y[i]"),
+}
+SAMPLES = {
+    "loader": LOADER.format(weights="(1 / counts)[y]"),
+    "rows": ROWS.format(weights="(1 / counts)[y]", rows="x[i], y[i]"),
+    "of classes": ROWS.format(weights="counts", rows="centers[i] + 0.1 * torch.randn(20, 6), i"),
+    "part": ROWS.format(weights="torch.ones(30)", rows="x[i], y[i]"),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_weights_of_classes_are_named(tmp_path: Path, name: str) -> None:
+    found, _ = said(tmp_path, SCRIPT.format(drawn=CLASSES[name]), "only the first 3 of 60 samples")
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_weights_of_samples_are_not_named(tmp_path: Path, name: str) -> None:
+    assert said(tmp_path, SCRIPT.format(drawn=SAMPLES[name]), "are ever drawn")[0] == []
