@@ -18,19 +18,19 @@ _MAX_CALLS, _MAX_EARLIER = 8, 400
 
 
 _Side = tuple[str, int]  # the only end of a slice, and its number
-_FROM_SECOND: _Side = ("lower", 1)
-_TO_LAST: _Side = ("upper", -1)
+FROM_SECOND: _Side = ("lower", 1)
+TO_LAST: _Side = ("upper", -1)
 
 
 def predicts_next(facts: TraceIndex, backward: Backward) -> bool:
     """Returns whether the target of a loss is `x[:, 1:]`, and the model is given `x[:, :-1]`, or `[:, :-1]` of what it
     returns is compared."""
-    return _predicts(facts, backward, _FROM_SECOND, _TO_LAST)
+    return _predicts(facts, backward, FROM_SECOND, TO_LAST)
 
 
 def predicts_previous(facts: TraceIndex, backward: Backward) -> bool:
     """Returns whether it is the other way round, as in a model that reads from the right."""
-    return _predicts(facts, backward, _TO_LAST, _FROM_SECOND)
+    return _predicts(facts, backward, TO_LAST, FROM_SECOND)
 
 
 def _predicts(facts: TraceIndex, backward: Backward, wanted: _Side, given: _Side) -> bool:
@@ -43,7 +43,7 @@ def _predicts(facts: TraceIndex, backward: Backward, wanted: _Side, given: _Side
         part = _part(facts, target, call.index, wanted)
         if part is not None and any(
             (each.inputs[0].tensor == part or facts.requires_grad(each.inputs[0].tensor, each.index - 1))
-            and _written(facts, each, given)
+            and has_slice(facts, each, given)
             for _, each in ancestry(facts, made, call.index, _MAX_EARLIER)
             if op_name(each) == "getitem"
         ):
@@ -57,7 +57,7 @@ def _part(facts: TraceIndex, number: int, before: int, side: _Side) -> int | Non
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs or facts.requires_grad(made.inputs[0].tensor, made.index - 1):
             return None
-        if op_name(made) == "getitem" and _written(facts, made, side):
+        if op_name(made) == "getitem" and has_slice(facts, made, side):
             return made.inputs[0].tensor
         if op_name(made) not in RESHAPING | {"getitem"}:
             return None
@@ -65,17 +65,18 @@ def _part(facts: TraceIndex, number: int, before: int, side: _Side) -> int | Non
     return None
 
 
-def _written(facts: TraceIndex, call: Call, side: _Side) -> bool:
+def has_slice(facts: TraceIndex, call: Call, side: _Side) -> bool:
     """Returns whether an index has a slice with only one end, which is a number."""
     end, number = side
-    for each in _slices(facts, call):
+    for each in slices_of(facts, call):
         own, other = (each.lower, each.upper) if end == "lower" else (each.upper, each.lower)
         if own is not None and other is None and written_number(facts, own) == number:
             return True
     return False
 
 
-def _slices(facts: TraceIndex, call: Call) -> Iterator[ast.Slice]:
+def slices_of(facts: TraceIndex, call: Call) -> Iterator[ast.Slice]:
+    """Yields the slices that an index of the source has."""
     node = facts.node_at(call.site)
     index = node.slice if isinstance(node, ast.Subscript) else None
     for each in index.elts if isinstance(index, ast.Tuple) else [index]:

@@ -14,7 +14,7 @@ from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.training.padding_signs import marks_beginnings
+from tensorlens.analysis.training.padding_signs import is_blank, marks_beginnings
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
@@ -24,7 +24,6 @@ _SAME_STEPS = frozenset(  # they work on each time step alone
     "transpose permute unsqueeze div truediv sub".split()
 )
 _LENGTHS = frozenset("lens lengths sizes".split())
-_ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 _WHOLE = frozenset("transpose permute mean sum cat".split())
 _DRAWN = frozenset("getitem split chunk to".split())  # they take some of the rows that `randperm()` has mixed
 _DIRECTIONS = 2
@@ -79,12 +78,13 @@ def _use(facts: TraceIndex, above: tuple[Call, ...], layer: Call) -> Call | None
         if state in numbers and (not has_two or _takes_forward(facts, call)):
             return call
         if op_name(call) == "getitem" and numbers[0] == results and takes_last(facts, call, dimension):
-            if not has_two or len(_indices(facts, call)) == dimension + 1:
+            if not has_two or len(indices_of(facts, call)) == dimension + 1:
                 return call
     return None
 
 
-def _indices(facts: TraceIndex, call: Call) -> list[ast.expr]:
+def indices_of(facts: TraceIndex, call: Call) -> list[ast.expr]:
+    """Returns what an index of the source gives for each dimension."""
     node = facts.node_at(call.site)
     if not isinstance(node, ast.Subscript):
         return []
@@ -96,7 +96,7 @@ def _takes_forward(facts: TraceIndex, call: Call) -> bool:
     first."""
     if op_name(call) != "getitem":
         return op_name(call) in _WHOLE
-    first = next(iter(_indices(facts, call)), None)
+    first = next(iter(indices_of(facts, call)), None)
     if isinstance(first, ast.Slice):
         return first.upper is None and (first.lower is None or written_number(facts, first.lower) == -_DIRECTIONS)
     number = written_number(facts, first)
@@ -105,7 +105,7 @@ def _takes_forward(facts: TraceIndex, call: Call) -> bool:
 
 def takes_last(facts: TraceIndex, call: Call, dimension: int) -> bool:
     """Returns whether an index is -1 in a dimension, and takes all of those before it."""
-    indices = _indices(facts, call)
+    indices = indices_of(facts, call)
     is_all = all(isinstance(each, ast.Slice) and not (each.lower or each.upper) for each in indices[:dimension])
     return len(indices) > dimension and is_all and written_number(facts, indices[dimension]) == -1
 
@@ -125,7 +125,7 @@ def _padded(facts: TraceIndex, layer: Call) -> tuple[Call, int, int, int] | None
             lengths = [facts.tensor(access.tensor).shape[0] for access in made.inputs]
             is_padded = max(lengths) == steps and _is_right(facts, made)
             return _counted(facts, made, lengths, steps, taken) if is_padded else None
-        if begun is not None and op_name(begun) in _ZEROS and marks_beginnings(facts, number, before):
+        if begun is not None and is_blank(facts, begun) and marks_beginnings(facts, number, before):
             lengths = _written(facts, number, before, begun)
             return _counted(facts, begun, lengths, steps, taken) if steps in facts.tensor(number).shape[:2] else None
         if made is None or not made.inputs or not _keeps_steps(facts, made):
@@ -141,7 +141,7 @@ def _written(facts: TraceIndex, number: int, before: int, begun: Call) -> list[i
     writes = [call for call in facts.producers(number, before) if call.index != begun.index]
     shape, lengths = facts.tensor(number).shape, list[int]()
     for call in writes:
-        indices, value = _indices(facts, call), facts.tensor(call.inputs[-1].tensor).shape
+        indices, value = indices_of(facts, call), facts.tensor(call.inputs[-1].tensor).shape
         row, places = (*indices, None, None)[:2]
         is_begun = isinstance(places, ast.Slice) and places.upper is not None and not (places.lower or places.step)
         is_row = len(indices) == 2 and isinstance(row, ast.Name | ast.Constant) and len(value) == len(shape) - 1

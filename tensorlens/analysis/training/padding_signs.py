@@ -14,7 +14,7 @@ from tensorlens.analysis.training.triangles import SAME
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
-_PAD = frozenset("pad padding padded padid padidx".split())
+PAD = frozenset("pad padding padded padid padidx".split())
 _PADDING_PLACE = 2  # of the arguments of `nn.Embedding` and `functional.embedding`
 _LENGTHS = frozenset("len lens length lengths size sizes".split())
 _OF_TOKENS = frozenset(  # a source, an input or a text can be what precedes another part of the same row
@@ -22,6 +22,7 @@ _OF_TOKENS = frozenset(  # a source, an input or a text can be what precedes ano
 )
 REPEATING = frozenset("expand_as repeat".split())
 _OF_OTHER_PLACES = frozenset("arange sub rsub isub eq".split())  # `T - lengths` counts what is left of each row
+_ZEROS, _FULL = frozenset("zeros zeros_like new_zeros".split()), frozenset("full full_like new_full".split())
 _MAX_CALLS = 8
 _MAX_EARLIER = 200
 
@@ -45,7 +46,7 @@ def is_with_padding(facts: TraceIndex, comparison: Call, lookups: list[Call]) ->
     paddings = {_padding(facts, call) for call in readers} - {None}
     if (not is_exact and value != 0) or (value is not None and paddings - {value}):
         return False
-    if _PAD & set(words_of(ast.unparse(other))):
+    if PAD & set(words_of(ast.unparse(other))):
         return True
     shape = facts.tensor(ids).shape
     most = max(_rows(facts, call) for call in lookups if facts.tensor(call.inputs[0].tensor).shape == shape)
@@ -125,7 +126,17 @@ def _begins(facts: TraceIndex, call: Call) -> bool:
         return False
     made, span = facts.creator(call.inputs[0].tensor), facts.span(call.site)
     node = None if span is None else facts.names.syntax.node(span)
-    if made is None or op_name(made) not in ("zeros", "zeros_like", "new_zeros") or not isinstance(node, ast.Subscript):
+    if made is None or not is_blank(facts, made) or not isinstance(node, ast.Subscript):
         return False
     last = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) else node.slice
     return isinstance(last, ast.Slice) and last.lower is None and last.upper is not None and last.step is None
+
+
+def is_blank(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether a call makes a tensor of zeros, or fills it with what the source calls padding."""
+    node, span = facts.node_at(made.site), facts.span(made.site)
+    if op_name(made) not in _FULL or not isinstance(node, ast.Call) or span is None:
+        return op_name(made) in _ZEROS
+    given = [each.value for each in node.keywords if each.arg == "fill_value"] or node.args[1:2]
+    is_padding = any(PAD & set(words_of(ast.unparse(each).split(".")[-1])) for each in given)
+    return is_padding or any(_value(facts, span.file, each) == 0 for each in given)

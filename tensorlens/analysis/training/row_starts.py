@@ -176,7 +176,10 @@ def _is_plain(facts: TraceIndex, made: Call) -> bool:
     if not isinstance(node, ast.Subscript):
         return False
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return all(_is_number(each) or isinstance(each, ast.Slice) for each in parts)
+    places = [each for each in parts if not isinstance(each, ast.Slice)]
+    lost = len(facts.tensor(made.inputs[0].tensor).shape) - len(facts.tensor(made.outputs[0].tensor).shape)
+    is_one = lost == len(places)  # a list under a name would leave its dimension
+    return all(_is_number(each) or (is_one and isinstance(each, ast.Name)) for each in places)
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -41,13 +41,13 @@ class ScoreMask:
 def hiding_mask(facts: TraceIndex, call: Call) -> ScoreMask | None:
     """Returns the bools by which a call gives the scores of attention minus infinity, or nearly so."""
     mask = _filling_mask(facts, call)
-    return mask if mask is not None and _is_of_attention(facts, call) else None
+    return mask if mask is not None and is_of_attention(facts, call) else None
 
 
 def added_mask(facts: TraceIndex, call: Call) -> ScoreMask | None:
     """Returns the zeros and ones by which a sum adds a very low number to some scores of attention."""
     name = op_name(call)
-    if name not in SUMS | _DIFFERENCES or len(call.inputs) != 2 or not _is_of_attention(facts, call):
+    if name not in SUMS | _DIFFERENCES or len(call.inputs) != 2 or not is_of_attention(facts, call):
         return None
     places = [1] if name in _DIFFERENCES else [1, 0]
     found = (bias_mask(facts, call.inputs[place].tensor, call.index, name in _DIFFERENCES) for place in places)
@@ -144,7 +144,7 @@ def _factor(facts: TraceIndex, product: Call) -> float | None:
     return next((value for side in sides if (value := written_number(facts, side)) is not None), None)
 
 
-def _is_of_attention(facts: TraceIndex, call: Call) -> bool:
+def is_of_attention(facts: TraceIndex, call: Call) -> bool:
     """Returns whether the next use of a result is a softmax along its last dimension, and that of the softmax the first
     factor of a product."""
     number, is_softmax = (call.outputs or call.inputs)[0].tensor, False

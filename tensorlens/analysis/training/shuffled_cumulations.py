@@ -58,15 +58,23 @@ def shuffled_cumulations(facts: TraceIndex) -> Iterator[ShuffledCumulation]:
 
 
 def _shuffled(facts: TraceIndex, call: Call) -> ShuffledCumulation | None:
-    number, axis = call.inputs[0].tensor, written_dimension(facts, call)
+    axis = written_dimension(facts, call)
+    found = None if axis is None else shuffled_rows(facts, call, axis)
+    return None if found is None else ShuffledCumulation(call, *found)
+
+
+def shuffled_rows(facts: TraceIndex, call: Call, axis: int) -> tuple[Call, Call] | None:
+    """Returns the call that has put the rows of the first input of a call into their order, and the one that has drawn
+    this order."""
+    number = call.inputs[0].tensor
     shape = facts.tensor(number).shape
-    if axis is None or shape[axis] < _MIN_ROWS:
+    if shape[axis] < _MIN_ROWS:
         return None
     starts = _unturned(facts, row_starts(facts, number, call.index, axis))
     draws = [_draw(facts, each, shape[axis]) for each in starts]
     if not starts or not all(draws) or starts[0].call is None or draws[0] is None:
         return None
-    return ShuffledCumulation(call, starts[0].call, draws[0])
+    return starts[0].call, draws[0]
 
 
 def _unturned(facts: TraceIndex, starts: list[Start]) -> list[Start]:

@@ -8,6 +8,8 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.padding_masks import padding_places
+from tensorlens.analysis.training.score_masks import SUMS, is_of_attention
 from tensorlens.analysis.training.value_ranges import made_as_zero_or_one
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
@@ -23,8 +25,10 @@ _INPUTS = 3  # query, key, value
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts, reported = training.facts, set[int]()
     for backward in examined_passes(facts):
-        for call in recorded_above(facts, backward):
-            mask = _mask(facts, call) if op_name(call) in _ATTENTION and call.site not in reported else None
+        above = recorded_above(facts, backward)
+        lookups = [call for call in above if op_name(call) == "embedding" and len(call.inputs) > 1]
+        for call in above:
+            mask = _mask(facts, call, lookups) if call.site not in reported else None
             if mask is None:
                 continue
             reported.add(call.site)
@@ -38,13 +42,24 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             )
 
 
-def _mask(facts: TraceIndex, call: Call) -> int | None:
-    """Returns an input after query, key and value that consists of zeros and ones and is no tensor of bools."""
-    given = {access.tensor for access in call.inputs[:_INPUTS]}
-    for number in (access.tensor for access in call.inputs[_INPUTS:] if access.tensor not in given):
+def _mask(facts: TraceIndex, call: Call, lookups: list[Call]) -> int | None:
+    """Returns an input after query, key and value, or a summand of scores, that consists of zeros and ones and is no
+    tensor of bools."""
+    is_sum = op_name(call) in SUMS and len(call.inputs) == 2
+    if op_name(call) not in _ATTENTION and not is_sum:
+        return None
+    given = set() if is_sum else {access.tensor for access in call.inputs[:_INPUTS]}
+    for number in (access.tensor for access in call.inputs[0 if is_sum else _INPUTS :] if access.tensor not in given):
         is_data = facts.tensor(number).dtype in _FLOATS and not facts.requires_grad(number, call.index - 1)
         made = made_as_zero_or_one(facts, number, call.index) if is_data else None
-        if made is not None and (op_name(made) in _TRIANGLES or _is_of_padding(facts, number, call)):
+        if made is None:
+            continue
+        if is_sum:
+            is_hiding = _hides_keys(facts, number, call, lookups) and is_of_attention(facts, call)
+        else:
+            is_hiding = op_name(made) in _TRIANGLES or _is_of_padding(facts, number, call)
+            is_hiding = is_hiding or _hides_keys(facts, number, call, lookups)
+        if is_hiding:
             return number
     return None
 
@@ -53,3 +68,10 @@ def _is_of_padding(facts: TraceIndex, number: int, call: Call) -> bool:
     """Returns whether a mask has the shape of the padding of a batch of sequences, which comes second in a layer."""
     key = facts.tensor(call.inputs[1].tensor).shape
     return op_name(call) == "multi_head_attention_forward" and facts.tensor(number).shape == (key[1:2] + key[:1])
+
+
+def _hides_keys(facts: TraceIndex, number: int, call: Call, lookups: list[Call]) -> bool:
+    """Returns whether a mask of padding has one number for each key, the last dimension of scores."""
+    shape = facts.tensor(number).shape
+    is_there = len(shape) > 1 and shape[-1] > 1 and shape[-2] in (1, shape[-1])
+    return is_there and padding_places(facts, (number, call.index), lookups) == shape[-1]
