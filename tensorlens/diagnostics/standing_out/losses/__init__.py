@@ -9,6 +9,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     deviation_as_variance,
     falling_weight,
     least_of_means,
+    log_determinant,
     loss_terms,
     lost_mask,
     probabilities_in_loss,
@@ -35,4 +36,5 @@ FINDERS: tuple[Finder, ...] = (
     cancelled_term.find,
     falling_weight.find,
     turned_sign.find,
+    log_determinant.find,
 )
