@@ -38,10 +38,10 @@ WRONG = {
 RIGHT = {
     "the density": "b = b * s.exp() + t" + NORMAL + "loss = -(logp + s.sum(1)).mean()",
     "the other direction": "b = (b - t) * torch.exp(-s)" + OWN + "loss = -(logp - s.sum(1)).mean()",
-    "all means": "b = b * s.exp() + t; z = torch.cat([a, b], 1)\n    loss = -(normal.log_prob(z).sum() + s.sum()) / len(x)",
+    "all means": "b = b * s.exp()" + NORMAL + "loss = -(normal.log_prob(z).sum() + s.sum()) / len(x)",
     "one scale for all rows": "z = x * net.logs.exp() + net(a)" + NORMAL + "loss = -(logp + net.logs.sum()).mean()",
     "a normal prediction": "z = (b - t) * torch.exp(-s)\n    loss = (0.5 * z**2 + s).mean()",
-    "a sample of a posterior": "z = t + s.exp() * torch.randn_like(s)\n    loss = (0.5 * z**2).sum(1).mean() - s.sum(1).mean()",
+    "a sample of a posterior": "z = t + s.exp() * torch.randn_like(s)\n    loss = (0.5 * z**2 - s).sum(1).mean()",
     "a penalty of the scale": "error = b * s.exp() - a\n    loss = (error**2).mean() + 0.01 * s.mean()",
     "a mask": "b = b * (s * mask).exp() + t" + OWN + "loss = -(logp + (s * mask).sum(1)).mean()",
 }

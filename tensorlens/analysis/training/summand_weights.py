@@ -1,4 +1,4 @@
-"""Follows a loss back through sums, means and products with numbers, and tells how much an element of each tensor counts.
+"""Follows a loss back through sums, means and products with numbers: how much does an element of each tensor count?
 
 `rec.sum(1).mean() + 0.1 * kl.mean()` counts each element of `rec` by one over the rows, and each of `kl` by 0.1 over
 its elements. A tensor that the loss adds up in several ways has several weights.
@@ -15,6 +15,7 @@ from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.taken_norms import written_power
 from tensorlens.analysis.written_numbers import only_value, written_number
 from tensorlens.records.model import Backward, Call
 
@@ -23,7 +24,7 @@ _DIFFERENCES = frozenset("sub isub".split())
 _PRODUCTS = frozenset("mul rmul imul".split())
 _RATIOS = frozenset("div truediv itruediv".split())
 _SAME = frozenset(
-    "view reshape flatten squeeze unsqueeze clone float double to contiguous permute transpose t expand expand_as".split()
+    "view reshape flatten squeeze unsqueeze clone float double to contiguous permute transpose expand expand_as".split()
 )
 _ERRORS = frozenset(("mse_loss", "l1_loss", "binary_cross_entropy_with_logits", "binary_cross_entropy"))
 _MAX_STEPS = 400
@@ -56,8 +57,7 @@ def summands(facts: TraceIndex, backward: Backward) -> Iterator[Summand]:
     while waiting and steps < _MAX_STEPS:
         each, per_row = waiting.pop()
         steps += 1
-        rows = facts.tensor(each.tensor).shape[0] if per_row and facts.tensor(each.tensor).shape else 1
-        yield replace(each, weight=each.weight / max(rows, 1) ** per_row)
+        yield replace(each, weight=each.weight / _rows(facts, each) ** per_row) if per_row else each
         call = each.made
         if call is None or facts.trace.sites[call.site].through.endswith(".log_prob"):
             continue
@@ -67,6 +67,14 @@ def summands(facts: TraceIndex, backward: Backward) -> Iterator[Summand]:
             factors = (*each.factors, call) if step.is_factor else each.factors
             new = replace(made, weight=each.weight * step.numerator, unknown=unknown, factors=factors)
             waiting.append((new, per_row + step.per_row))
+
+
+def _rows(facts: TraceIndex, each: Summand) -> int:
+    """Returns the number of rows of a summand, or of what a single number was reduced from."""
+    shape = facts.tensor(each.tensor).shape
+    if not shape and each.made is not None and each.made.inputs:
+        shape = facts.tensor(each.made.inputs[0].tensor).shape
+    return max(shape[0], 1) if shape else 1
 
 
 def _summand(facts: TraceIndex, number: int, before: int) -> Summand:
@@ -135,6 +143,12 @@ def factor_sides(facts: TraceIndex, call: Call, *, only_last: bool = False) -> l
     return list(node.args[-1:]) if isinstance(node, ast.Call) else []
 
 
+def factor_names(facts: TraceIndex, call: Call) -> list[str]:
+    """Returns the source of the sides of a product that are a name, an attribute or an item."""
+    sides = factor_sides(facts, call)
+    return [ast.unparse(side) for side in sides if isinstance(side, ast.Name | ast.Attribute | ast.Subscript)]
+
+
 def _counts_rows(facts: TraceIndex, side: ast.expr) -> bool:
     """Returns whether an expression is `len(x)`, `x.shape[0]` or `x.size(0)`."""
     if isinstance(side, ast.Name):
@@ -150,17 +164,18 @@ def _has_alpha(facts: TraceIndex, call: Call) -> bool:
 
 
 def reduced_error(facts: TraceIndex, each: Summand) -> tuple[Call, float, int] | None:
-    """Returns the error function that a summand is, the weight of an element that it is given, and their number.
+    """Returns the error function or square that a summand is, the weight of an element that it is given, and how many.
 
     Returns None if it is none, or if the source does not say how it reduces the elements.
     """
     call = each.made
-    if call is None or op_name(call) not in _ERRORS or len(call.inputs) != 2:
+    if call is None or not call.inputs:
         return None
     elements = prod(facts.tensor(call.inputs[0].tensor).shape)
-    if elements <= 1:
+    is_square = written_power(facts, call) == 2
+    if elements <= 1 or not (is_square or (op_name(call) in _ERRORS and len(call.inputs) == 2)):
         return None
-    if facts.tensor(each.tensor).shape:
+    if is_square or facts.tensor(each.tensor).shape:
         return call, each.weight, elements
     node = facts.node_at(call.site)
     if not isinstance(node, ast.Call) or called_name(node) != op_name(call):
