@@ -8,6 +8,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.picked_entries import is_picked_by
 from tensorlens.analysis.training.value_ranges import RESHAPING
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
@@ -15,8 +16,6 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _CUTS = frozenset(("Tensor.detach", "torch.detach", "Tensor.data.__get__"))
-_PICKED = frozenset(("getitem", "embedding", "index_select", "matmul", "gather"))
-_CHOICES = frozenset(("argmin", "argmax", "min", "max", "topk", "round", "sign", "floor"))
 _ROUNDING = frozenset("round sign floor ceil trunc heaviside argmax eq ne lt gt le ge bucketize".split())
 _SCALING = frozenset("where mul rmul add radd sub rsub div truediv one_hot scatter".split())
 _SAME = frozenset("float double to type_as contiguous clone".split())
@@ -31,7 +30,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         is_both = (source, picked) in right  # the loss uses each of the two ways
         if is_both or call.site in seen:
             continue
-        is_picked = _is_picked_by(facts, picked, source, call.index)
+        is_picked = is_picked_by(facts, picked, source, call.index)
         if is_picked or (call.mode == "grad" and _is_rounded(facts, picked, source, call.index)):
             seen.add(call.site)
             code, value = as_written(facts, call), named(facts, source, difference.index)
@@ -120,22 +119,3 @@ def _is_rounded(facts: TraceIndex, picked: int, source: int, before: int) -> boo
         elif call.inputs and facts.requires_grad(number, limit - 1):
             return False  # a scale without a graph, as `w.detach().abs().max()`, passes no gradient on
     return is_found
-
-
-def _is_picked_by(facts: TraceIndex, picked: int, source: int, before: int) -> bool:
-    """Returns whether a value is chosen from a table by a comparison with another one, which has a graph."""
-    made = next(iter(facts.producers(picked, before)), None)
-    while made is not None and op_name(made) in RESHAPING - _PICKED and made.inputs:
-        made = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
-    if made is None or op_name(made) not in _PICKED or not facts.requires_grad(source, before - 1):
-        return False
-    above = {call.index for _, call in ancestry(facts, source, before)}
-    indices = [
-        a.tensor for a in made.inputs if a.tensor != source and not facts.requires_grad(a.tensor, made.index - 1)
-    ]
-    for index in indices:
-        calls = [call for _, call in ancestry(facts, index, made.index) if call.index not in above]
-        is_chosen = any(op_name(call) in _CHOICES for call in calls)
-        if is_chosen and any(access.tensor == source for call in calls for access in call.inputs):
-            return True
-    return False
