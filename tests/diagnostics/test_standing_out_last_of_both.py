@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from tests.support.script_under_training import said
+from support.script_under_training import said
 
 _SCRIPT = """
     import torch
