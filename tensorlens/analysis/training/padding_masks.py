@@ -1,4 +1,4 @@
-"""Tells masks of padding from others: which places of each row are padding, and which have a token."""
+"""Recognises masks of padding, and counts the places that they have for each row."""
 
 from __future__ import annotations
 
