@@ -13,6 +13,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     log_determinant,
     loss_terms,
     lost_mask,
+    mixed_without_root,
     probabilities_in_loss,
     probability_ratio,
     scaled_codes,
@@ -20,6 +21,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     trained_advantage,
     trained_target,
     turned_sign,
+    unrelated_noise,
     unused_loss,
 )
 
@@ -41,4 +43,6 @@ FINDERS: tuple[Finder, ...] = (
     log_determinant.find,
     latent_term.find,
     scaled_codes.find,
+    unrelated_noise.find,
+    mixed_without_root.find,
 )
