@@ -38,17 +38,24 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             norm = taken.call
             shape, of = facts.tensor(taken.value).shape, named(facts, taken.value, taken.read.index)
             result = facts.tensor(norm.outputs[0].tensor).shape
-            if len(shape) < 3 or result[:1] != shape[:1] or not _has_one_score(facts, gradient, shape[0], result):
+            is_whole = prod(result) == 1 and len(shape) > 1
+            if not is_whole and (len(shape) < 3 or result[:1] != shape[:1]):
                 continue
             samples, norms = shape[0], prod(result)
-            if not samples < norms < prod(shape):
+            if not (is_whole or samples < norms < prod(shape)) or not _has_one_score(facts, gradient, samples, result):
                 continue
             reported.add(norm.site)
-            yield stands_out(
-                f"{as_written(facts, norm)} takes {norms // samples:,} norms for each of the {samples:,} samples, of "
+            taken_norms = (
+                f"one norm of the gradients of all {samples:,} samples, and {as_written(facts, compared)} compares it "
+                f"with a number: each sample has a score and a gradient of its own, a row of {of}"
+                if is_whole
+                else f"{norms // samples:,} norms for each of the {samples:,} samples, of "
                 f"{prod(shape) // norms:,} elements each, and {as_written(facts, compared)} compares each with "
-                f"a number: the gradient of a sample's one score, in {of}, has {prod(shape) // samples:,} elements",
-                facts.label("value_made_here", norm.site, "norms of parts", norm.index),
+                f"a number: the gradient of a sample's one score, in {of}, has {prod(shape) // samples:,} elements"
+            )
+            yield stands_out(
+                f"{as_written(facts, norm)} takes {taken_norms}",
+                facts.label("value_made_here", norm.site, "one norm of all" if is_whole else "norms of parts", norm.index),
                 facts.label("observed_here", gradient.site, "one gradient for each sample", gradient.index),
                 facts.label("needed_here", compared.site, "compared with a number", compared.index),
             )

@@ -18,6 +18,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     log_determinant,
     loss_terms,
     lost_mask,
+    mixed_without_root,
     own_similarity,
     probabilities_in_loss,
     probability_ratio,
@@ -29,6 +30,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     trained_target,
     turned_sign,
     unclipped_objective,
+    unrelated_noise,
     unstopped_target,
     unused_loss,
 )
@@ -61,4 +63,6 @@ FINDERS: tuple[Finder, ...] = (
     log_determinant.find,
     latent_term.find,
     scaled_codes.find,
+    unrelated_noise.find,
+    mixed_without_root.find,
 )
