@@ -45,6 +45,8 @@ def mixed_partners(facts: TraceIndex) -> Iterator[MixedPartners]:
 
     Another use of rows in one of the orders, as for features that are mixed too, does not count.
     """
+    if not any(_is_whole(facts, call) for call in facts.calls):
+        return
     passes, current = list[_Pass](), _Pass()
     for event in facts.events:
         if isinstance(event, Backward):
@@ -57,6 +59,15 @@ def mixed_partners(facts: TraceIndex) -> Iterator[MixedPartners]:
         return
     rows, mixed = next(iter(apart[0].mixed().values()))
     yield MixedPartners(rows, mixed, next(iter(apart[0].targets.values())))
+
+
+def _is_whole(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call takes all rows of a tensor, in an order that `randperm()` draws."""
+    if op_name(call) not in _READS or len(call.inputs) != 2:
+        return False
+    table, index = (facts.tensor(access.tensor) for access in call.inputs)
+    order = facts.creator(index.id) if index.shape == table.shape[:1] else None
+    return order is not None and op_name(order) == "randperm"
 
 
 def _is_shared(each: _Pass) -> bool:
@@ -108,8 +119,7 @@ def _taken(facts: TraceIndex, number: int, before: int) -> tuple[Call, int] | No
             return None
         if op_name(made) in _READS and len(made.inputs) == 2:
             order = facts.creator(made.inputs[1].tensor)
-            is_whole = facts.tensor(made.inputs[1].tensor).shape == facts.tensor(made.inputs[0].tensor).shape[:1]
-            return (made, order.index) if order is not None and op_name(order) == "randperm" and is_whole else None
+            return (made, order.index) if order is not None and _is_whole(facts, made) else None
         if op_name(made) not in _KEEPING:
             return None
         number, before = made.inputs[0].tensor, made.index
