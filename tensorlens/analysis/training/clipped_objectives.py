@@ -39,7 +39,7 @@ class ClippedObjective:
 @dataclass(frozen=True, slots=True)
 class _Product:
     sign: int
-    factors: dict[object, int]  # tensors, by what tells them from others
+    factors: dict[object, int]  # tensors, each by its key
 
 
 def unclipped_objectives(facts: TraceIndex) -> Iterator[ClippedObjective]:
