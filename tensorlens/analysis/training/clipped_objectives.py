@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ _LEAST, _MOST = frozenset(("minimum", "min", "amin", "fmin")), frozenset(("maxim
 _LESS, _GREATER = frozenset("lt le less less_equal".split()), frozenset("gt ge greater greater_equal".split())
 _CLIPS = frozenset(("clamp", "clip"))
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
+_PICKING = frozenset("getitem index_select squeeze unsqueeze view reshape float".split())
 _JOINS = frozenset(("stack",))
 _MAX_CALLS, _MAX_FACTORS = 200, 12
 
@@ -37,7 +39,7 @@ class ClippedObjective:
 @dataclass(frozen=True, slots=True)
 class _Product:
     sign: int
-    factors: frozenset[int]  # tensors
+    factors: dict[object, int]  # tensors, each by its key
 
 
 def unclipped_objectives(facts: TraceIndex) -> Iterator[ClippedObjective]:
@@ -89,12 +91,13 @@ def _compared(facts: TraceIndex, call: Call) -> tuple[tuple[int, int], bool] | N
 
 def _product(facts: TraceIndex, number: int, before: int) -> _Product:
     """Returns the sign and the tensors that a tensor is the product of."""
-    sign, factors, waiting = 1, set[int](), [(number, before)]
+    sign, waiting = 1, [(number, before)]
+    factors: dict[object, int] = {}
     for each, limit in waiting:
         made = next(iter(facts.producers(each, limit)), None)
         name = "" if made is None else op_name(made)
         if made is None or len(waiting) > _MAX_FACTORS or not made.inputs:
-            factors.add(each)
+            factors[_key(facts, each, made)] = each
         elif name in _PRODUCTS and len(made.inputs) == 2:
             waiting += [(access.tensor, made.index) for access in made.inputs]
         elif (name == "neg" or name in _PRODUCTS or name in SHAPING - {"getitem", "unbind", "select"}) and (
@@ -103,21 +106,28 @@ def _product(facts: TraceIndex, number: int, before: int) -> _Product:
             sign *= own
             waiting.append((made.inputs[0].tensor, made.index))
         else:
-            factors.add(each)
-    return _Product(sign, frozenset(factors))
+            factors[_key(facts, each, made)] = each
+    return _Product(sign, factors)
+
+
+def _key(facts: TraceIndex, number: int, made: Call | None) -> object:
+    """Returns what two tensors share that a line picks by the same index, as `adv[rows]` twice: else the tensor."""
+    node = None if made is None or op_name(made) not in _PICKING else facts.node_at(made.site)
+    return number if node is None or made is None else (made.inputs, ast.unparse(node))
 
 
 def _clipped(facts: TraceIndex, choice: Call, one: _Product, other: _Product) -> tuple[Call, int] | None:
     """Returns the call that clips a factor of one product, and a factor of both, if the products differ in the clip
     alone."""
-    own, others, common = one.factors - other.factors, other.factors - one.factors, one.factors & other.factors
+    own, others = one.factors.keys() - other.factors.keys(), other.factors.keys() - one.factors.keys()
+    common = [number for key, number in one.factors.items() if key in other.factors]
     if len(own) != 1 or len(others) != 1 or not common or one.sign != other.sign:
         return None
-    (first,), (second,) = own, others
+    (first,), (second,) = ([each.factors[key] for key in keys] for each, keys in ((one, own), (other, others)))
     for ratio, clipped in ((first, second), (second, first)):
         clip = next(iter(facts.producers(clipped, choice.index)), None)
         made = next(iter(facts.producers(ratio, choice.index)), None)
         is_clip = clip is not None and op_name(clip) in _CLIPS and clip.inputs[0].tensor == ratio
         if clip is not None and is_clip and made is not None and op_name(made) in ("exp", "div", "truediv"):
-            return clip, min(common)
+            return clip, common[0]
     return None
