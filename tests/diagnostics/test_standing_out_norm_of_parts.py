@@ -48,7 +48,7 @@ RIGHT = {
     "of the samples, in another shape": IMAGES.replace("grad.norm(2, dim=1)", "grad.view(8, 1, 72).norm(dim=2)"),
     "flat": IMAGES.replace("grad.norm(2, dim=1)", "grad.flatten(1).norm(2, dim=1)"),
     "all dimensions": IMAGES.replace("grad.norm(2, dim=1)", "grad.norm(2, dim=(1, 2, 3))"),
-    "one norm": IMAGES.replace("grad.norm(2, dim=1)", "grad.norm(2)"),
+    "one norm, of one sample": IMAGES.replace("grad.norm(2, dim=1)", "grad.norm(2)").replace("rand(8,", "rand(1,"),
     "a score for each point": IMAGES.replace("score = net(x)", "score = x.sum(1) * net(x).unsqueeze(2)"),
     "an energy of atoms": IMAGES.replace(
         "score = net(x)", "score = (x - 1).square().sum(1).sum((1, 2)) + net(x)[:, 0]"
@@ -75,3 +75,16 @@ def test_norms_of_parts_are_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_norms_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+WHOLE = {
+    "a method": IMAGES.replace("grad.norm(2, dim=1)", "grad.norm(2)"),
+    "flat": IMAGES.replace("grad.norm(2, dim=1)", "torch.linalg.vector_norm(grad.flatten(1))"),
+    "written out": IMAGES.replace("grad.norm(2, dim=1)", "(grad.pow(2).sum() + 1e-12).sqrt()"),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_norm_of_a_batch_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WHOLE[name]) if "one norm of the gradients" in each.text)
+    assert found.labels[0].span.line == marked(WHOLE[name])

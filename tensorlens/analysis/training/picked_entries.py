@@ -1,4 +1,4 @@
-"""Tells whether a value is the entry of a table that a comparison with another value has chosen."""
+"""Finds out whether a value is the entry of a table that a comparison with another value has chosen."""
 
 from __future__ import annotations
 

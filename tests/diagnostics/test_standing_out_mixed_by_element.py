@@ -1,0 +1,51 @@
+"""Checks the sentence about points of a gradient penalty that are mixed by a number for each element."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+from tensorlens.records.report import StandingOut
+
+CRITIC = """\
+net = nn.Sequential(nn.Linear(3, 8), nn.SiLU(), nn.Linear(8, 1))
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(3):
+    real, fake = torch.randn(8, 3) + 1, torch.randn(8, 3)
+    {}
+    score = net(x)
+    (grad,) = torch.autograd.grad(score.sum(), x, create_graph=True)
+    loss = net(fake).mean() - net(real).mean() + 10 * (grad.norm(dim=1) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "like": "e = torch.rand_like(real)  #!\n    x = (e * real + (1 - e) * fake).requires_grad_(True)",
+    "a step": "e = torch.rand(real.shape)  #!\n    x = (real + e * (fake - real)).detach().requires_grad_()",
+    "lerp": "e = torch.empty_like(real).uniform_()  #!\n    x = torch.lerp(real, fake, e)\n    x.requires_grad_()",
+}
+RIGHT = {
+    "a number for each sample": "e = torch.rand(8, 1)\n    x = (e * real + (1 - e) * fake).requires_grad_(True)",
+    "noise around the samples": "x = (real + 0.5 * real.std() * torch.rand_like(real)).requires_grad_(True)",
+    "the samples": "x = real.requires_grad_(True)",
+    "one column of shares": "e = torch.rand(8, 1).expand(8, 3)\n    x = (e * real + (1 - e) * fake).requires_grad_()",
+}
+
+
+def _found(folder: Path, body: str) -> list[StandingOut]:
+    return [each for each in sentences(folder, body) if "mixes two samples" in each.text]
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_mixture_by_elements_is_named(tmp_path: Path, case: str) -> None:
+    body = CRITIC.format(WRONG[case])
+    (found,) = _found(tmp_path, body)
+    assert found.labels[0].span.line == marked(body)
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_other_points_are_left_alone(tmp_path: Path, case: str) -> None:
+    assert [each.text for each in _found(tmp_path, CRITIC.format(RIGHT[case]))] == []
