@@ -7,6 +7,7 @@ name the rows of their part in both.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -24,7 +25,7 @@ _KEEPING = frozenset(  # a part of the numbers, or all, as they are
     "cpu cuda flip view reshape flatten squeeze unsqueeze expand expand_as index_select masked_select".split()
 )
 _READS = frozenset("getitem index_select gather take_along_dim".split())
-_NEAR, _MAX_CALLS, _MAX_STEPS, _MAX_JOINS, _MAX_USES = 400, 240, 12, 400, 2_000
+_NEAR, _MAX_CALLS, _MAX_STEPS, _MAX_JOINS, _MAX_USES, _MAX_TRIED = 400, 240, 12, 400, 1_000, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +43,20 @@ def unplaced_numbers(facts: TraceIndex) -> Iterator[UnplacedNumbers]:
     joins = (call for call in facts.calls if op_name(call) in _JOINS and len(call.inputs) > 1 and call.outputs)
     whole = (each for each in joins if facts.tensor(each.outputs[0].tensor).dtype in _WHOLE)
     reported, seen = set[int](), dict[tuple[int, int, int], tuple[int, Call]]()
+    tried: Counter[tuple[int, int]] = Counter()
     for joined in islice(whole, _MAX_JOINS):
         if joined.site in reported or not _are_unchanged(facts, joined):
             continue
         near = facts.calls_between(joined.index - _NEAR, joined.index + _NEAR)
         for rows in (each for each in near if op_name(each) in _JOINS and _is_beside(facts, joined, each)):
-            found = _moved(facts, joined, rows, seen)
-            if found is not None and joined.site not in reported:
+            starts = None if tried[joined.site, rows.site] >= _MAX_TRIED else _moved(facts, joined, rows, seen)
+            if starts is None or joined.site in reported:
+                continue
+            tried[joined.site, rows.site] += 1
+            used = _use(facts, joined, rows)
+            if used is not None:
                 reported.add(joined.site)
-                yield found
+                yield UnplacedNumbers(joined, rows, used, starts)
 
 
 def _are_unchanged(facts: TraceIndex, joined: Call) -> bool:
@@ -70,8 +76,8 @@ def _is_beside(facts: TraceIndex, joined: Call, rows: Call) -> bool:
 
 def _moved(
     facts: TraceIndex, joined: Call, rows: Call, seen: dict[tuple[int, int, int], tuple[int, Call]]
-) -> UnplacedNumbers | None:
-    """Returns numbers that an earlier batch has joined beside the same rows, which began at another place there."""
+) -> tuple[int, int] | None:
+    """Returns where the rows of a part begin in an earlier batch, which joins the same numbers, and in this one."""
     start, starts = 0, list[tuple[int, int, int]]()
     for numbers, part in zip(joined.inputs, rows.inputs, strict=True):
         if numbers.tensor != part.tensor:
@@ -79,27 +85,23 @@ def _moved(
         start += facts.tensor(part.tensor).shape[0]
     for number, part_of, at in starts:
         before, earlier = seen.setdefault((joined.site, number, part_of), (at, joined))
-        if before == at or earlier is joined:
-            continue
-        used = _use(facts, joined, rows, start)
-        return None if used is None else UnplacedNumbers(joined, rows, used, (before, at))
+        if before != at and earlier is not joined:
+            return before, at
     return None
 
 
-def _use(facts: TraceIndex, joined: Call, rows: Call, total: int) -> Call | None:
+def _use(facts: TraceIndex, joined: Call, rows: Call) -> Call | None:
     """Returns a call that takes joined rows, or what layers make of them, at the joined numbers."""
-    first = min(joined.index, rows.index)
+    first, total = min(joined.index, rows.index), facts.tensor(rows.outputs[0].tensor).shape[0]
     for at, call in enumerate(facts.calls_between(first + 1)):
         if at > _MAX_USES:
             return None
-        if len(call.inputs) != 2 or op_name(call) not in _READS or not _is_of_rows(facts, call):
+        if len(call.inputs) != 2 or op_name(call) not in _READS:
             continue
         table, index = (access.tensor for access in call.inputs)
-        if (
-            facts.tensor(index).dtype not in _WHOLE
-            or facts.tensor(table).shape[:1] != (total,)
-            or not _comes_from(facts, index, call, joined)
-        ):
+        if facts.tensor(index).dtype not in _WHOLE or facts.tensor(table).shape[:1] != (total,):
+            continue
+        if not _is_of_rows(facts, call) or not _comes_from(facts, index, call, joined):
             continue
         if any(made is rows for _, made in ancestry(facts, table, call.index, _MAX_CALLS)):
             return call
