@@ -49,6 +49,7 @@ SETS = (
     "training_twenty_third",
     "training_twenty_fourth",
     "training_twenty_fifth",
+    "training_twenty_sixth",
     "training_forms",
     "training_forms_second",
     "training_forms_third",
