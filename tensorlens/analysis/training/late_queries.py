@@ -84,6 +84,11 @@ def _is_from_first(facts: TraceIndex, call: Call) -> bool:
         triangle = triangle_of(facts, mask.mask, mask.before)
         seen = triangle if triangle is None or mask.attends else triangle.opposite()
         return seen is not None and not seen.is_upper and seen.diagonal == 0
+    return is_called_causal(facts, call)
+
+
+def is_called_causal(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the source gives attention `is_causal=True`, and no other mask."""
     written = written_call(facts, call) if op_name(call) == DOT and len(call.inputs) == 3 else None
     value = None if written is None or not written.is_whole else written.argument(_CAUSAL_PLACE, "is_causal")
     if isinstance(value, ast.Name | ast.Attribute):
