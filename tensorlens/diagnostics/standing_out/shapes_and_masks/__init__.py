@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     added_mask,
+    ahead_convolution,
     averaged_padding_places,
     batch_position,
     class_weights,
@@ -45,6 +46,7 @@ FINDERS: tuple[Finder, ...] = (
     unused_part.find,
     counted_mask.find,
     added_mask.find,
+    ahead_convolution.find,
     averaged_padding_places.find,
     batch_position.find,
     turned_mask.find,
