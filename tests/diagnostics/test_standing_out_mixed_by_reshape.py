@@ -115,7 +115,26 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+LOGITS = """\
+up, conv = nn.ConvTranspose1d(3, 6, 2, stride=2), nn.Conv1d(6, 4, 1)
+opt = torch.optim.Adam([*up.parameters(), *conv.parameters()], lr=0.01)
+for _ in range(3):
+    x, y = torch.randn(8, 3, 5), torch.randint(0, 4, (8, 10))
+    logits = conv(up(x))
+    flat = logits.contiguous().reshape(-1, 4)  #!
+    loss = nn.functional.cross_entropy(flat, y.flatten())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 WRONG = {
+    "logits of places": (LOGITS, "(80, 4) of (batch, channels, length) = (8, 4, 10)", "places"),
+    "enlarged logits": (
+        LOGITS.replace("conv(up(x))", "nn.functional.interpolate(conv(up(x)[..., :5]), size=10)"),
+        "(80, 4) of (batch, channels, length) = (8, 4, 10)", "places"),
+    "logits with the classes first": (
+        LOGITS.replace("nn.Conv1d(6, 4, 1)", "nn.Linear(6, 4)").replace("conv(up(x))", "conv(up(x).mT).mT"),
+        "(80, 4) of (batch, channels, length) = (8, 4, 10)", "places"),
     "the state of an LSTM": (RECURRENT, "(8, 12) of (layers, batch, hidden) = (2, 8, 6)", "samples"),
     "the state of a GRU in two directions": (
         RECURRENT.replace("LSTM(3, 6, num_layers=2", "GRU(3, 6, bidirectional=True").replace("(state, _)", "state"),
@@ -160,6 +179,10 @@ WRONG = {
     "heads": (HEADS, "(8, 5, 12) of (batch, heads, length, size) = (8, 3, 5, 4)", "positions"),
 }  # fmt: skip
 RIGHT = {
+    "logits that are moved": LOGITS.replace("logits.contiguous()", "logits.mT"),
+    "logits with as many classes as places": LOGITS.replace("(6, 4, 1)", "(6, 10, 1)").replace("-1, 4", "-1, 10"),
+    "logits that are moved twice": LOGITS.replace("nn.Conv1d(6, 4, 1)", "nn.Linear(6, 4)").replace(
+        "conv(up(x))", "conv(up(x).mT).mT").replace("logits.contiguous()", "logits.transpose(1, 2)"),
     "one sequence that is cut anew": STEPS.replace("randn(32, 9, 6) + torch.linspace(0, 1, 9)[:, None]", (
         "randn(32, 54).cumsum(1).view(32, 9, 6)")),
     "one sequence that is cut anew, and scaled": STEPS.replace("randn(32, 9, 6) + torch.linspace(0, 1, 9)[:, None]", (

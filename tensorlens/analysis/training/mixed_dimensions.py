@@ -24,6 +24,8 @@ _SAME_PLACES = frozenset(
 )
 _RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 _CONVOLUTIONS = frozenset(("conv1d", "conv2d", "conv3d"))
+_CHANNELS_FIRST = _CONVOLUTIONS | frozenset("conv_transpose1d conv_transpose2d conv_transpose3d interpolate".split())
+_TURNING = frozenset("transpose permute swapaxes mT movedim".split())
 _ATTENTION = "scaled_dot_product_attention"
 _PRODUCTS = frozenset(("matmul", "bmm"))
 _WEIGHTS = frozenset("softmax dropout float to type_as masked_fill nan_to_num contiguous".split())
@@ -172,9 +174,10 @@ def _layout(facts: TraceIndex, layer: Call, call: Call, number: int, after: _Sha
         first = "layers" if number != layer.outputs[0].tensor else "time" if _is_time_first(facts, layer) else ""
         moved = (batch, one, size), (batch, one * size)
         return _Layout((first, "batch", "hidden"), "samples", moved) if first else None
-    if name in _CONVOLUTIONS and len(shape) == int(name[-2]) + 2:
+    if name in _CHANNELS_FIRST and len(shape) == (int(name[-2]) + 2 if name[-1] == "d" else max(len(shape), 3)):
         batch, channels, *places = shape
-        places_first: tuple[_Shape, ...] = (batch, *places, channels), (batch, prod(places), channels)
+        rows = prod(places)
+        places_first: tuple[_Shape, ...] = (batch, *places, channels), (batch, rows, channels), (batch * rows, channels)
         if after[: 1 + len(places)] == (batch, *places) and len(after) > len(shape):  # channels in groups
             places_first = (*places_first, after)
         return _Layout(("batch", "channels", *_PLACES[len(places)]), "places", places_first)
@@ -183,7 +186,18 @@ def _layout(facts: TraceIndex, layer: Call, call: Call, number: int, after: _Sha
         is_split = after[::2] == (batch, length) and after[1] * after[3] == size and after[1] != length > 1 != after[1]
         is_split &= _is_attended(facts, call)
         return _Layout(("batch", "length", "size"), "positions", (after,)) if is_split else None
+    if name in _TURNING and len(shape) == 3 and _has_channels_first(facts, layer):
+        batch, channels, length = shape
+        return _Layout(("batch", "channels", "length"), "places", ((batch * length, channels),))
     return _of_attention(shape, after) if name == _ATTENTION or _is_weighted(facts, layer) else None
+
+
+def _has_channels_first(facts: TraceIndex, turned: Call) -> bool:
+    """Returns whether a call gives the features that a linear layer returns last the place after the batch."""
+    given, after = facts.tensor(turned.inputs[0].tensor).shape, facts.tensor(turned.outputs[0].tensor).shape
+    made = next(iter(facts.producers(turned.inputs[0].tensor, turned.index)), None)
+    is_projected = made is not None and op_name(made) == "linear"
+    return is_projected and given[1] != given[2] and after == (given[0], given[2], given[1])
 
 
 def _is_attended(facts: TraceIndex, call: Call) -> bool:

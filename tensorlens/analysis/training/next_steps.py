@@ -25,15 +25,20 @@ TO_LAST: _Side = ("upper", -1)
 def predicts_next(facts: TraceIndex, backward: Backward) -> bool:
     """Returns whether the target of a loss is `x[:, 1:]`, and the model is given `x[:, :-1]`, or `[:, :-1]` of what it
     returns is compared."""
+    return compared_with_next(facts, backward) is not None
+
+
+def compared_with_next(facts: TraceIndex, backward: Backward) -> Call | None:
+    """Returns the loss, or the difference, that has such a target."""
     return _predicts(facts, backward, FROM_SECOND, TO_LAST)
 
 
 def predicts_previous(facts: TraceIndex, backward: Backward) -> bool:
     """Returns whether it is the other way round, as in a model that reads from the right."""
-    return _predicts(facts, backward, TO_LAST, FROM_SECOND)
+    return _predicts(facts, backward, TO_LAST, FROM_SECOND) is not None
 
 
-def _predicts(facts: TraceIndex, backward: Backward, wanted: _Side, given: _Side) -> bool:
+def _predicts(facts: TraceIndex, backward: Backward, wanted: _Side, given: _Side) -> Call | None:
     for call in recorded_above(facts, backward):
         if (op_name(call) not in _COMPARING and not op_name(call).endswith("_loss")) or len(call.inputs) < 2:
             continue
@@ -47,8 +52,8 @@ def _predicts(facts: TraceIndex, backward: Backward, wanted: _Side, given: _Side
             for _, each in ancestry(facts, made, call.index, _MAX_EARLIER)
             if op_name(each) == "getitem"
         ):
-            return True
-    return False
+            return call
+    return None
 
 
 def _part(facts: TraceIndex, number: int, before: int, side: _Side) -> int | None:

@@ -109,6 +109,8 @@ def _above(facts: TraceIndex, made: Call, place: _Place, rows: int) -> list[_Pla
         axis = 0
     elif name in _RECURRENT or name == "pad_packed_sequence":
         return [_recurrent(facts, made, place, rows)]
+    elif name == "getitem" and _is_plain(facts, made) and (kept := _kept(facts, made)) is not None:
+        axis = kept[place.axis]
     elif name in _MOVING and shape.count(rows) == 1 and (name != "getitem" or _is_plain(facts, made)):
         axis = shape.index(rows)
     elif name not in _FIRST and name not in _MOVING:
@@ -180,6 +182,18 @@ def _is_plain(facts: TraceIndex, made: Call) -> bool:
     lost = len(facts.tensor(made.inputs[0].tensor).shape) - len(facts.tensor(made.outputs[0].tensor).shape)
     is_one = lost == len(places)  # a list under a name would leave its dimension
     return all(_is_number(each) or (is_one and isinstance(each, ast.Name)) for each in places)
+
+
+def _kept(facts: TraceIndex, made: Call) -> list[int] | None:
+    """Returns the dimensions that an index of numbers and slices leaves, in order; None if it may add others."""
+    node = facts.node_at(made.site)
+    parts = [] if not isinstance(node, ast.Subscript) else [node.slice]
+    parts = parts[0].elts if parts and isinstance(parts[0], ast.Tuple) else parts
+    if any(isinstance(each, ast.Constant) and type(each.value) is not int for each in parts):
+        return None
+    sizes = range(len(facts.tensor(made.inputs[0].tensor).shape))
+    kept = [at for at in sizes if at >= len(parts) or isinstance(parts[at], ast.Slice)]
+    return kept if len(kept) == len(facts.tensor(made.outputs[0].tensor).shape) else None
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -59,7 +59,7 @@ def turned_masks(facts: TraceIndex) -> Iterator[TurnedMask]:
 def _of_call(facts: TraceIndex, call: Call) -> tuple[bool | None, TurnedMask | None]:
     """Returns whether a call leaves each position those after it, and the facts if so; False if it leaves those before
     it, and None if it uses no such mask."""
-    given, is_added = _given(facts, call)
+    given, is_added = given_mask(facts, call)
     if given is None or len(facts.tensor(given.mask).shape) < 2 or len(set(facts.tensor(given.mask).shape[-2:])) != 1:
         return None, None
     found = triangle_of(facts, given.mask, given.before)
@@ -74,7 +74,7 @@ def _of_call(facts: TraceIndex, call: Call) -> tuple[bool | None, TurnedMask | N
     return True, TurnedMask(call, given.mask, found.made, given.attends, given.is_sure, itself, is_added)
 
 
-def _given(facts: TraceIndex, call: Call) -> tuple[ScoreMask | None, bool]:
+def given_mask(facts: TraceIndex, call: Call) -> tuple[ScoreMask | None, bool]:
     """Returns the mask that a call hides scores by, and whether a sum does so."""
     if op_name(call) in FILLS:
         return hiding_mask(facts, call), False

@@ -1,0 +1,52 @@
+"""Checks the sentence about a convolution that sees the step that it is to predict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+SERIES = """\
+one, two = nn.Conv1d(1, 4, 3, padding=2, dilation=2), nn.Conv1d(4, 1, 1)
+opt = torch.optim.Adam([*one.parameters(), *two.parameters()], lr=0.01)
+data, other = torch.randn(32, 10), torch.randn(32, 9)
+for _ in range(3):
+    x = data[torch.randperm(32)[:8]]
+    h = one(x[:, :-1].unsqueeze(1)).relu()  #!
+    loss = (two(h).squeeze(1) - x[:, 1:]).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "a series": SERIES,
+    "ids": SERIES.replace("torch.randn(32, 10)", "torch.randint(0, 5, (32, 10))")
+    .replace("Conv1d(1, 4", "Conv1d(5, 4")
+    .replace("Conv1d(4, 1, 1)", "Conv1d(4, 5, 1)")
+    .replace("x[:, :-1].unsqueeze(1)", ("nn.functional.one_hot(x[:, :-1], 5).float().mT"))
+    .replace("(two(h).squeeze(1) - x[:, 1:]).square().mean()", "nn.functional.cross_entropy(two(h), x[:, 1:])"),
+}
+RIGHT = {
+    "padding at the beginning": SERIES.replace("padding=2, ", "").replace(
+        "one(x[:, :-1].unsqueeze(1))", "one(nn.functional.pad(x[:, None, :-1], (4, 0)))"
+    ),
+    "a cut": SERIES.replace("padding=2", "padding=4").replace(".relu()", "[..., :9].relu()"),
+    "the same steps": SERIES.replace("x[:, 1:]", "x[:, :-1]"),
+    "other data": SERIES.replace("one(x[:, :-1].unsqueeze(1))", "one(other[:8].unsqueeze(1))").replace(
+        "two(h).squeeze(1)", "two(h).squeeze(1) + x[:, :-1]"
+    ),
+    "a summary": SERIES.replace("two(h).squeeze(1)", "two(h).squeeze(1).mean(1, keepdim=True) + x[:, :-1]"),
+}
+WORDS = "has padding at both ends"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_convolution_that_sees_the_next_step_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_convolutions_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

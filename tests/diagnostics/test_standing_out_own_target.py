@@ -1,0 +1,65 @@
+"""Checks the sentence about a causal model whose targets are its inputs, without a shift."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+RECURRENT = """\
+words, rnn, out = nn.Embedding(9, 6), nn.GRU(6, 5, batch_first=True), nn.Linear(5, 9)
+opt = torch.optim.Adam([*words.parameters(), *rnn.parameters(), *out.parameters()], lr=0.01)
+data = torch.randint(0, 9, (32, 8))
+for _ in range(3):
+    x = data[torch.randperm(32)[:8]]
+    logits = out(rnn(words(x))[0])
+    loss = nn.functional.cross_entropy(logits.reshape(-1, 9), x.reshape(-1))  #!
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+ATTENTION = (
+    RECURRENT.replace("nn.GRU(6, 5, batch_first=True), nn.Linear(5, 9)", "nn.Linear(6, 18), nn.Linear(6, 9)")
+    .replace(
+        "logits = out(rnn(words(x))[0])",
+        "h = words(x[:, :-1])\n    q, k, v = rnn(h).chunk(3, -1)\n"
+        "    logits = out(h + nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True))",
+    )
+    .replace("logits.reshape(-1, 9), x.reshape(-1)", "logits.mT, x[:, :-1]")
+)
+AUTOENCODER = RECURRENT.replace("nn.GRU(", "nn.LSTM(").replace(
+    "rnn(words(x))[0]", ("rnn(words(x.roll(1, 1)), rnn(words(x))[1])[0]")
+)
+WRONG = {
+    "a recurrent layer": RECURRENT,
+    "causal attention": ATTENTION,
+    "time first": RECURRENT.replace(", batch_first=True", "")
+    .replace("words(x)", "words(x.t())")
+    .replace("x.reshape", "x.t().reshape"),
+}
+RIGHT = {
+    "shifted ids": ATTENTION.replace("logits.mT, x[:, :-1]", "logits.mT, x[:, 1:]"),
+    "shifted logits": RECURRENT.replace("logits.reshape(-1, 9), x.reshape(-1)", "logits[:, :-1].mT, x[:, 1:]"),
+    "tags": RECURRENT.replace("x.reshape(-1))", "(x % 4).reshape(-1))"),
+    "an autoencoder": AUTOENCODER,
+    "both directions": RECURRENT.replace("batch_first=True", "batch_first=True, bidirectional=True").replace(
+        "(5, 9)", "(10, 9)"
+    ),
+    "words that are left out": RECURRENT.replace("rnn(words(x))", "rnn(words(x) * (torch.rand(8, 8, 1) < 0.7))"),
+    "embeddings that are shifted": RECURRENT.replace(
+        "rnn(words(x))", "rnn(nn.functional.pad(words(x), (0, 0, 1, -1)))"
+    ),
+}
+WORDS = "without a shift"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_targets_that_are_the_inputs_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_targets_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
