@@ -40,7 +40,8 @@ for epoch in range(3):
                 mean.mul_(0.9).add_(g, alpha=1 - 0.9)
                 p.sub_(0.01 * mean / (1 - 0.9 ** (i + 1)))  #!
 """
-GIVEN = CLASS.replace("def step(self)", "def step(self, t)").replace("            self.t += 1  #!\n", "").replace(
+GIVEN = CLASS.replace("def step(self)", "def step(self, t)").replace("            self.t += 1  #!\n", "")
+GIVEN = GIVEN.replace(
     "self.t)", "t)  #!").replace("for _ in range(4)", "for k in range(4)").replace("opt.step()", "opt.step(k + 1)")  # fmt: skip
 WRONG = {
     "in a class": CLASS,
