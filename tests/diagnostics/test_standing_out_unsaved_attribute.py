@@ -247,3 +247,81 @@ def test_an_attribute_that_is_drawn_anew_is_named(tmp_path: Path, name: str) -> 
 @pytest.mark.parametrize("name", NOT_DRAWN)
 def test_other_drawn_attributes_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, NOT_DRAWN[name]) if WORDS in each.text] == []
+
+
+ON = """\
+import io
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+        self.prior = torch.ones(3) / 3  #!
+
+    def loss(self, x, y):
+        with torch.no_grad():
+            self.prior.mul_(0.9).add_(nn.functional.one_hot(y, 3).float().mean(0), alpha=0.1)
+        return nn.functional.cross_entropy(self.out(x) + self.prior.log(), y)
+
+def train(net, opt):
+    for _ in range(5):
+        opt.zero_grad()
+        net.loss(torch.randn(16, 4), torch.randint(0, 3, (16,))).backward()
+        opt.step()
+
+def new():
+    net = Net()
+    return net, torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+
+net, opt = new()
+train(net, opt)
+file = io.BytesIO()
+torch.save((net.state_dict(), opt.state_dict()), file)
+file.seek(0)
+state = torch.load(file)
+other, more = new()
+other.load_state_dict(state[0])
+more.load_state_dict(state[1])
+train(other, more)
+"""
+QUEUE = (
+    ON.replace("self.prior = torch.ones(3) / 3", "self.queue = torch.randn(32, 3)")
+    .replace(
+        "self.prior.mul_(0.9).add_(nn.functional.one_hot(y, 3).float().mean(0), alpha=0.1)",
+        "keys = self.queue.clone()\n            self.queue[:16] = self.out(x)",
+    )
+    .replace("cross_entropy(self.out(x) + self.prior.log(), y)", "cross_entropy(self.out(x) @ keys.T, y)")
+)
+RESTARTED = {
+    "a prior": ON,
+    "a buffer that is not persistent": ON.replace("self.prior = torch.ones(3) / 3  #!", (
+        'self.register_buffer("prior", torch.ones(3) / 3, persistent=False)  #!')),
+    "a queue": QUEUE,
+    "assigned": ON.replace("self.prior.mul_(0.9).add_(", "self.prior = self.prior.lerp(").replace(
+        "mean(0), alpha=", "mean(0), "),
+}  # fmt: skip
+GOES_ON = {
+    "a buffer": ON.replace("self.prior = torch.ones(3) / 3", 'self.register_buffer("prior", torch.ones(3) / 3)'),
+    "copied as well": ON.replace("train(other", "other.prior.copy_(net.prior)\ntrain(other"),
+    "assigned as well": ON.replace("train(other", "other.prior = net.prior\ntrain(other"),
+    "a new optimizer": ON.replace("more.load_state_dict(state[1])\n", ""),
+    "begun anew each epoch": ON.replace("    for _ in range(5):", (
+        "    net.begin()\n    for _ in range(5):")).replace(
+        "    def loss(", "    def begin(self):\n        self.prior = torch.ones(3) / 3\n\n    def loss("),
+    "a mean that is only shown": ON.replace(" + self.prior.log()", ""),
+    "the filled rows of a memory": QUEUE.replace("self.queue.clone()", "self.queue[:16].clone()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESTARTED)
+def test_an_attribute_that_begins_anew_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, RESTARTED[name]) if "begins anew" in each.text)
+    assert "of `SGD`, the training goes on, but `self." in found.text
+    assert "has changed the one before 5 times" in found.text
+    assert found.labels[0].span.line == marked(RESTARTED[name])
+
+
+@pytest.mark.parametrize("name", GOES_ON)
+def test_attributes_that_go_on_or_begin_on_purpose_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = [each.text for each in sentences(tmp_path, GOES_ON[name])]
+    assert [each for each in found if "begins anew" in each or "no buffer" in each] == []

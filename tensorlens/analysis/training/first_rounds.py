@@ -23,7 +23,7 @@ def first_round_of(facts: TraceIndex, site: int, steps: int, at: tuple[float, fl
     `site` makes a step. The loop has another one in it, which repeats the step, or calls a function that has one.
     """
     for file, loop in _outer_loops(facts, site):
-        rounds = _rounds(facts, file, loop)
+        rounds = rounds_of(facts, file, loop)
         if any(number > 1 and at[0] <= steps / number <= at[1] for number in rounds):
             return facts.span_of(loop.iter if isinstance(loop, ast.For) else loop.test, file)
     return None
@@ -53,7 +53,7 @@ def _end(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
-def _rounds(facts: TraceIndex, file: str, loop: _Loop) -> set[int]:
+def rounds_of(facts: TraceIndex, file: str, loop: _Loop) -> set[int]:
     """Returns how often lines of a loop's body have run that no other loop repeats, and the number in its head."""
     found, head = set[int](), loop.iter if isinstance(loop, ast.For) else None
     others = [node for node in ast.walk(loop) if isinstance(node, ast.For | ast.While | ast.If) and node is not loop]

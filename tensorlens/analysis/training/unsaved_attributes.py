@@ -23,6 +23,7 @@ from tensorlens.analysis.training.outside_draws import is_drawn_outside, is_perm
 from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.records.model import Call
+from tensorlens.records.training_values import LoadedAverages
 
 _CONSTRUCTOR = "__init__"
 _OWN_STATES = frozenset(("get_extra_state", "set_extra_state", "_save_to_state_dict", "state_dict"))
@@ -32,7 +33,7 @@ _ORDERS = frozenset(("argsort", "randperm"))
 _PROJECTIONS = frozenset(("matmul", "rmatmul", "mm", "linear"))
 _TAKEN = frozenset("item tolist numpy float clone detach to cpu repr format".split())
 _COMPREHENSIONS = (".<locals>.<listcomp>", ".<locals>.<dictcomp>", ".<locals>.<genexpr>")
-_MIN_CHANGES = 3
+MIN_CHANGES = 3
 _MAX_CALLS, _MAX_OBJECTS = 60, 32
 
 
@@ -45,22 +46,26 @@ class UnsavedAttribute:
     changed: Call  # the last call that set the attribute before: in another method, or for another object
     load: Call
     used: Call  # after the load
+    is_buffer: bool = False  # with `persistent=False`
 
 
 def unsaved_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
     """Yields these attributes, if the line that uses them has used changed values before, and nothing changes them
-    after the load."""
+    between the load and this use."""
     loads = list(module_loads(facts))
-    for key, constructed, changes in _set(facts) if loads else ():
+    for key, constructed, every in set_attributes(facts) if loads else ():
         last = constructed[-1]
-        if len(constructed) < 2 or len(changes) < _MIN_CHANGES or changes[-1].index > last.index or last.inputs:
+        changes = [each for each in every if each.index < last.index]
+        if len(constructed) < 2 or len(changes) < MIN_CHANGES or last.inputs:
             continue
+        if len(changes) < len(every) and resume_after(facts, last) is None:
+            continue  # another training, which may begin anew
         load = _load_of(facts, last, loads)
-        if load is None or not _is_statistic(facts, changes):
+        if load is None or not is_statistic(facts, changes):
             continue
         used = _use(facts, last, load, changes) or _first_use(facts, key[0], last, load, changes)
-        if used is not None:
-            yield UnsavedAttribute(key[1], last, changes[-1], load, used)
+        if used is not None and not any(last.index < each.index < used.index for each in every):
+            yield UnsavedAttribute(key[1], last, changes[-1], load, used, is_registered(facts, last))
 
 
 def drawn_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
@@ -74,12 +79,12 @@ def drawn_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
     if not loads or not facts.backwards:
         return
     modules = _modules(facts)
-    for key, constructed, changes in _set(facts):
+    for key, constructed, changes in set_attributes(facts):
         last = constructed[-1]
         load = _load_of(facts, last, loads)
         if load is None or changes or len(constructed) < 2 or key[0].split(".")[-1] not in modules:
             continue
-        if not all(_is_drawn(facts, each) for each in constructed):
+        if not all(is_drawn(facts, each) for each in constructed):
             continue
         others = [each for each in constructed if each.index < facts.backwards[0].index]
         seeds = facts.trace.inspection.seeds
@@ -119,7 +124,16 @@ def _modules(facts: TraceIndex) -> set[str]:
     return found
 
 
-def _set(facts: TraceIndex) -> Iterator[tuple[tuple[str, str], list[Call], list[Call]]]:
+def resume_after(facts: TraceIndex, made: Call) -> LoadedAverages | None:
+    """Returns the load of averages after a call, if passes ran before it and run after it, and none between."""
+    loads = [each for each in facts.trace.inspection.loaded_averages if each.index > made.index]
+    passes = [each.index for each in facts.backwards]
+    if not loads or not passes or passes[0] > made.index or passes[-1] < loads[0].index:
+        return None
+    return None if any(made.index < each < loads[0].index for each in passes) else loads[0]
+
+
+def set_attributes(facts: TraceIndex) -> Iterator[tuple[tuple[str, str], list[Call], list[Call]]]:
     """Yields (class, attribute), the calls in constructors that set it, and those elsewhere that set it or change what
     a constructor has made."""
     if _saves_itself(facts):
@@ -138,7 +152,7 @@ def _set(facts: TraceIndex) -> Iterator[tuple[tuple[str, str], list[Call], list[
         yield key, constructed, changed[key]
 
 
-def _is_drawn(facts: TraceIndex, call: Call) -> bool:
+def is_drawn(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a value is computed from random numbers, none of which a generator of its own gives."""
     above = [made for _, made in islice(ancestry(facts, call.outputs[0].tensor, call.index + 1), _MAX_CALLS)]
     if any(is_drawn_outside(facts, made) for made in above):
@@ -148,7 +162,7 @@ def _is_drawn(facts: TraceIndex, call: Call) -> bool:
     return bool(spans) and is_own
 
 
-def _is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:
+def is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:
     """Returns whether the last change makes a value of the one before and of a reduction of data, as an average does.
 
     The states of a recurrent layer, masks and caches of other sizes are none.
@@ -229,9 +243,28 @@ def _lists(facts: TraceIndex, site: int) -> tuple[str, ...]:
         items = [value.value] if isinstance(value, ast.DictComp) else items
         return (ast.unparse(statement.targets[0]),) if any(item is node for item in items) else ()
     call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and _is_unsaved_buffer(call) and call.args[1] is node:
+        return (f"self.{ast.literal_eval(call.args[0])}",)
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
         return ()
     return (ast.unparse(call.func.value),) if any(each is node for each in call.args) else ()
+
+
+def _is_unsaved_buffer(call: ast.Call) -> bool:
+    """Returns whether a call is `self.register_buffer("mean", ..., persistent=False)`."""
+    options = {each.arg: each.value for each in call.keywords}
+    given = call.args[2] if len(call.args) > 2 else options.get("persistent")
+    is_named = len(call.args) > 1 and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
+    is_own = ast.unparse(call.func) == "self.register_buffer"
+    return is_named and is_own and isinstance(given, ast.Constant) and given.value is False
+
+
+def is_registered(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether a constructor makes a value for a buffer with `persistent=False`."""
+    span = facts.span(made.site)
+    statement = None if span is None else statement_around(facts, span)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and _is_unsaved_buffer(call)
 
 
 def _use(facts: TraceIndex, made: Call, load: Call, changes: list[Call]) -> Call | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.optimizers import (
+    correction_count,
     held_twice,
     idle_optimizers,
     no_optimizer,
@@ -19,4 +20,5 @@ FINDERS: tuple[Finder, ...] = (
     held_twice.find,
     shared_state.find,
     unwritten_state.find,
+    correction_count.find,
 )

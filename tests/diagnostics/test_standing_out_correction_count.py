@@ -1,0 +1,82 @@
+"""Checks the sentences about counts that correct averages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+CLASS = """\
+class Adam:
+    def __init__(self, params):
+        self.params, self.t = list(params), 0
+        self.m = [torch.zeros_like(p) for p in self.params]
+
+    @torch.no_grad()
+    def step(self):
+        for i, p in enumerate(self.params):
+            self.t += 1  #!
+            self.m[i] = 0.9 * self.m[i] + (1 - 0.9) * p.grad
+            p -= 0.01 * self.m[i] / (1 - 0.9 ** self.t)
+
+net = nn.Linear(4, 2)
+opt = Adam(net.parameters())
+for epoch in range(2):
+    for _ in range(4):
+        net.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+"""
+EPOCHS = """\
+net = nn.Linear(4, 2)
+params = list(net.parameters())
+m = [torch.zeros_like(p) for p in params]
+for epoch in range(3):
+    for i, x in enumerate(torch.randn(32, 4).split(8)):
+        grads = torch.autograd.grad(net(x).square().mean(), params)
+        with torch.no_grad():
+            for p, g, mean in zip(params, grads, m):
+                mean.mul_(0.9).add_(g, alpha=1 - 0.9)
+                p.sub_(0.01 * mean / (1 - 0.9 ** (i + 1)))  #!
+"""
+GIVEN = CLASS.replace("def step(self)", "def step(self, t)").replace("            self.t += 1  #!\n", "")
+GIVEN = GIVEN.replace(
+    "self.t)", "t)  #!").replace("for _ in range(4)", "for k in range(4)").replace("opt.step()", "opt.step(k + 1)")  # fmt: skip
+WRONG = {
+    "in a class": CLASS,
+    "of a group": CLASS.replace("self.t += 1", 'self.t["step"] = self.t["step"] + 1')
+    .replace("** self.t", '** self.t["step"]')
+    .replace("list(params), 0", "list(params), {'step': 0}"),
+    "of an epoch": EPOCHS,
+    "given to a method": GIVEN,
+}
+RIGHT = {
+    "before the loop": CLASS.replace("            self.t += 1  #!\n", "").replace(
+        "        for i, p", "        self.t += 1\n        for i, p"),
+    "at the first parameter": CLASS.replace("            self.t += 1  #!", (
+        "            if i == 0:\n                self.t += 1")),
+    "of each parameter": CLASS.replace("list(params), 0", "list(params), [0, 0]").replace("self.t += 1  #!", (
+        "self.t[i] += 1")).replace("** self.t", "** self.t[i]"),
+    "one parameter": CLASS.replace("nn.Linear(4, 2)", "nn.Linear(4, 2, bias=False)"),
+    "averages of an epoch": EPOCHS.replace("    for i, x", (
+        "    m = [torch.zeros_like(p) for p in params]\n    for i, x")),
+    "averages that are emptied": EPOCHS.replace("    for i, x", "    [each.zero_() for each in m]\n    for i, x"),
+    "a count of all steps": EPOCHS.replace("(i + 1)", "(4 * epoch + i + 1)"),
+    "one epoch": EPOCHS.replace("range(3)", "range(1)"),
+    "an optimizer of an epoch": GIVEN.replace("opt = Adam(net.parameters())\n", "").replace(
+        "    for k in", "    opt = Adam(net.parameters())\n    for k in"),
+}  # fmt: skip
+WORDS = ("counts parameters", "as if they began")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_count_of_other_things_than_steps_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if any(words in each.text for words in WORDS))
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_counts_of_steps_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = [each.text for each in sentences(tmp_path, RIGHT[name])]
+    assert [each for each in found if any(words in each for words in WORDS)] == []
