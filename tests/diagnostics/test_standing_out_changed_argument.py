@@ -44,6 +44,10 @@ WRONG = {
     "the same name for the sum": block("        x = x + self.body(x)  #!\n        return x\n"),
     "dropout": BLOCK.replace("nn.Sequential(nn.ReLU(inplace=True)", "nn.Sequential(nn.Dropout(0.5, inplace=True)")
     + TRAIN,
+    "a function in place": block(
+        "        y = nn.functional.relu(x, inplace=True)  #!\n        y = self.norm(y)\n        return x + y\n"),
+    "a method in place": block("        y = x.relu_()  #!\n        return x + self.norm(y)\n"),
+    "in a call": block("        y = self.norm(torch.relu_(x))  #!\n        return x + y\n"),
     "a function": "body = nn.Sequential(nn.SiLU(inplace=True), nn.Linear(8, 8))\ndef Block(width):\n    return Add()\n"
     "class Add(nn.Module):\n    def forward(self, x):\n        y = body(x)  #!\n"
     "        return torch.cat([x, y], 1)[:, :8]\n" + TRAIN,

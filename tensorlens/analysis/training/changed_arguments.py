@@ -65,10 +65,31 @@ def _of_module(facts: TraceIndex, place: int) -> ChangedArgument | None:
     """Finds the reader of what an activation of a module has changed."""
     span = facts.span(facts.calls[place].site)
     node = None if span is None else facts.names.syntax.node(span)
-    if span is None or not isinstance(node, ast.Call) or _says_so(node) or len(node.args) != 1:
+    if span is None or not isinstance(node, ast.Call):
         return None
-    found = _reader(facts, place, (span, node), node.args[0])
+    given = _activated(node)
+    if given is None or (_says_so(node) and not _is_for_another(facts, span.file, node, given)):
+        return None
+    found = _reader(facts, place, (span, node), given)
     return found and ChangedArgument(facts.calls[place], *found, _made(facts, span))
+
+
+def _activated(node: ast.Call) -> ast.expr | None:
+    """Returns what an activation is given: its only argument, or the object whose method `x.relu_()` is."""
+    is_method = isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_") and not node.args
+    if is_method and isinstance(node.func, ast.Attribute):
+        return node.func.value
+    return node.args[0] if len(node.args) == 1 else None
+
+
+def _is_for_another(facts: TraceIndex, file: str, node: ast.Call, given: ast.expr) -> bool:
+    """Returns whether a call that says that it works in place, as `F.relu(x, inplace=True)`, is given on as if its
+    result were another tensor: it gets another name, or is the argument of a call."""
+    around = parent_of(facts, file, node)
+    if isinstance(around, ast.Assign):
+        names = [each.id for each in around.targets if isinstance(each, ast.Name)]
+        return len(names) == len(around.targets) and isinstance(given, ast.Name) and given.id not in names
+    return isinstance(around, ast.Call) and node in around.args
 
 
 def _of_function(training: Training, place: int) -> ChangedArgument | None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.losses import (
+    blank_label,
+    blended_ids,
     broadcast_in_loss,
     cancelled_term,
     chosen_value,
     counted_weight,
     deviation_as_variance,
+    distribution_input,
     episode_end,
     equal_direction,
     falling_weight,
@@ -24,6 +27,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     probability_ratio,
     queued_positive,
     scaled_codes,
+    several_classes,
     small_terms,
     squashed_density,
     trained_advantage,
@@ -33,6 +37,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     unrelated_noise,
     unstopped_target,
     unused_loss,
+    zero_label,
 )
 
 FINDERS: tuple[Finder, ...] = (
@@ -65,4 +70,9 @@ FINDERS: tuple[Finder, ...] = (
     scaled_codes.find,
     unrelated_noise.find,
     mixed_without_root.find,
+    blank_label.find,
+    distribution_input.find,
+    zero_label.find,
+    blended_ids.find,
+    several_classes.find,
 )
