@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import function_around, parent_of, scope_around, statement_at
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import Training
@@ -67,25 +68,18 @@ def _of_module(facts: TraceIndex, place: int) -> ChangedArgument | None:
     node = None if span is None else facts.names.syntax.node(span)
     if span is None or not isinstance(node, ast.Call):
         return None
-    given = _activated(node)
-    if given is None or (_says_so(node) and not _is_for_another(facts, span.file, node, given)):
+    if len(node.args) != 1 or (_says_so(node) and not _is_for_another(facts, span.file, node)):
         return None
-    found = _reader(facts, place, (span, node), given)
+    found = _reader(facts, place, (span, node), node.args[0])
     return found and ChangedArgument(facts.calls[place], *found, _made(facts, span))
 
 
-def _activated(node: ast.Call) -> ast.expr | None:
-    """Returns what an activation is given: its only argument, or the object whose method `x.relu_()` is."""
-    is_method = isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_") and not node.args
-    if is_method and isinstance(node.func, ast.Attribute):
-        return node.func.value
-    return node.args[0] if len(node.args) == 1 else None
-
-
-def _is_for_another(facts: TraceIndex, file: str, node: ast.Call, given: ast.expr) -> bool:
-    """Returns whether a call that says that it works in place, as `F.relu(x, inplace=True)`, is given on as if its
+def _is_for_another(facts: TraceIndex, file: str, node: ast.Call) -> bool:
+    """Returns whether a function that an option lets work in place, as `F.relu(x, inplace=True)`, is used as if its
     result were another tensor: it gets another name, or is the argument of a call."""
-    around = parent_of(facts, file, node)
+    around, given = parent_of(facts, file, node), node.args[0]
+    if last_name(node.func).endswith("_"):
+        return False
     if isinstance(around, ast.Assign):
         names = [each.id for each in around.targets if isinstance(each, ast.Name)]
         return len(names) == len(around.targets) and isinstance(given, ast.Name) and given.id not in names

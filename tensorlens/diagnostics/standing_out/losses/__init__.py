@@ -22,6 +22,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     loss_terms,
     lost_mask,
     mixed_without_root,
+    own_nearest,
     own_similarity,
     probabilities_in_loss,
     probability_ratio,
@@ -75,4 +76,5 @@ FINDERS: tuple[Finder, ...] = (
     zero_label.find,
     blended_ids.find,
     several_classes.find,
+    own_nearest.find,
 )

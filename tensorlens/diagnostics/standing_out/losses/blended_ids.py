@@ -38,8 +38,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             resized = _resized(facts, call)
             if resized is not None:
                 yield stands_out(
-                    f"{as_written(facts, resized[0])} interpolates between ids of classes ({resized[1]}): between "
-                    f"the ids 0 and 4 it gives 1, 2 and 3; {as_written(facts, call)} takes them for classes",
+                    f"{as_written(facts, resized[0])} interpolates between ids of classes ({resized[1]}), and a "
+                    "number between two ids, made whole, may be the id of another class; "
+                    f"{as_written(facts, call)} takes them for classes",
                     facts.label("value_made_here", resized[0].site, "ids are interpolated here", resized[0].index),
                     facts.label("needed_here", call.site, "takes them for classes", call.index),
                 )

@@ -55,21 +55,25 @@ def _targets(facts: TraceIndex, loss: Call) -> Call | None:
 
 
 def _judged(facts: TraceIndex, loss: Call) -> Call | None:
-    """Returns a sigmoid of what the line that made the scores makes, or a comparison of it with a number."""
+    """Returns a sigmoid of what the layer that made the scores makes."""
     scored = facts.creator(loss.inputs[0].tensor)
-    if scored is None or op_name(scored) not in ("linear", "addmm", "matmul", "add"):
+    weights = set[int]() if scored is None else _weights(facts, scored)
+    if scored is None or not weights:
         return None
     results = {
         access.tensor
         for call in facts.calls
-        if (call.site, call.op) == (scored.site, scored.op)
+        if call.op == scored.op and _weights(facts, call) == weights
         for access in call.outputs
     }
     for call in facts.calls:
-        name, inputs = op_name(call), [access.tensor for access in call.inputs]
-        if name == "sigmoid" and inputs[:1] and _is_of(facts, inputs[0], call.index, results):
+        if op_name(call) == "sigmoid" and _is_of(facts, call.inputs[0].tensor, call.index, results):
             return call
     return None
+
+
+def _weights(facts: TraceIndex, call: Call) -> set[int]:
+    return {a.tensor for a in call.inputs if facts.tensor(a.tensor).type.endswith("Parameter")}
 
 
 def _is_of(facts: TraceIndex, number: int, before: int, results: set[int]) -> bool:
