@@ -301,6 +301,7 @@ class Observations:
     repeated_indices: tuple[training_values.RepeatedIndices, ...] = ()
     sorted_keys: tuple[training_values.SortedKeys, ...] = ()
     zeroed_sequences: tuple[training_values.ZeroedSequences, ...] = ()
+    blank_labels: tuple[training_values.BlankLabels, ...] = ()
     padded_ids: tuple[training_values.PaddedIds, ...] = ()
     plateaus: tuple[training_values.PlateauMetric, ...] = ()
     rates_set: tuple[training_values.RateSetBetween, ...] = ()

@@ -178,6 +178,19 @@ class ZeroedSequences:
 
 
 @dataclass(frozen=True, slots=True)
+class BlankLabels:
+    """The labels of a CTC loss in a backward pass, within the lengths of their sequences, of which some are the blank.
+
+    It is written for the first few passes with such labels.
+    """
+
+    index: int  # of the first event of the pass
+    blank: NonNegative  # the id
+    labels: NonNegative
+    blanks: NonNegative  # of these
+
+
+@dataclass(frozen=True, slots=True)
 class PaddedIds:
     """The ids that an embedding with a `padding_idx` has looked up while gradients were on, in rows.
 

@@ -44,6 +44,9 @@ WRONG = {
     "the same name for the sum": block("        x = x + self.body(x)  #!\n        return x\n"),
     "dropout": BLOCK.replace("nn.Sequential(nn.ReLU(inplace=True)", "nn.Sequential(nn.Dropout(0.5, inplace=True)")
     + TRAIN,
+    "a function in place": block(
+        "        y = nn.functional.relu(x, inplace=True)  #!\n        y = self.norm(y)\n        return x + y\n"),
+    "in a call": block("        y = self.norm(nn.functional.relu(x, inplace=True))  #!\n        return x + y\n"),
     "a function": "body = nn.Sequential(nn.SiLU(inplace=True), nn.Linear(8, 8))\ndef Block(width):\n    return Add()\n"
     "class Add(nn.Module):\n    def forward(self, x):\n        y = body(x)  #!\n"
     "        return torch.cat([x, y], 1)[:, :8]\n" + TRAIN,
@@ -104,7 +107,7 @@ RIGHT = {
     "the result has the name": block("        x = self.act(x)\n        return x + self.norm(x)\n"),
     "not read again": block("        out = self.act(x)\n        return self.norm(out)\n"),
     "written by the function itself": block("        y = x.relu_()\n        return x + self.norm(y)\n"),
-    "inplace=True in the call": block("        y = nn.functional.relu(x, inplace=True)\n        return x + y\n"),
+    "the same name": block("        x = nn.functional.relu(x, inplace=True)\n        return x + self.norm(x)\n"),
     "a copy": block("        return x + self.body(x.clone())\n"),
     "layers in a loop": block("        for layer in self.body:\n            x = layer(x)\n        return x\n"),
     "set again": block("        y = self.act(x)\n        x = self.norm(y)\n        return x + y\n"),

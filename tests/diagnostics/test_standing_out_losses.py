@@ -95,6 +95,21 @@ UNFIT = {
         run(lambda: F.ctc_loss(net(x).view(8, 2, 3), torch.ones(2, 3, dtype=torch.int64), *sizes))  # here
         """,
     ),
+    "rates for their logarithms": (
+        "takes logarithms of rates, and is given the result of a softplus",
+        """
+        counts = torch.poisson(target.exp())
+        nll = nn.PoissonNLLLoss()
+        run(lambda: nll(F.softplus(net(x)) + 1e-6, counts))  # here
+        """,
+    ),
+    "rates by a function": (
+        "takes logarithms of rates, and is given the result of `exp()`",
+        """
+        counts = torch.poisson(target.exp())
+        run(lambda: F.poisson_nll_loss(net(x).exp(), counts, full=True))  # here
+        """,
+    ),
 }
 FIT = {
     "scores": "run(lambda: F.cross_entropy(net(x), y))\n",
@@ -129,6 +144,16 @@ FIT = {
         run(lambda: F.cross_entropy(net(x), y))
         with torch.no_grad():
             F.cross_entropy(net(x).softmax(1), y)
+        """,
+    "rates": """
+        counts = torch.poisson(target.exp())
+        nll = nn.PoissonNLLLoss(log_input=False)
+        run(lambda: nll(F.softplus(net(x)), counts) + F.poisson_nll_loss(net(x).exp(), counts, False))
+        """,
+    "logarithms of rates": """
+        counts = torch.poisson(target.exp())
+        nll = nn.PoissonNLLLoss()
+        run(lambda: nll(net(x), counts) + nll(F.softplus(net(x)).log(), counts))
         """,
 }
 STATES = {

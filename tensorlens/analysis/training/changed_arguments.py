@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import function_around, parent_of, scope_around, statement_at
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import Training
@@ -65,10 +66,24 @@ def _of_module(facts: TraceIndex, place: int) -> ChangedArgument | None:
     """Finds the reader of what an activation of a module has changed."""
     span = facts.span(facts.calls[place].site)
     node = None if span is None else facts.names.syntax.node(span)
-    if span is None or not isinstance(node, ast.Call) or _says_so(node) or len(node.args) != 1:
+    if span is None or not isinstance(node, ast.Call):
+        return None
+    if len(node.args) != 1 or (_says_so(node) and not _is_for_another(facts, span.file, node)):
         return None
     found = _reader(facts, place, (span, node), node.args[0])
     return found and ChangedArgument(facts.calls[place], *found, _made(facts, span))
+
+
+def _is_for_another(facts: TraceIndex, file: str, node: ast.Call) -> bool:
+    """Returns whether a function that an option lets work in place, as `F.relu(x, inplace=True)`, is used as if its
+    result were another tensor: it gets another name, or is the argument of a call."""
+    around, given = parent_of(facts, file, node), node.args[0]
+    if last_name(node.func).endswith("_"):
+        return False
+    if isinstance(around, ast.Assign):
+        names = [each.id for each in around.targets if isinstance(each, ast.Name)]
+        return len(names) == len(around.targets) and isinstance(given, ast.Name) and given.id not in names
+    return isinstance(around, ast.Call) and node in around.args
 
 
 def _of_function(training: Training, place: int) -> ChangedArgument | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +10,9 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
 from tensorlens.analysis.training.timeline import Training
-from tensorlens.analysis.training.value_ranges import keeps_above_zero
+from tensorlens.analysis.training.value_ranges import is_scaled, keeps_above_zero
+from tensorlens.analysis.written_call import written_call
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
 _UNFIT = {
@@ -19,11 +22,14 @@ _UNFIT = {
     "nll_loss": ("softmax", "sigmoid", "linear"),
     "kl_div": ("softmax", "sigmoid", "linear"),
     "ctc_loss": ("softmax", "sigmoid", "linear"),
+    "poisson_nll_loss": ("exp", "exp_"),
 }
 """The functions whose results are no scores, or no logarithms of probabilities, by the loss that takes these."""
 _OF_ANY_SIGN = frozenset(("binary_cross_entropy_with_logits", "multilabel_soft_margin_loss"))
 """These take a score below 0 for a probability below a half, so that an activation without such is unfit, too."""
 _SAME_VALUES = frozenset("view reshape squeeze unsqueeze flatten transpose permute getitem contiguous float t".split())
+_OF_RATES = "poisson_nll_loss"
+_SUMS = frozenset("add radd iadd".split())
 _MAX_DEPTH = 8
 
 
@@ -43,7 +49,7 @@ def unfit_inputs(training: Training) -> Iterator[UnfitInput]:
     first: dict[tuple[int, str], Call] = {}
     for backward in examined_passes(facts):
         for call in loss_calls(facts, backward):
-            if op_name(call) in _UNFIT:
+            if op_name(call) in _UNFIT and (op_name(call) != _OF_RATES or _takes_logarithms(facts, call)):
                 first.setdefault((call.site, call.op), call)
                 met.setdefault((call.site, call.op), []).append(_made(facts, call))
     for place, found in met.items():
@@ -60,6 +66,24 @@ def _is_normalised(facts: TraceIndex, loss: Call, made: Call) -> bool:
     after = (call for call in facts.calls if call.index > made.index)
     later = (call for call in after if call.op != loss.op and op_name(call) not in _SAME_VALUES)
     return any(call.nodes[1] > call.nodes[0] and results & {access.tensor for access in call.inputs} for call in later)
+
+
+def _takes_logarithms(facts: TraceIndex, loss: Call) -> bool:
+    """Returns whether the source shows that a Poisson loss has its default `log_input=True`."""
+    written = written_call(facts, loss)
+    if written is None or not written.is_whole:
+        return False
+    given = written.argument(2, "log_input")
+    return given is None or (isinstance(given, ast.Constant) and given.value is True)
+
+
+def _keeps_rates(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call adds a positive number to what it is given, or multiplies that by one."""
+    if op_name(call) not in _SUMS or len(call.inputs) != 1:
+        return is_scaled(facts, call)
+    node = facts.node_at(call.site)
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return any((written_number(facts, side) or -1) > 0 for side in sides)
 
 
 def _is_never_below_chance(loss: Call, made: Call) -> bool:
@@ -80,7 +104,10 @@ def _made(facts: TraceIndex, loss: Call) -> Call | None:
             return call
         if op_name(loss) in _OF_ANY_SIGN and keeps_above_zero(facts, call):
             return None if _is_never_below_chance(loss, call) else call
-        if op_name(call) not in _SAME_VALUES or not call.inputs:
+        if op_name(loss) == _OF_RATES and keeps_above_zero(facts, call):
+            return call
+        is_rate = op_name(loss) == _OF_RATES and _keeps_rates(facts, call)
+        if not (is_rate or op_name(call) in _SAME_VALUES) or not call.inputs:
             return None
         number, before = call.inputs[0].tensor, call.index
     return None

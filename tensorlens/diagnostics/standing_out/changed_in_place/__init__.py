@@ -19,6 +19,7 @@ from tensorlens.diagnostics.standing_out.changed_in_place import (
     outdated_arrays,
     repeated_item,
     self_update,
+    shuffled_views,
     two_attributes,
     write_to_copy,
 )
@@ -41,4 +42,5 @@ FINDERS: tuple[Finder, ...] = (
     filled_memory.find,
     write_to_copy.find,
     changed_copy.find,
+    shuffled_views.find,
 )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.losses import (
+    blank_label,
+    blended_ids,
     broadcast_in_loss,
     cancelled_term,
     chosen_value,
     counted_weight,
     deviation_as_variance,
+    distribution_input,
     episode_end,
     equal_direction,
     falling_weight,
@@ -20,11 +23,13 @@ from tensorlens.diagnostics.standing_out.losses import (
     lost_mask,
     masked_place,
     mixed_without_root,
+    own_nearest,
     own_similarity,
     probabilities_in_loss,
     probability_ratio,
     queued_positive,
     scaled_codes,
+    several_classes,
     small_terms,
     squashed_density,
     trained_advantage,
@@ -34,6 +39,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     unrelated_noise,
     unstopped_target,
     unused_loss,
+    zero_label,
 )
 
 FINDERS: tuple[Finder, ...] = (
@@ -67,4 +73,10 @@ FINDERS: tuple[Finder, ...] = (
     scaled_codes.find,
     unrelated_noise.find,
     mixed_without_root.find,
+    blank_label.find,
+    distribution_input.find,
+    zero_label.find,
+    blended_ids.find,
+    several_classes.find,
+    own_nearest.find,
 )

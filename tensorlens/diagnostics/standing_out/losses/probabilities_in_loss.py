@@ -1,4 +1,4 @@
-"""Names losses that are given probabilities where they take scores, or logarithms of probabilities."""
+"""Names losses that are given probabilities where they take scores, or logarithms, and rates for their logarithms."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _TAKES = {
     "nll_loss": "takes logarithms of probabilities",
     "kl_div": "takes logarithms of probabilities",
     "ctc_loss": "takes logarithms of probabilities",
+    "poisson_nll_loss": "takes logarithms of rates",
 }
 
 
@@ -28,8 +29,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in unfit_inputs(training.training):
         name, made = op_name(each.loss), op_name(each.made)
         takes_logarithms = "logarithms" in _TAKES[name]
-        given = f"and is given the result of a {made}" if takes_logarithms else f"which is a {made} already"
-        if each.is_activation:
+        shown = "`exp()`" if made == "exp" else f"a {made}"
+        given = f"and is given the result of {shown}" if takes_logarithms else f"which is a {made} already"
+        if each.is_activation and not takes_logarithms:
             given = f"which is the result of a {made}, and never negative"
         yield stands_out(
             f"{as_written(facts, each.loss)} {_TAKES[name]}, {given}",
