@@ -170,6 +170,13 @@ NOTES = {
             value = world(out)
         loss = net(state).square().mean() - value.mean()
         """,
+    "a distance beside a ratio of equal probabilities": """
+        likely = net(torch.randn(5, 3)).log_softmax(0)
+        with torch.no_grad():
+            distance = likely.diff(dim=0).square().mean()
+        ratio = torch.exp(likely - likely.detach())
+        loss = distance - (ratio * torch.rand(5, 1)).mean()
+        """,
     "counts": """
         x = torch.randn(5, 3)
         wrong = (net(x) > 0).float().mean()
@@ -246,6 +253,39 @@ RIGHT = {
         (slope,) = torch.autograd.grad(critic(x).sum(), x, create_graph=True)
         (critic(x).mean() + slope.norm(dim=1).mean()).backward()
         optimizer.step()
+        """,
+    "a baseline that is added again to an estimate": """
+        import torch
+        model, critic = torch.nn.Linear(3, 4), torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*model.parameters(), *critic.parameters()], lr=0.1)
+        for _ in range(2):
+            x = torch.randn(6, 5, 3)
+            chosen = torch.distributions.Categorical(logits=model(x))
+            action = chosen.sample()
+            past = chosen.log_prob(action).cumsum(1)
+            reward = torch.arange(4.0)[action]
+            with torch.no_grad():
+                value = critic(x).squeeze(-1)
+            mean = (reward - value).mean(0)
+            box = torch.exp(past - past.detach().clone())
+            objective = (box * (reward - value - mean)).sum(1).mean() + mean.sum() + value.sum(1).mean()
+            loss = (critic(x).squeeze(-1) - reward).square().mean() - objective
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    "a mean that is added to a ratio of equal probabilities": """
+        import torch
+        model = torch.nn.Linear(3, 4)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            chosen = torch.distributions.Categorical(logits=model(torch.randn(6, 3)))
+            action = chosen.sample()
+            likely, reward = chosen.log_prob(action).exp(), torch.arange(4.0)[action]
+            loss = -(likely / likely.detach() * (reward - reward.mean())).mean() - reward.mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
         """,
     "points that are moved along a gradient": """
         import torch

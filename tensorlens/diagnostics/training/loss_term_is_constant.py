@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import ConstantTerm, constant_terms
+from tensorlens.analysis.training.magic_boxes import is_of_an_estimate
 from tensorlens.analysis.training.number_terms import number_terms
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.cut_facts import written
@@ -21,7 +22,12 @@ CODE = "loss-term-is-constant"
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     if facts.trace.script.failure is None and not training.is_hidden:
-        yield from (_report(facts, term) for term in (*constant_terms(training), *number_terms(training)))
+        found = (term for term in constant_terms(training) if not _is_for_the_value(facts, term))
+        yield from (_report(facts, term) for term in (*found, *number_terms(training)))
+
+
+def _is_for_the_value(facts: TraceIndex, term: ConstantTerm) -> bool:
+    return term.kind in ("dtype", "recording off") and is_of_an_estimate(facts, term)
 
 
 def _report(facts: TraceIndex, term: ConstantTerm) -> Diagnostic:
