@@ -76,6 +76,7 @@ WRONG = {
     "a split": FULL.replace("for _ in range(4)", (
         "for x, time, event in zip(x.split(16), time.split(16), event.split(16))")),
     "packed sequences": PACKED,
+    "states as wide as the batch": PACKED.replace("GRU(16, 8", "GRU(16, 16").replace("Linear(8", "Linear(16"),
     "packed sequences of a collate function": COLLATED,
     "an order": BODY,
     "sort": BODY.replace(ORDER, "_, order = time.sort(descending=True)"),

@@ -49,7 +49,8 @@ def ahead_convolutions(facts: TraceIndex) -> Iterator[AheadConvolution]:
         if not ahead or any(_may_move(facts, call) for call in above):
             continue
         first = min(ahead, key=lambda call: call.index)
-        earlier, since = list(ancestry(facts, first.inputs[0].tensor, first.index, _MOST)), _start(facts, backward.index)
+        earlier = list(ancestry(facts, first.inputs[0].tensor, first.index, _MOST))
+        since = _start(facts, backward.index)
         if any(op_name(call) in _MOVING and call.index > since for _, call in earlier):
             continue
         if not {number for number, _ in earlier} & _sources(facts, loss):

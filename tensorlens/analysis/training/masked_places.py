@@ -21,7 +21,9 @@ from tensorlens.analysis.training.triangles import NOT
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
-_SAME = frozenset("bool float long int to type_as view reshape flatten unsqueeze squeeze expand expand_as clone".split())
+_SAME = frozenset(
+    "bool float long int to type_as view reshape flatten unsqueeze squeeze expand expand_as clone".split()
+)
 _VIEWS = frozenset("view reshape flatten long to contiguous clone t T transpose getitem permute mT".split())
 _FILLS = frozenset("setitem masked_fill masked_fill_ where".split())
 _PRODUCTS, _CHOICES = frozenset(("mul", "rmul", "imul")), frozenset(("getitem", "masked_select"))

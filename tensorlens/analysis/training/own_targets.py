@@ -76,10 +76,15 @@ def _same_steps(facts: TraceIndex, number: int, before: int) -> Iterator[Call]:
             yield call
         elif name in _SUMS or (name in _SCALED and not _may_hide(facts, call)):
             waiting += [(each, call.index) for each in numbers]
-        elif name in _EACH_STEP or name in _ATTENTION or (name in _RECURRENT and call.outputs[0].tensor == each):
+        elif name in _EACH_STEP | _ATTENTION or _is_of_steps(facts, call, each):
             waiting.append((numbers[0], call.index))
-        elif name in _PRODUCTS and len(facts.tensor(numbers[1]).shape) <= 2:
-            waiting.append((numbers[0], call.index))
+
+
+def _is_of_steps(facts: TraceIndex, call: Call, result: int) -> bool:
+    """Returns whether a call gives the results of a recurrent layer, or multiplies each step by a matrix."""
+    if op_name(call) in _RECURRENT:
+        return call.outputs[0].tensor == result
+    return op_name(call) in _PRODUCTS and len(facts.tensor(call.inputs[1].tensor).shape) <= 2
 
 
 def _may_hide(facts: TraceIndex, product: Call) -> bool:

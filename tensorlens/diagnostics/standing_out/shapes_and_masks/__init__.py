@@ -19,6 +19,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     last_of_padded,
     late_query,
     late_score_mask,
+    length_as_place,
     mixed_apart,
     mixed_by_reshape,
     mixed_copies,
@@ -79,4 +80,5 @@ FINDERS: tuple[Finder, ...] = (
     class_weights.find,
     turned_alone.find,
     mixed_apart.find,
+    length_as_place.find,
 )
