@@ -44,8 +44,8 @@ RIGHT = {
     "all parameters": ONE.replace(ORDER, "new.parameters()"),
     "a state that is put into this order": NET.replace("more.load_state_dict(", (
         "old = state[1]['state']\nstate[1]['state'] = {k: old[(k + 2) % 4] for k in range(4)}\nmore.load_state_dict(")),
-    "another optimizer with this order": NET.replace("train(net, opt)", (
-        "train(net, opt)\nthird = Net()\nopt = torch.optim.Adam([{'params': third.head.parameters()}, "
+    "another optimizer with this order": NET.replace("\ntrain(net, opt)", (
+        "\ntrain(net, opt)\nthird = Net()\nopt = torch.optim.Adam([{'params': third.head.parameters()}, "
         "{'params': third.body.parameters()}])\ntrain(third, opt)")),
     "not loaded": NET.replace("more.load_state_dict(state[1])  #!\n", ""),
 }  # fmt: skip
