@@ -31,9 +31,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         chain = facts.call_chain(training.training.steps[group.turns[0] - 1].site)
         yield stands_out(
-            f"steps of `{group.name}` raise its learning rate from about {rates[0]:.2g} to {rates[-1]:.2g} or more by one "
-            "factor again and again, as a test of its range, and the training goes on from the parameters that they leave: "
-            "no line sets these back",
+            f"steps of `{group.name}` raise its learning rate from about {rates[0]:.2g} to {rates[-1]:.2g} or more by "
+            "one factor again and again, as a test of its range, and the training goes on from the parameters that "
+            "they leave: no line sets these back",
             facts.label("optimizer_made_here", group.site, "made here"),
             facts.label("optimizer_made_here", later.site, "goes on with the parameters")
             if later.optimizer != group.optimizer
