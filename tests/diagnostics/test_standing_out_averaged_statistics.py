@@ -25,8 +25,8 @@ with torch.no_grad():
 """
 CLASS = NET.replace("swa = AveragedModel(net)", (
     "class Run:\n    def __init__(self):\n        self.average = AveragedModel(net, device=None)\n"
-    "        self.average.eval()\nrun = Run()")).replace("swa.eval()\n", "").replace("swa.up", "run.average.up").replace(
-    "swa(x)", "run.average(x)")  # fmt: skip
+    "        self.average.eval()\nrun = Run()")).replace("swa.eval()\n", "").replace(
+    "swa.up", "run.average.up").replace("swa(x)", "run.average(x)")  # fmt: skip
 WRONG = {"a name": NET, "an attribute": CLASS}
 RIGHT = {
     "update_bn": NET.replace("swa.eval()", "update_bn(x.split(8), swa)\nswa.eval()"),

@@ -57,7 +57,7 @@ def restarted_attributes(facts: TraceIndex) -> Iterator[RestartedAttribute]:
         if len(changes) < MIN_CHANGES or not (queued or _is_mean(facts, every, changes)):
             continue
         used = _first_use(facts, last, load, changes)
-        own = {access.tensor for each in (*changes, *constructed[:-1]) for access in (*each.outputs, *each.writes)}
+        own = _tensors([*changes, *constructed[:-1]])
         if used is None or not _has_part(facts, last, own, load, bool(queued)):
             continue
         times = sum(each.site == changes[-1].site for each in changes)
@@ -71,6 +71,12 @@ def _is_new(facts: TraceIndex, made: Call) -> bool:
     above = [call for _, call in islice(ancestry(facts, made.outputs[0].tensor, made.index + 1), _MAX_CALLS)]
     makers = [facts.creator(access.tensor) for call in above for access in call.inputs]
     return all(maker is not None and maker.index > first for maker in (*above, *makers))
+
+
+def _tensors(calls: list[Call]) -> set[int]:
+    """Returns the tensors that calls return or write to."""
+    made = {access.tensor for each in calls for access in each.outputs}
+    return made | {write.tensor for each in calls for write in each.writes}
 
 
 def _puts(facts: TraceIndex, constructed: list[Call], before: int) -> list[Call]:
@@ -92,11 +98,10 @@ def _first_use(facts: TraceIndex, made: Call, load: LoadedAverages, changes: lis
     """Returns the first call that takes what the constructor has made, if it runs after the load, where one has used or
     changed the attribute before."""
     number = made.outputs[0].tensor
-    own = {access.tensor for each in changes for access in (*each.outputs, *each.writes)}
+    own = _tensors(changes)
     sites = {call.site for call in facts.calls if call.index < made.index and own & {a.tensor for a in call.inputs}}
     for call in facts.calls_between(made.index + 1):
-        taken = {access.tensor for access in (*call.inputs, *call.writes)}
-        if number in taken:
+        if any(each.tensor == number for each in call.inputs) or any(each.tensor == number for each in call.writes):
             return call if call.index > load.index and call.site in sites else None
     return None
 

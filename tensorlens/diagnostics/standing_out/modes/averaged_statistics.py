@@ -40,8 +40,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     layer = "a batch norm" if count == 1 else f"{count} batch norms"
     chain = facts.call_chain(first.site)[1:3]
     yield stands_out(
-        f"{layer} of the `AveragedModel` run{'s' if count == 1 else ''} in eval mode with the running statistics of the model at the last of {len(updates)} updates, and not "
-        "with those of the averaged weights: `update_bn()` computes these",
+        f"{layer} of the `AveragedModel` run{'s' if count == 1 else ''} in eval mode with the running statistics of "
+        f"the model at the last of {len(updates)} updates, and not with those of the averaged weights: `update_bn()` "
+        "computes these",
         facts.label("observed_here", first.site, "runs in eval mode", first.index),
         facts.label("modified_here", updates[-1].site, "the statistics are copied here", updates[-1].index),
         *(facts.label("called_here", site, "called here") for site in chain),

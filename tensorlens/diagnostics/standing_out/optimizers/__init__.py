@@ -9,6 +9,7 @@ from tensorlens.diagnostics.standing_out.optimizers import (
     idle_optimizers,
     no_optimizer,
     parametrization_removed,
+    shared_by_shape,
     shared_state,
     unwritten_state,
 )
@@ -21,4 +22,5 @@ FINDERS: tuple[Finder, ...] = (
     shared_state.find,
     unwritten_state.find,
     correction_count.find,
+    shared_by_shape.find,
 )

@@ -1,0 +1,67 @@
+"""Names a range test of the learning rate whose steps the training goes on from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isclose
+
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.diagnostics.shared.standing_out_text import stands_out
+from tensorlens.records.report import StandingOut
+from tensorlens.records.training import OptimizerGroup
+
+_MIN_RATES = 6  # that grow in a row; each may be a mean of several
+_MIN_GROWTH = 1_000
+_MIN_FALL = 10
+_NEAR = 0.02  # relative difference between two factors
+_MIXED = 1  # a mean of rates before and after the test
+
+
+def find(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds it if the rate grows by one factor again and again, and falls at once, and nothing but steps writes to the
+    parameters after the first step."""
+    facts = training.facts
+    if not is_complete(facts.trace):
+        return
+    for group in training.groups:
+        rates = _grown(group)
+        later = _steps_after(training, group) if rates else None
+        if not rates or later is None or any(training.writes(number) for number in group.parameters):
+            continue
+        chain = facts.call_chain(training.training.steps[group.turns[0] - 1].site)
+        yield stands_out(
+            f"steps of `{group.name}` raise its learning rate from about {rates[0]:.2g} to {rates[-1]:.2g} or more by "
+            "one factor again and again, as a test of its range, and the training goes on from the parameters that "
+            "they leave: no line sets these back",
+            facts.label("optimizer_made_here", group.site, "made here"),
+            facts.label("optimizer_made_here", later.site, "goes on with the parameters")
+            if later.optimizer != group.optimizer
+            else None,
+            *(facts.label("called_here", site, "steps here") for site in chain[:2]),
+        )
+
+
+def _grown(group: OptimizerGroup) -> list[float]:
+    """Returns the first rates of a group, as long as they grow by one factor."""
+    rates = [*group.course]
+    if len(rates) < _MIN_RATES or not all(rate > 0 for rate in rates):
+        return []
+    factor = rates[1] / rates[0]
+    end = next((k for k in range(1, len(rates)) if not isclose(rates[k] / rates[k - 1], factor, rel_tol=_NEAR)), None)
+    found = rates[:end]
+    is_test = factor > 1 and len(found) >= _MIN_RATES and found[-1] / found[0] >= _MIN_GROWTH
+    after = [] if end is None else rates[end + _MIXED :]
+    return found if is_test and (end is None or (after and max(after) * _MIN_FALL <= found[-1])) else []
+
+
+def _steps_after(training: MeasuredTraining, group: OptimizerGroup) -> OptimizerGroup | None:
+    """Returns the group that steps the parameters with a lower rate after the test: itself, or that of a later
+    optimizer."""
+    if len(_grown(group)) < len(group.course):
+        return group
+    for other in training.groups:
+        is_later = other.turns[0] > group.turns[1]
+        if is_later and set(other.parameters) & set(group.parameters) and other.rates[1] * _MIN_FALL <= group.rates[1]:
+            return other
+    return None

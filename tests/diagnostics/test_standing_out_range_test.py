@@ -1,0 +1,59 @@
+"""Checks the sentence about a range test of the learning rate that the training goes on from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import sentences
+
+NET = """\
+import copy
+
+def test(net, opt):
+    for k in range(20):
+        for group in opt.param_groups:
+            group["lr"] = 1e-5 * 2.0 ** k
+        step(net, opt)
+
+def step(net, opt):
+    opt.zero_grad()
+    net(torch.randn(8, 4)).tanh().square().mean().backward()
+    opt.step()
+
+net = nn.Linear(4, 2)
+opt = torch.optim.Adam(net.parameters())
+test(net, opt)
+for group in opt.param_groups:
+    group["lr"] = 1e-3
+for _ in range(25):
+    step(net, opt)
+"""
+WRONG = {
+    "the same optimizer": NET,
+    "another optimizer": NET.replace("for group in opt.param_groups:\n    group[\"lr\"] = 1e-3\n", (
+        "opt = torch.optim.SGD(net.parameters(), lr=1e-3)\n")),
+    "a scheduler": NET.replace("        for group in opt.param_groups:\n            group[\"lr\"] = 1e-5 * 2.0 ** k\n", "")
+    .replace("    for k in", "    opt.param_groups[0]['lr'] = 1e-5\n    each = torch.optim.lr_scheduler.ExponentialLR(opt, 2.0)\n"
+    "    for k in").replace("        step(net, opt)\n\ndef", "        step(net, opt)\n        each.step()\n\ndef"),
+}  # fmt: skip
+RIGHT = {
+    "a copy": NET.replace("test(net, opt)\nfor", (
+        "other = copy.deepcopy(net)\ntest(other, torch.optim.Adam(other.parameters()))\nfor")),
+    "set back": NET.replace("test(net, opt)\nfor", (
+        "first = copy.deepcopy(net.state_dict())\ntest(net, opt)\nnet.load_state_dict(first)\nfor")),
+    "a warm-up": NET.replace("= 1e-3", "= 2.0").replace("range(25)", "range(15)"),
+    "a short warm-up": NET.replace("range(20)", "range(9)"),
+    "a line": NET.replace("1e-5 * 2.0 ** k", "1e-5 + 0.5 * k"),
+}  # fmt: skip
+WORDS = "as a test of its range"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_training_that_goes_on_from_a_range_test_is_named(tmp_path: Path, name: str) -> None:
+    assert len([each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text]) == 1
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_rates_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
