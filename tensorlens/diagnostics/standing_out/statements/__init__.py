@@ -9,6 +9,7 @@ from tensorlens.diagnostics.standing_out.statements import (
     idle_hooks,
     idle_statements,
     iterator_used_up,
+    last_round_only,
     late_variable,
     never_added,
     rebound_state,
@@ -27,4 +28,5 @@ FINDERS: tuple[Finder, ...] = (
     repeated_hooks.find,
     idle_hooks.find,
     late_variable.find,
+    last_round_only.find,
 )
