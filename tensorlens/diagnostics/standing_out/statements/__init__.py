@@ -12,6 +12,7 @@ from tensorlens.diagnostics.standing_out.statements import (
     last_round_only,
     late_variable,
     never_added,
+    patience_total,
     rebound_state,
     repeated_hooks,
     unwritten_buffer,
@@ -29,4 +30,5 @@ FINDERS: tuple[Finder, ...] = (
     idle_hooks.find,
     late_variable.find,
     last_round_only.find,
+    patience_total.find,
 )

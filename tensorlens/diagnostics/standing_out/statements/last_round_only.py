@@ -72,7 +72,7 @@ def _only_returned(function: _Function, loop: ast.For, name: str) -> ast.Return 
 
 
 def _is_of_round(loop: ast.For, statement: ast.Assign) -> bool:
-    """Returns whether a value is computed from the batch of a round, and from nothing that earlier ones have changed."""
+    """Returns whether a value is computed from the batch of a round, and from nothing that earlier ones change."""
     targets = _batch_names(loop)
     kept, sets = _kept(loop), dict[str, set[str]]()
     for each in (node for part in loop.body for node in ast.walk(part) if isinstance(node, ast.Assign)):
