@@ -9,8 +9,10 @@ from tensorlens.diagnostics.standing_out.statements import (
     idle_hooks,
     idle_statements,
     iterator_used_up,
+    last_round_only,
     late_variable,
     never_added,
+    patience_total,
     rebound_state,
     repeated_hooks,
     unwritten_buffer,
@@ -27,4 +29,6 @@ FINDERS: tuple[Finder, ...] = (
     repeated_hooks.find,
     idle_hooks.find,
     late_variable.find,
+    last_round_only.find,
+    patience_total.find,
 )
