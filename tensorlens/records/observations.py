@@ -309,6 +309,7 @@ class Observations:
     shared_states: tuple[training_values.SharedState, ...] = ()
     batch_momenta: tuple[training_values.BatchMomentum, ...] = ()
     dropped: tuple[training_values.DroppedByFunction, ...] = ()
+    one_array: tuple[training_values.EntriesOfOneArray, ...] = ()
     loaded_averages: tuple[training_values.LoadedAverages, ...] = ()
     loaded_products: tuple[training_values.LoadedProducts, ...] = ()
 

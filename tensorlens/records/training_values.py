@@ -80,6 +80,20 @@ class GivenArray:
 
 
 @dataclass(frozen=True, slots=True)
+class EntriesOfOneArray:
+    """A list or deque that grows, whose entries hold one NumPy array at two places, also the same one as others."""
+
+    index: int
+    number: NonNegative
+    name: str  # the last part of the name that leads to it
+    places: tuple[str, str]  # in an entry: "0", "next_obs"
+    entries: NonNegative
+    twice: NonNegative  # of these, the ones with one array at both places
+    arrays: NonNegative  # different arrays of these
+    changed: NonNegative  # entries that kept their place while their array got other values; few are looked at
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedAverages:
     """A call of `load_state_dict()` of an optimizer, with the parameters of which it has loaded tensors."""
 

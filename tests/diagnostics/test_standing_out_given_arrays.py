@@ -110,3 +110,79 @@ def test_several_arrays_of_one_line_are_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NEW)
 def test_tensors_with_values_of_their_own_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, NEW[name]) if "and lose their values" in each.text] == []
+
+
+WALK = """\
+import random
+from collections import deque, namedtuple
+import numpy as np
+q = nn.Linear(3, 3)
+opt = torch.optim.SGD(q.parameters(), lr=0.01)
+class Env:
+    def __init__(self):
+        self.state = np.zeros(3, np.float32)
+    def reset(self):
+        self.state[:2] = np.random.uniform(-1, 1, 2)
+        return self.state
+    def step(self, action):
+        self.state[1] += 0.1 * (action - 1)
+        self.state[0] += self.state[1]
+        return self.state, -abs(float(self.state[0]))
+class Agent:
+    def __init__(self):
+        self.buffer, self.at = [None] * 32, 0
+    def add(self, *entry):
+        self.buffer[self.at % 32] = Entry(*entry)  #!
+        self.at += 1
+Entry = namedtuple("Entry", "s a r n")
+env, memory, agent = Env(), deque(maxlen=100), Agent()
+goal = np.zeros(3, np.float32)
+obs = env.reset()
+for step in range(90):
+    new, reward = env.step(random.randrange(3))
+    memory.append((obs, 1, reward, new))  #!
+    obs = env.reset() if step % 10 == 9 else new
+    if step >= 20:
+        batch = random.sample(list(memory), 16)
+        s, n = torch.FloatTensor(np.array([t[0] for t in batch])), torch.tensor(np.stack([t[3] for t in batch]))
+        opt.zero_grad(); (q(s) - q(n).detach()).square().mean().backward(); opt.step()
+"""
+ADDED = "memory.append((obs, 1, reward, new))  #!"
+RING = WALK.replace(ADDED, "agent.add(obs, 1, reward, new)").replace("list(memory)", "list(filter(None, agent.buffer))")
+REBOUND = "self.state = np.random.uniform(-1, 1, 3).astype(np.float32)"
+ONE = {
+    "one state array": WALK.replace("Entry(*entry)  #!", "Entry(*entry)"),
+    "an array for each episode": WALK.replace("Entry(*entry)  #!", "Entry(*entry)").replace(
+        "self.state[:2] = np.random.uniform(-1, 1, 2)", REBOUND
+    ),
+    "a ring of named entries": RING,
+    "views in dicts": WALK.replace("Entry(*entry)  #!", "Entry(*entry)")
+    .replace("(obs, 1, reward, new)", '{0: obs[:], 1: {}, 2: torch.tensor(reward), 3: new[:]}'),
+}  # fmt: skip
+OWN = {
+    "copies": WALK.replace("(obs, 1, reward, new)", "(obs.copy(), 1, reward, new.copy())"),
+    "new states": WALK.replace("self.state[1] +=", "self.state = self.state.copy()\n        self.state[1] +="),
+    "a goal that stays": WALK.replace("(obs, 1, reward, new)", "(obs.copy(), 1, reward, new.copy(), goal, goal)"),
+    "a goal for each episode, in a memory that is emptied": WALK.replace(
+        ADDED, "if step % 30 == 20:\n        memory.clear(); goal += 1\n    "
+        "memory.append((obs.copy(), 1, reward, new.copy(), goal, goal))").replace("step >= 20", "len(memory) >= 16"),
+    "entries that a line refills": WALK.replace("random.sample(list(memory), 16)", "rows")
+    .replace("env, memory", "rows = [(np.zeros(3, np.float32),) * 4 for _ in range(20)]\nenv, memory").replace(
+        ADDED, "rows[0][0][:] = obs"
+    ),
+    "one array beside copies": WALK.replace("(obs, 1, reward, new)", "(obs.copy(), goal, 1, new.copy())").replace(
+        "    obs = env", "    goal += 1\n    obs = env"),
+}  # fmt: skip
+NO_COPIES = "keeps no copies"
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_entries_that_hold_one_array_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, ONE[name]) if NO_COPIES in each.text)
+    assert "entries hold one" in found.text
+    assert found.labels[0].span.line == marked(ONE[name])
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_entries_with_arrays_of_their_own_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, OWN[name]) if NO_COPIES in each.text] == []

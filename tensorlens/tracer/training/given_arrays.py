@@ -12,6 +12,7 @@ import torch
 
 from tensorlens.records.training_values import GivenArray
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.kept_entries import KeptEntries
 
 _MOST_ARRAYS = 64
 _MOST_PARTS = 100_000  # of one array
@@ -56,6 +57,7 @@ class GivenArrays:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._arrays: dict[int, _Array] = {}  # by the id of the array that owns the memory
+        self._entries = KeptEntries(recorder)
 
     def given(self, array: Any, made: tuple[int, torch.Tensor], site: int | None) -> None:
         """Notes a tensor, with its number, that is made on an array."""
@@ -83,7 +85,8 @@ class GivenArrays:
             known.live.append(_Made(weakref.ref(made[1]), part, now, site))
 
     def write(self, number: int) -> None:
-        """Writes what was found so far."""
+        """Writes what was found so far, also about arrays that memories keep."""
+        self._entries.write(number)
         for each in self._arrays.values():
             if each.changed:
                 each.count_outdated()
