@@ -42,7 +42,8 @@ for epoch in range(3):
 """
 GIVEN = CLASS.replace("def step(self)", "def step(self, t)").replace("            self.t += 1  #!\n", "")
 GIVEN = GIVEN.replace(
-    "self.t)", "t)  #!").replace("for _ in range(4)", "for k in range(4)").replace("opt.step()", "opt.step(k + 1)")  # fmt: skip
+    "self.t)", "t)  #!").replace("for _ in range(4)", "for k in range(4)").replace(
+    "opt.step()", "opt.step(k + 1)")  # fmt: skip
 WRONG = {
     "in a class": CLASS,
     "of a group": CLASS.replace("self.t += 1", 'self.t["step"] = self.t["step"] + 1')

@@ -33,9 +33,11 @@ WRONG = {
     "the same optimizer": NET,
     "another optimizer": NET.replace("for group in opt.param_groups:\n    group[\"lr\"] = 1e-3\n", (
         "opt = torch.optim.SGD(net.parameters(), lr=1e-3)\n")),
-    "a scheduler": NET.replace("        for group in opt.param_groups:\n            group[\"lr\"] = 1e-5 * 2.0 ** k\n", "")
-    .replace("    for k in", "    opt.param_groups[0]['lr'] = 1e-5\n    each = torch.optim.lr_scheduler.ExponentialLR(opt, 2.0)\n"
-    "    for k in").replace("        step(net, opt)\n\ndef", "        step(net, opt)\n        each.step()\n\ndef"),
+    "a scheduler": NET.replace(
+        "        for group in opt.param_groups:\n            group[\"lr\"] = 1e-5 * 2.0 ** k\n", "").replace(
+        "    for k in", (
+        "    opt.param_groups[0]['lr'] = 1e-5\n    each = torch.optim.lr_scheduler.ExponentialLR(opt, 2.0)\n"
+        "    for k in")).replace("        step(net, opt)\n\ndef", "        step(net, opt)\n        each.step()\n\ndef"),
 }  # fmt: skip
 RIGHT = {
     "a copy": NET.replace("test(net, opt)\nfor", (

@@ -29,7 +29,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         later = _steps_after(training, group) if rates else None
         if not rates or later is None or any(training.writes(number) for number in group.parameters):
             continue
-        chain = facts.call_chain(training.training.steps[group.turns[0] - 1].site)
+        site = training.training.steps[group.turns[0] - 1].site
+        chain = [] if site is None else list(facts.call_chain(site))
         yield stands_out(
             f"steps of `{group.name}` raise its learning rate from about {rates[0]:.2g} to {rates[-1]:.2g} or more by "
             "one factor again and again, as a test of its range, and the training goes on from the parameters that "
@@ -38,7 +39,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             facts.label("optimizer_made_here", later.site, "goes on with the parameters")
             if later.optimizer != group.optimizer
             else None,
-            *(facts.label("called_here", site, "steps here") for site in chain[:2]),
+            *(facts.label("called_here", each, "steps here") for each in chain[:2]),
         )
 
 
