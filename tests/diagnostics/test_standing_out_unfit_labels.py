@@ -72,7 +72,8 @@ for one, other, label in DataLoader(TensorDataset(*data, same), batch_size=8, sh
 """
     + STEP
 )
-MASKS = """\
+MASKS = (
+    """\
 net = nn.Conv2d(3, 5, 1)
 opt = torch.optim.Adam(net.parameters(), lr=0.01)
 def resize(picture, mode="bilinear"):
@@ -81,8 +82,11 @@ for _ in range(3):
     masks = torch.randint(0, 5, (4, 8, 8))
     y = resize(masks[:, None].float()).squeeze(1).long()
     loss = nn.functional.cross_entropy(net(resize(torch.randn(4, 3, 8, 8))), y)
-""" + STEP
-SET = """\
+"""
+    + STEP
+)
+SET = (
+    """\
 from torch.utils.data import DataLoader, Dataset
 class Places(Dataset):
     def __len__(self):
@@ -95,8 +99,11 @@ net = nn.Conv2d(3, 5, 1)
 opt = torch.optim.Adam(net.parameters(), lr=0.01)
 for x, y in DataLoader(Places(), batch_size=4):
     loss = nn.CrossEntropyLoss()(net(x), y)
-""" + STEP
-TAGS = """\
+"""
+    + STEP
+)
+TAGS = (
+    """\
 net = nn.Linear(6, 4)
 opt = torch.optim.Adam(net.parameters(), lr=0.01)
 x = torch.randn(32, 6)
@@ -104,8 +111,12 @@ tags = (x @ torch.randn(6, 4) > 0.5).float()
 for _ in range(3):
     i = torch.randperm(32)[:8]
     loss = nn.functional.cross_entropy(net(x[i]), tags[i])  #!
-""" + STEP + "print(((torch.sigmoid(net(x)) > 0.5) == tags.bool()).float().mean())\n"
-NEAREST = """\
+"""
+    + STEP
+    + "print(((torch.sigmoid(net(x)) > 0.5) == tags.bool()).float().mean())\n"
+)
+NEAREST = (
+    """\
 net = nn.Linear(6, 4)
 opt = torch.optim.Adam(net.parameters(), lr=0.01)
 for _ in range(3):
@@ -115,7 +126,9 @@ for _ in range(3):
     same = y[:, None] == y[None, :]
     near = d.masked_fill(~same, float("inf")).min(1).values  #!
     loss = (near - d.mean(1) + 1).relu().mean()
-""" + STEP
+"""
+    + STEP
+)
 NEAREST_LINE = 'd.masked_fill(~same, float("inf")).min(1)'
 WRONG = {
     "the row itself": ("its own distance is 0", NEAREST),

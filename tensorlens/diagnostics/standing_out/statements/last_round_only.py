@@ -48,9 +48,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _loop_of(function: _Function, statement: ast.stmt | None) -> ast.For | None:
     """Returns the only loop of a function, if a statement is directly in it and it goes on to its end."""
     loops = [node for node in ast.walk(function) if isinstance(node, ast.For | ast.While | ast.AsyncFor)]
-    if len(loops) != 1 or not isinstance(loops[0], ast.For):
+    loop = loops[0] if len(loops) == 1 else None
+    if not isinstance(loop, ast.For):
         return None
-    (loop,) = loops
     body = [each for node in loop.body for each in (node.body if isinstance(node, ast.With) else [node])]
     is_left = any(isinstance(node, _LEAVING) for each in loop.body for node in ast.walk(each))
     return loop if any(each is statement for each in body) and not is_left else None

@@ -26,8 +26,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if count is None or not keeps_best(facts, file, choice):
                 continue
             name = plain_name(count.target)
-            test = _limit(tree, name)
-            if name and test is not None and not _is_set_back(facts, file, choice, count):
+            test = None if name is None else _limit(tree, name)
+            if test is not None and not _is_set_back(facts, file, choice, count):
                 yield stands_out(
                     f"`{facts.code_of(count, file)}` counts all rounds without an improvement: no line sets `{name}` "
                     f"back at an improvement, so `{ast.unparse(test)}` does not ask for such rounds in a row",
