@@ -81,12 +81,15 @@ class GivenArray:
 
 @dataclass(frozen=True, slots=True)
 class EntriesOfOneArray:
-    """A list or deque that grows, whose entries hold one NumPy array at two places, also the same one as others."""
+    """A list or deque that grows, whose entries hold one NumPy array at two places, also the same one as others.
+
+    Two lists may hold the parts of the entries.
+    """
 
     index: int
     number: NonNegative
-    name: str  # the last part of the name that leads to it
-    places: tuple[str, str]  # in an entry: "0", "next_obs"
+    name: str  # the last part of the name that leads to it; of several lists, their names
+    places: tuple[str, str]  # in an entry: "0", "next_obs"; of several lists, the names of two
     entries: NonNegative
     twice: NonNegative  # of these, the ones with one array at both places
     arrays: NonNegative  # different arrays of these

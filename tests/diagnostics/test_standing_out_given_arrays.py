@@ -159,6 +159,20 @@ ONE = {
     "views in dicts": WALK.replace("Entry(*entry)  #!", "Entry(*entry)")
     .replace("(obs, 1, reward, new)", '{0: obs[:], 1: {}, 2: torch.tensor(reward), 3: new[:]}'),
 }  # fmt: skip
+LISTS = (
+    WALK.replace("Entry(*entry)  #!", "Entry(*entry)")
+    .replace("env, memory", "states, nexts = [], []\nenv, memory")
+    .replace(ADDED, "states.append(obs)  #!\n    nexts.append(new)")
+    .replace("list(memory)", "list(zip(states, [1] * len(states), [1] * len(states), nexts))")
+)
+ONE["two lists"] = LISTS
+ONE["two lists of a dict"] = (
+    LISTS.replace("states, nexts = [], []", 'kept = {"s": [], "n": []}')
+    .replace("nexts.", 'kept["n"].')
+    .replace("states.", 'kept["s"].')
+    .replace("states", 'kept["s"]')
+    .replace("nexts", 'kept["n"]')
+)
 OWN = {
     "copies": WALK.replace("(obs, 1, reward, new)", "(obs.copy(), 1, reward, new.copy())"),
     "new states": WALK.replace("self.state[1] +=", "self.state = self.state.copy()\n        self.state[1] +="),
@@ -167,9 +181,13 @@ OWN = {
         ADDED, "if step % 30 == 20:\n        memory.clear(); goal += 1\n    "
         "memory.append((obs.copy(), 1, reward, new.copy(), goal, goal))").replace("step >= 20", "len(memory) >= 16"),
     "entries that a line refills": WALK.replace("random.sample(list(memory), 16)", "rows")
-    .replace("env, memory", "rows = [(np.zeros(3, np.float32),) * 4 for _ in range(20)]\nenv, memory").replace(
+    .replace("env, memory", "rows = [(np.zeros(3, np.float32),) * 4] * 20\nenv, memory").replace(
         ADDED, "rows[0][0][:] = obs"
     ),
+    "two lists of copies": LISTS.replace("(obs)", "(obs.copy())").replace("(new)", "(new.copy())"),
+    "a goal for each episode, in two lists that are emptied": LISTS.replace("(obs)", "(goal)").replace(
+        "(new)", "(goal)").replace("    obs = env", "    if step % 30 == 20:\n        goal += 1\n        "
+        "states.clear(); nexts.clear()\n    obs = env").replace("step >= 20", "len(states) >= 16"),
     "one array beside copies": WALK.replace("(obs, 1, reward, new)", "(obs.copy(), goal, 1, new.copy())").replace(
         "    obs = env", "    goal += 1\n    obs = env"),
 }  # fmt: skip
@@ -179,7 +197,7 @@ NO_COPIES = "keeps no copies"
 @pytest.mark.parametrize("name", ONE)
 def test_entries_that_hold_one_array_are_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, ONE[name]) if NO_COPIES in each.text)
-    assert "entries hold one" in found.text
+    assert "entries hold one" in found.text or "entries are one array" in found.text
     assert found.labels[0].span.line == marked(ONE[name])
 
 

@@ -36,6 +36,7 @@ _PLAIN = (int, float, complex, str, bytes, type(None))
 _LEADS_NOWHERE = (*_PLAIN, type, ModuleType, FunctionType, MethodType, BuiltinFunctionType, torch.Tensor)
 _OF_MODULES = frozenset("_modules _parameters _buffers".split())
 Memory = tuple[Any, ...]  # address, shape, strides, dtype
+Found = tuple[int, str, Any]  # what has the name of a list, the name, the list
 Held = tuple[object, Memory, int]  # an entry, the memory of its array, a checksum of the values
 
 
@@ -43,8 +44,8 @@ Held = tuple[object, Memory, int]  # an entry, the memory of its array, a checks
 class _Known:
     """A memory with entries of this kind, as it was at the last look at it."""
 
-    kept: Any  # the list itself, until it is no longer found
-    name: str
+    kept: tuple[Any, ...]  # the list itself, until it is no longer found; or several with an array at each place
+    name: str  # of several, their names
     places: tuple[str, str]
     entries: int = 0
     twice: int = 0
@@ -58,24 +59,25 @@ class KeptEntries:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._known: dict[int, _Known] = {}  # by the id of the list
+        self._known: dict[tuple[int, ...], _Known] = {}  # by the ids of the lists
         self._ended: list[_Known] = []
 
     def write(self, number: int) -> None:
         """Looks once more, and writes what was found so far."""
         if "numpy" in sys.modules:
             before, self._known = self._known, {}
-            for name, kept in self._lists():
-                self._look(name, kept, before.pop(id(kept), None))
+            found = list(self._lists())
+            for name, kept in (*((name, (kept,)) for _, name, kept in found), *_columns(found)):
+                self._look(name, kept, before.pop(tuple(map(id, kept)), None))
             for gone in before.values():
-                gone.kept, gone.held = None, []
+                gone.kept, gone.held = (), []
             self._ended += (gone for gone in before.values() if gone.changed)
         for each in (*self._ended, *self._known.values()):
             if each.changed:
                 counts = each.entries, each.twice, each.arrays, each.changed
                 self._recorder.rows.write_fact(EntriesOfOneArray, number, each.name, each.places, *counts)
 
-    def _lists(self) -> Iterator[tuple[str, Any]]:
+    def _lists(self) -> Iterator[Found]:
         """Yields these lists, each once, with the last name that leads to it."""
         frame: FrameType | None = sys._getframe(1)
         seen = set[int]()
@@ -91,10 +93,10 @@ class KeptEntries:
             del found
             frame = frame.f_back
 
-    def _look(self, name: str, kept: Any, known: _Known | None) -> None:
+    def _look(self, name: str, kept: tuple[Any, ...], known: _Known | None) -> None:
         """Compares the entries of a list that were there at the last look with what they were then."""
         try:
-            entries = list(islice(kept, _MOST_ENTRIES))
+            entries = list(islice(kept[0] if len(kept) == 1 else _rows(name, kept), _MOST_ENTRIES))
         except RuntimeError:  # another thread changes it
             return
         found = _of_one_array(entries)
@@ -103,30 +105,41 @@ class KeptEntries:
         places, memories = found
         if known is None or known.places != places:
             known = _Known(kept, name, places)
-        if _has_grown(known, entries):
-            here = set(map(id, entries))
-            same = [each for each in known.held if id(each[0]) in here]
-            known.changed = max(known.changed, sum(_is_changed(*each, places) for each in same))
+        same = _left(known, entries)
+        known.changed = max(known.changed, sum(_is_changed(*each, places) for each in same))
         known.entries, known.twice, known.arrays = len(entries), len(memories), len(set(memories))
         known.held = list(_held(entries, places))
         if known.held or known.changed:
-            self._known[id(kept)] = known
+            self._known[tuple(map(id, kept))] = known
 
 
-def _below(names: list[tuple[Any, Any]], seen: set[int]) -> Iterator[tuple[str, Any]]:
+def _below(names: list[tuple[Any, Any]], seen: set[int]) -> Iterator[Found]:
     """Yields the lists that some names, and attributes of their values, lead to."""
-    waiting = deque((name, value, 0) for name, value in names)
+    waiting = deque((id(names), name, value, 0) for name, value in names)
     while waiting and len(seen) < _MOST_OBJECTS:
-        name, value, depth = waiting.popleft()
+        owner, name, value, depth = waiting.popleft()
         if type(name) is not str or id(value) in seen or issubclass(type(value), _LEADS_NOWHERE):
             continue
         seen.add(id(value))
         if type(value) in (list, deque):
             if len(value) >= _MIN_ENTRIES:
-                yield name, value
+                yield owner, name, value
         elif depth < _MOST_DEPTH and name not in _OF_MODULES:
             inner = value if type(value) is dict and len(value) <= _MOST_KEYS else _attributes(value)
-            waiting.extend((key, each, depth + 1) for key, each in list(inner.items()))
+            waiting.extend((id(value), key, each, depth + 1) for key, each in list(inner.items()))
+
+
+def _columns(found: list[Found]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yields the lists of arrays that belong together: as many entries, in attributes of one object, or variables."""
+    groups: dict[tuple[int, int], dict[str, Any]] = {}
+    for owner, name, kept in found:
+        if name.isidentifier() and len(kept) >= _MIN_ENTRIES and _is_array(kept[0]) and _is_array(kept[-1]):
+            groups.setdefault((owner, len(kept)), {})[name] = kept
+    yield from ((" ".join(group), tuple(group.values())) for group in groups.values() if len(group) > 1)
+
+
+def _rows(names: str, lists: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
+    yield from (dict(zip(names.split(), row, strict=True)) for row in zip(*lists, strict=False))
 
 
 def _attributes(value: object) -> dict[str, Any]:
@@ -211,10 +224,17 @@ def _checksum(array: Any) -> int:
     return crc32(array.tobytes())
 
 
-def _has_grown(known: _Known, entries: list[Any]) -> bool:
-    """Returns whether a list has got entries since the last look."""
+def _left(known: _Known, entries: list[Any]) -> list[Held]:
+    """Returns the entries of the last look that are there still, if others have been added since.
+
+    Several lists have no entries that could be told from others: whether some are taken out, the source shows.
+    """
+    is_longer = len(entries) > known.entries
+    if len(known.kept) > 1:
+        return known.held if is_longer else []
     here = set(map(id, entries))
-    return len(entries) > known.entries or any(id(entry) not in here for entry, _, _ in known.held)
+    left = [each for each in known.held if id(each[0]) in here]
+    return left if is_longer or len(left) < len(known.held) else []
 
 
 def _is_changed(entry: object, memory: Memory, values: int, places: tuple[str, str]) -> bool:
