@@ -119,7 +119,47 @@ for _ in range(4):
     (loss + 0.01 * penalty()).backward()
     opt.step()
 """
+NEAR = """\
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.start = [p.detach().clone() for p in model.parameters() if p.requires_grad]
+
+    def away(self, params):
+        total = torch.zeros(())
+        for p, before in zip(params, self.start):
+            total = total + (p - before).square().sum()
+        return total
+
+    def fit(self):
+        params = filter(lambda p: p.requires_grad, self.model.parameters())
+        opt = torch.optim.SGD(params, lr=0.1)
+        for _ in range(4):
+            loss = (self.model(x) - y).square().mean()
+            loss = loss + 0.1 * self.away(params=params)  #!
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+Trainer(net).fit()
+"""
+ANCHORS = """\
+params = filter(lambda p: p.requires_grad, net.parameters())
+anchors = [p.detach().clone() for p in net.parameters() if p.requires_grad]
+opt = torch.optim.SGD(params, lr=0.1)
+for _ in range(4):
+    loss = (net(x) - y).square().mean()
+    penalty = sum(((p - a) ** 2).sum() for p, a in zip(params, anchors))  #!
+    loss = loss + 0.1 * penalty
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+UNTAKEN = ANCHORS.replace("SGD(params", "SGD(net.parameters()")
 WRONG = {
+    "that an optimizer took, zipped": NET + ANCHORS,
+    "that an optimizer took, in a method": NET + NEAR,
+    "zipped with a list that stays": NET + UNTAKEN,
     "of several objects": NET + SITES,
     "a variable of the file": NET + WEIGHTS + GLOBAL,
     "an item of a dict": NET
@@ -140,6 +180,14 @@ RIGHT = {
     + GLOBAL.replace("    return", "    weights = list(net.parameters())\n    return"),
     "a function that runs once": NET + WEIGHTS
     + GLOBAL.replace("penalty()).b", "1).b").replace("opt = ", "print(penalty())\nopt = "),
+    "a list that an optimizer took": NET
+    + ANCHORS.replace("= filter", "= list(filter").replace("ters())\n", "ters()))\n", 1),
+    "zipped with a list that is filled": NET
+    + UNTAKEN.replace("[p.detach().clone() for p in net.parameters() if p.requires_grad]", "[]").replace(
+        "    opt.step()", "    opt.step()\n    anchors.append(0.0)"),
+    "an optimizer for each round": NET + ANCHORS.replace("opt = torch.optim.SGD(params, lr=0.1)\n", "").replace(
+        "    opt.zero", "    params = filter(lambda p: p.requires_grad, net.parameters())\n"
+        "    opt = torch.optim.SGD(params, lr=0.1)\n    opt.zero"),
     "zipped with a list": NET + "weights = (p for p in net.parameters())\nfew = [1, 2]\n"
     + LOOP.replace("for p in weights:  #!", "for p, _ in zip(weights, few):"),
     "the first of some": NET + "weights = (p for p in net.parameters())\n"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.syntax import called_name, plain_name
+from tensorlens.analysis.code_around import is_inside
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.iterator_reads import LEAVING, MODULE_METHODS, Read, reads_of
 from tensorlens.analysis.training.run_counts import (
     Parents,
     Scope,
@@ -21,15 +23,10 @@ from tensorlens.analysis.training.run_counts import (
 )
 from tensorlens.records.model import Span
 
-_METHODS = frozenset(
-    "parameters named_parameters modules named_modules children named_children buffers named_buffers".split()
-)
 _FUNCTIONS = frozenset(("filter", "map", "zip", "iter", "reversed", "chain"))
-_PASS_ON = ("zip", "enumerate", "map", "filter")  # an argument of these is read as far as their result is
-_READ_ALL = ("sum", "list", "tuple", "dict", "max", "min", "sorted", "set", "clip_grad_norm_", "clip_grad_value_")
 _ENDLESS = re.compile(r"\b(count|cycle|repeat)\(")
-_LEAVING = ast.Break | ast.Continue | ast.Return | ast.Raise | ast.Yield
 _STORED = ast.Name | ast.Attribute | ast.Subscript
+_LISTS = ast.ListComp | ast.List | ast.Tuple
 _MIN_RUNS = 2
 
 
@@ -41,6 +38,7 @@ class UsedUp:
     made: Span
     read: Span
     runs: int  # how often the line that reads it has run, at least
+    taken: Span | None = None  # the optimizer that has all items before any such line runs
 
 
 def used_up_iterators(facts: TraceIndex) -> Iterator[UsedUp]:
@@ -56,8 +54,7 @@ def used_up_iterators(facts: TraceIndex) -> Iterator[UsedUp]:
                 if name and _is_set_once(tree, parents, made, name):
                     found = _read_again(facts, file, parents, (made, name))
                     if found is not None:
-                        read, runs = found
-                        yield UsedUp(name, facts.span_of(made.value, file), facts.span_of(read, file), runs)
+                        yield found
 
 
 def is_iterator(value: ast.expr, defined: set[str]) -> bool:
@@ -72,7 +69,7 @@ def is_iterator(value: ast.expr, defined: set[str]) -> bool:
     if isinstance(function, ast.Name):
         return function.id in _FUNCTIONS - defined
     is_chain = isinstance(function, ast.Attribute) and ast.unparse(function) == "itertools.chain"
-    return is_chain or (isinstance(function, ast.Attribute) and function.attr in _METHODS - defined)
+    return is_chain or (isinstance(function, ast.Attribute) and function.attr in MODULE_METHODS - defined)
 
 
 def _is_set_once(tree: ast.Module, parents: Parents, made: ast.Assign, name: str) -> bool:
@@ -100,27 +97,86 @@ def _is_only_key(nodes: list[ast.AST], key: ast.expr) -> bool:
     return len(same) == len(keys) and sum(not isinstance(node.ctx, ast.Load) for node in keys) == 1
 
 
-def _read_again(
-    facts: TraceIndex, file: str, parents: Parents, named: tuple[ast.Assign, str]
-) -> tuple[ast.expr, int] | None:
+def _read_again(facts: TraceIndex, file: str, parents: Parents, named: tuple[ast.Assign, str]) -> UsedUp | None:
     made, name = named
-    tree = facts.tree(file)
-    home = scope_of(parents, made)
     times = _times_made(facts, file, parents, named)
-    for read in _reads(tree, parents, name) if times else ():
-        statement, loops = way_up(parents, read)
-        if statement is None:
+    taken = _optimizer_given(facts, file, parents, named)
+    for read in reads_of(facts, file, parents, name) if times else ():
+        runs = _runs_again(facts, file, parents, named, read.node)
+        if runs < _MIN_RUNS * times:
             continue
-        if scope_of(parents, read) is home:
-            repeats = any(made not in ast.walk(each) for each in loops)
-            repeats = repeats and not any(isinstance(node, _LEAVING) for each in loops for node in ast.walk(each))
-        else:
-            repeats = name.startswith("self.") or _is_free(parents, read, home, name)
-        whole = facts.span_of(_around(parents, read), file)
-        runs = runs_of(facts, file, parents, parents[statement], whole) if repeats else 0
-        if runs >= _MIN_RUNS * times:
-            return read, runs
+        ran = _ran(facts, file, read.items)
+        spans = facts.span_of(made.value, file), facts.span_of(read.node, file)
+        if taken is not None:
+            if not ran:
+                return UsedUp(name, *spans, runs, facts.span_of(taken, file))
+        elif not read.beside or (times == 1 and _ran_in_one_round(facts, file, parents, read, ran)):
+            return UsedUp(name, *spans, runs)
     return None
+
+
+def _runs_again(facts: TraceIndex, file: str, parents: Parents, named: tuple[ast.Assign, str], read: ast.expr) -> int:
+    """Returns how often an expression that reads an iterator has run at least; 0 if it may run only once for each."""
+    (made, name), home = named, scope_of(parents, named[0])
+    statement, loops = way_up(parents, read)
+    if statement is None:
+        return 0
+    if scope_of(parents, read) is home:
+        repeats = any(made not in ast.walk(each) for each in loops)
+        repeats = repeats and not any(isinstance(node, LEAVING) for each in loops for node in ast.walk(each))
+    else:
+        repeats = name.startswith("self.") or _is_free(parents, read, home, name)
+    whole = facts.span_of(_around(parents, read), file)
+    return runs_of(facts, file, parents, parents[statement], whole) if repeats else 0
+
+
+def _optimizer_given(facts: TraceIndex, file: str, parents: Parents, named: tuple[ast.Assign, str]) -> ast.expr | None:
+    """Returns the call that makes an optimizer of an iterator, right where the iterator is made: it takes all items."""
+    made, name = named
+    calls = [call for call in facts.calls if call.op.startswith("optim.") and call.inputs]
+    spans = {facts.span(call.site) for call in calls}
+    for node in ast.walk(scope_of(parents, made)) if spans else ():
+        if (
+            isinstance(node, ast.Call)
+            and facts.span_of(node, file) in spans
+            and parents[parents[node]] is parents[made]
+        ):
+            given = [*node.args[:1], *(each.value for each in node.keywords if each.arg == "params")]
+            if node.lineno > made.lineno and any(plain_name(each) == name for each in given):
+                return node
+    return None
+
+
+def _ran(facts: TraceIndex, file: str, parts: tuple[ast.AST, ...]) -> list[int]:
+    """Returns the events of the calls in some parts of a file, in their order."""
+    spans = [facts.span_of(each, file) for each in parts]
+    sites = {site.id for site in facts.trace.sites if any(is_inside(site.span, span) for span in spans)}
+    return [call.index for call in facts.calls if call.site in sites] if sites else []
+
+
+def _ran_in_one_round(facts: TraceIndex, file: str, parents: Parents, read: Read, ran: list[int]) -> bool:
+    """Returns whether items came in one round only, although what is read beside the iterator stays as long as it is:
+    it is a list of one assignment, of which no line calls a method."""
+    if not ran or read.is_callee or not all(_stays_as_long(parents, each) for each in read.beside):
+        return False
+    at: ast.AST = read.node
+    while not isinstance(at, ast.stmt):
+        at = parents[at]
+    span = facts.span_of(at, file)
+    between = {call.site for call in facts.calls_between(ran[0], ran[-1])}
+    return all(is_inside(facts.trace.sites[site].span, span) for site in between)
+
+
+def _stays_as_long(parents: Parents, other: ast.expr) -> bool:
+    """Returns whether an expression is a variable of one assignment that no line calls a method of, or deletes from."""
+    if not isinstance(other, ast.Name):
+        return False
+    same = [node for node in parents if isinstance(node, ast.Name) and node.id == other.id]
+    stored = [node for node in same if not isinstance(node.ctx, ast.Load)]
+    changed = [node for node in same if isinstance(parents[node], ast.Attribute | ast.Delete | ast.AugAssign)]
+    arguments = [node for node in parents if isinstance(node, ast.arg) and node.arg == other.id]
+    is_list = len(stored) == 1 and isinstance(made := parents[stored[0]], ast.Assign) and isinstance(made.value, _LISTS)
+    return is_list and not changed and not arguments
 
 
 def _times_made(facts: TraceIndex, file: str, parents: Parents, named: tuple[ast.Assign, str]) -> int:
@@ -156,74 +212,3 @@ def _around(parents: Parents, read: ast.expr) -> ast.AST:
         return read
     call = parents[parents[above]]
     return call if isinstance(call, ast.Call) else parents[above]
-
-
-def _reads(tree: ast.Module, parents: Parents, name: str) -> Iterator[ast.expr]:
-    """Yields the expressions that read all items of an iterator, or give it to a function that does."""
-    loaded = (n for n in ast.walk(tree) if isinstance(n, _STORED) and isinstance(n.ctx, ast.Load))
-    part = name.removeprefix("self.")
-    is_attribute = part != name and part.isidentifier()
-    nodes = [n for n in loaded if (getattr(n, "attr", "") == part if is_attribute else plain_name(n) == name)]
-    yield from _direct_reads(parents, nodes)
-    yield from (node for node in nodes if _is_read_by_callee(tree, parents, node))
-
-
-def _leaves_early(function: ast.FunctionDef, reads: list[ast.Name]) -> bool:
-    """Returns whether a function may end before it reads an argument."""
-    last = max((node.lineno for node in reads), default=0)
-    return any(isinstance(node, _LEAVING) and node.lineno < last for node in ast.walk(function))
-
-
-def _direct_reads(parents: Parents, nodes: Iterable[ast.expr]) -> Iterator[ast.expr]:
-    """Yields the expressions that read all items: each is what a `for` runs over, or an argument."""
-    for node in nodes:
-        at = node
-        while isinstance(call := parents[at], ast.Call) and at in call.args and called_name(call) in _PASS_ON:
-            if called_name(call) == "zip" and len(call.args) > 1 and not _are_as_long(call.args, at):
-                break
-            at = call
-        above, whole = parents[at], parents.get(parents[at])
-        is_loop = isinstance(above, ast.For) and above.iter is at and not _may_stop(above)
-        is_first = isinstance(above, ast.comprehension) and above.iter is at and _has_first(parents, whole, above)
-        is_given = isinstance(above, ast.Call) and at in above.args[:1] and called_name(above) in _READ_ALL
-        if is_loop or is_first or is_given:
-            yield node
-
-
-def _is_read_by_callee(tree: ast.Module, parents: Parents, node: ast.expr) -> bool:
-    """Returns whether an expression is an argument of a function of the file that reads all of its items each time."""
-    call = parents[node]
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or node not in call.args:
-        return False
-    defined = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == call.func.id]
-    place = call.args.index(node)
-    if len(defined) != 1 or len(defined[0].args.args) <= place or any(isinstance(a, ast.Starred) for a in call.args):
-        return False
-    (function,) = defined
-    name = function.args.args[place].arg
-    own = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
-    if any(not isinstance(each.ctx, ast.Load) for each in own) or _leaves_early(function, own):
-        return False
-    return any(
-        scope_of(parents, each) is function and way_up(parents, each)[0] is not None and not way_up(parents, each)[1]
-        for each in _direct_reads(parents, own)
-    )
-
-
-def _are_as_long(arguments: list[ast.expr], iterator: ast.expr) -> bool:
-    """Returns whether each other argument of `zip` is of a module or an attribute, as what an average keeps for each
-    parameter: other collections may have fewer items than the iterator."""
-    others = [each for each in arguments if each is not iterator]
-    return all(isinstance(each, ast.Attribute) or called_name(each) in _METHODS for each in others)
-
-
-def _has_first(parents: Parents, whole: ast.AST | None, part: ast.comprehension) -> bool:
-    """Returns whether a comprehension reads all items of what it runs over first, as `next(...)` of one does not."""
-    if isinstance(whole, ast.GeneratorExp):
-        call = parents[whole]
-        return isinstance(call, ast.Call) and called_name(call) in _READ_ALL and whole.generators[0] is part
-    return isinstance(whole, ast.ListComp | ast.SetComp | ast.DictComp) and whole.generators[0] is part
-
-
-def _may_stop(loop: ast.For) -> bool:
-    return any(isinstance(node, ast.Break | ast.Return | ast.Raise | ast.Yield) for node in ast.walk(loop))

@@ -17,9 +17,14 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for each in used_up_iterators(facts):
         source = text_of(facts.trace.sources[each.made.file], each.made)
+        text = f"`{each.name}` is an iterator, `{one_line(source, 40)}`, and yields its items once: what reads it here "
+        if each.taken is None:
+            text += f"runs {each.runs:,} times or more, and finds items only the first time after it is made"
+        else:
+            text += f"runs {each.runs:,} times or more, and finds none: an optimizer has taken them all"
         yield stands_out(
-            f"`{each.name}` is an iterator, `{one_line(source, 40)}`, and yields its items once: what reads it here "
-            f"runs {each.runs:,} times or more, and finds items only the first time after it is made",
+            text,
             Label("observed_here", each.read, "reads it again and again"),
             Label("value_made_here", each.made, "can be read once"),
+            None if each.taken is None else Label("optimizer_made_here", each.taken, "takes all items"),
         )
