@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, get_args, get_type_hints
 
-from tensorlens.records import training_values
+from tensorlens.records import training, training_values
 from tensorlens.records.distributed import (
     BroadcastBuffer,
     Collective,
@@ -28,27 +28,6 @@ from tensorlens.records.distributed import (
 from tensorlens.records.fields import FunctionId, LongAs, NonNegative, OverwriteId, SiteId, TensorId
 from tensorlens.records.further_runs import Intervened, WrittenLine, WrongBackward
 from tensorlens.records.threads import OtherThread, SharedSite, ThreadSwitch
-from tensorlens.records.training import (
-    EvaluatingSteps,
-    FirstNonfinite,
-    FrozenStatistics,
-    GradientOfZeros,
-    HeldMemory,
-    HookCount,
-    LearningRateSchedule,
-    LoadedState,
-    NonfiniteSeen,
-    OptimizerGroup,
-    ParameterMovement,
-    ParameterStatistics,
-    ReducedLoss,
-    SavedToFile,
-    StepsOnZeros,
-    TermGradient,
-    TermsUnknown,
-    TrainingMeasured,
-    ZeroedGradient,
-)
 
 RECOMPUTED = "recomputed"
 ALL_MODULES = " of all modules"  # ends the kind of a hook that is registered on no module in particular
@@ -257,25 +236,25 @@ class Observations:
     switches: tuple[RecordingSwitch, ...] = ()
     others: tuple[OtherThread, ...] = ()
     switching: tuple[ThreadSwitch, ...] = ()
-    measured: tuple[TrainingMeasured, ...] = ()
-    groups: tuple[OptimizerGroup, ...] = ()
-    statistics: tuple[ParameterStatistics, ...] = ()
-    moved: tuple[ParameterMovement, ...] = ()
-    zeroed: tuple[ZeroedGradient, ...] = ()
-    reduced: tuple[ReducedLoss, ...] = ()
-    saved_files: tuple[SavedToFile, ...] = ()
-    memory: tuple[HeldMemory, ...] = ()
-    nonfinite: tuple[NonfiniteSeen, ...] = ()
-    origins: tuple[FirstNonfinite, ...] = ()
-    of_zeros: tuple[GradientOfZeros, ...] = ()
-    on_zeros: tuple[StepsOnZeros, ...] = ()
-    hooks: tuple[HookCount, ...] = ()
-    schedules: tuple[LearningRateSchedule, ...] = ()
-    evaluating: tuple[EvaluatingSteps, ...] = ()
-    frozen_statistics: tuple[FrozenStatistics, ...] = ()
-    loaded: tuple[LoadedState, ...] = ()
-    term_gradients: tuple[TermGradient, ...] = ()
-    terms_unknown: tuple[TermsUnknown, ...] = ()
+    measured: tuple[training.TrainingMeasured, ...] = ()
+    groups: tuple[training.OptimizerGroup, ...] = ()
+    statistics: tuple[training.ParameterStatistics, ...] = ()
+    moved: tuple[training.ParameterMovement, ...] = ()
+    zeroed: tuple[training.ZeroedGradient, ...] = ()
+    reduced: tuple[training.ReducedLoss, ...] = ()
+    saved_files: tuple[training.SavedToFile, ...] = ()
+    memory: tuple[training.HeldMemory, ...] = ()
+    nonfinite: tuple[training.NonfiniteSeen, ...] = ()
+    origins: tuple[training.FirstNonfinite, ...] = ()
+    of_zeros: tuple[training.GradientOfZeros, ...] = ()
+    on_zeros: tuple[training.StepsOnZeros, ...] = ()
+    hooks: tuple[training.HookCount, ...] = ()
+    schedules: tuple[training.LearningRateSchedule, ...] = ()
+    evaluating: tuple[training.EvaluatingSteps, ...] = ()
+    frozen_statistics: tuple[training.FrozenStatistics, ...] = ()
+    loaded: tuple[training.LoadedState, ...] = ()
+    term_gradients: tuple[training.TermGradient, ...] = ()
+    terms_unknown: tuple[training.TermsUnknown, ...] = ()
     unread: tuple[training_values.UnreadOption, ...] = ()
     initial_statistics: tuple[training_values.InitialStatistics, ...] = ()
     equal: tuple[training_values.EqualParameters, ...] = ()

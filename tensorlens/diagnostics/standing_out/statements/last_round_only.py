@@ -145,7 +145,7 @@ def _set(loop: ast.For) -> set[str]:
 def _runs(facts: TraceIndex, call: Call, loop: ast.For) -> int:
     """Returns how often a line ran in one run of its loop, until the next backward pass begins; 0 if it is not known.
 
-    Calls of the function that are outside the loop tell how often it ran, or it is called at most once in each epoch.
+    It is known by calls of the function outside the loop, or if the function is called at most once in each epoch.
     """
     site, span = facts.trace.sites[call.site], facts.span(call.site)
     end = next((each.index for each in facts.backwards if each.index > call.index), None)
