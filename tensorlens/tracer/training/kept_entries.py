@@ -170,7 +170,7 @@ def _memory(value: Any) -> Memory | None:
     """Returns the memory of an array of plain elements; None for another value, and for a large array."""
     if not _is_array(value) or not 0 < value.nbytes <= _MOST_BYTES or value.dtype.hasobject:
         return None
-    return value.ctypes.data, value.shape, value.strides, value.dtype.str
+    return value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str
 
 
 def _pairs(entry: object) -> Iterator[tuple[str, str]]:
