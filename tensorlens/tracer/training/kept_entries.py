@@ -227,7 +227,7 @@ def _checksum(array: Any) -> int:
 def _left(known: _Known, entries: list[Any]) -> list[Held]:
     """Returns the entries of the last look that are there still, if others have been added since.
 
-    Several lists have no entries that could be told from others: whether some are taken out, the source shows.
+    The entries of several lists are all alike. The source shows whether a line takes some out.
     """
     is_longer = len(entries) > known.entries
     if len(known.kept) > 1:
