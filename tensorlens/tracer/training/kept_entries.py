@@ -170,7 +170,7 @@ def _memory(value: Any) -> Memory | None:
     """Returns the memory of an array of plain elements; None for another value, and for a large array."""
     if not _is_array(value) or not 0 < value.nbytes <= _MOST_BYTES or value.dtype.hasobject:
         return None
-    return value.ctypes.data, value.shape, value.strides, value.dtype.str
+    return value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str
 
 
 def _pairs(entry: object) -> Iterator[tuple[str, str]]:
@@ -227,7 +227,7 @@ def _checksum(array: Any) -> int:
 def _left(known: _Known, entries: list[Any]) -> list[Held]:
     """Returns the entries of the last look that are there still, if others have been added since.
 
-    Entries of several lists can't be kept apart: the source shows whether some are taken out.
+    The entries of several lists are all alike. The source shows whether a line takes some out.
     """
     is_longer = len(entries) > known.entries
     if len(known.kept) > 1:
