@@ -8,7 +8,7 @@ import pytest
 from support.training_programs import train
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.losses import losses, term_name
+from tensorlens.analysis.training.summed_terms import losses, term_name
 
 NET = """
 net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))

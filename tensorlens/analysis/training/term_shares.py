@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import hypot
 
 from tensorlens.analysis.trace_index import TraceIndex, index_of
-from tensorlens.analysis.training.losses import Loss, LossTerm, losses, terms_of
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.summed_terms import Loss, LossTerm, losses, terms_of
 from tensorlens.journal.child_config import LossTerms
 from tensorlens.records.model import Backward, Trace
 from tensorlens.records.training import TermGradient

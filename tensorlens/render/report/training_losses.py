@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tensorlens.analysis.training.losses import Loss, LossTerm, losses, term_name
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.summed_terms import Loss, LossTerm, losses, term_name
 from tensorlens.analysis.training.term_shares import Owner, owners_in, shares
 from tensorlens.records.source import shown_path
 from tensorlens.render.percent import percent_text

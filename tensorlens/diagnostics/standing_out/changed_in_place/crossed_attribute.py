@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.caller_lines import caller_lines
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.crossed_attributes import CrossedAttribute, crossed_attributes
-from tensorlens.analysis.training.crossed_evaluations import crossed_evaluations
+from tensorlens.analysis.training.changed_in_place.crossed_attributes import CrossedAttribute, crossed_attributes
+from tensorlens.analysis.training.changed_in_place.crossed_evaluations import crossed_evaluations
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named

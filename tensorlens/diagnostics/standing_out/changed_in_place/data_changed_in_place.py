@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.changed_data import add_up, changed_data, is_used
+from tensorlens.analysis.training.changed_in_place.changed_data import add_up, changed_data, is_used
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out

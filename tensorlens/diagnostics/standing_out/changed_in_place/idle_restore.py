@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import statement_at
-from tensorlens.analysis.training.idle_restores import idle_restores
+from tensorlens.analysis.training.changed_in_place.idle_restores import idle_restores
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named

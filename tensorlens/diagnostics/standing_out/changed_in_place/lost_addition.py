@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.naming.code_text import change_text
-from tensorlens.analysis.training.lost_additions import lost_additions
+from tensorlens.analysis.training.changed_in_place.lost_additions import lost_additions
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written

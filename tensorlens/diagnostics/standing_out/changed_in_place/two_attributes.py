@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.changed_in_place.shared_attributes import SharedAttributes, shared_attributes
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.shared_attributes import SharedAttributes, shared_attributes
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut

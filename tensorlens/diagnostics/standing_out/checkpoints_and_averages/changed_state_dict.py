@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import scope_around, statement_at
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.checkpoints_and_averages.summed_states import summed_states
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
-from tensorlens.analysis.training.summed_states import summed_states
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut

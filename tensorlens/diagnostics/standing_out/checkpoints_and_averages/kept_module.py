@@ -11,11 +11,16 @@ from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.best_so_far import keeps_best, stored_pairs
-from tensorlens.analysis.training.copies_beside import COPYING, copies_beside, is_begun_anew, is_loaded
-from tensorlens.analysis.training.ended_loops import may_end_loop
-from tensorlens.analysis.training.kept_records import kept_records
+from tensorlens.analysis.training.checkpoints_and_averages.copies_beside import (
+    COPYING,
+    copies_beside,
+    is_begun_anew,
+    is_loaded,
+)
+from tensorlens.analysis.training.checkpoints_and_averages.ended_loops import may_end_loop
+from tensorlens.analysis.training.checkpoints_and_averages.kept_records import kept_records
+from tensorlens.analysis.training.checkpoints_and_averages.steps_after_keeping import step_after
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.steps_after_keeping import step_after
 from tensorlens.analysis.training.two_names import modules_in
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.observations import Step

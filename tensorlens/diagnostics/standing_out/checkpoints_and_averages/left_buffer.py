@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.left_buffers import by_model, left_buffers
+from tensorlens.analysis.training.checkpoints_and_averages.left_buffers import by_model, left_buffers
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out

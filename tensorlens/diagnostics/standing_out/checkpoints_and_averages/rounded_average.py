@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.checkpoints_and_averages.moving_averages import MovingAverage, moving_averages
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.moving_averages import MovingAverage, moving_averages
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.checkpoints_and_averages.scaled_averages import scaled_averages
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.scaled_averages import scaled_averages
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.restarted_attributes import RestartedAttribute, restarted_attributes
-from tensorlens.analysis.training.unsaved_attributes import (
+from tensorlens.analysis.training.checkpoints_and_averages.restarted_attributes import (
+    RestartedAttribute,
+    restarted_attributes,
+)
+from tensorlens.analysis.training.checkpoints_and_averages.unsaved_attributes import (
     UnsavedAttribute,
     drawn_attributes,
     unsaved_attributes,
 )
+from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.checkpoints_and_averages.unsaved_numbers import unsaved_counts, unsaved_flags
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.unsaved_numbers import unsaved_counts, unsaved_flags
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import Label, StandingOut

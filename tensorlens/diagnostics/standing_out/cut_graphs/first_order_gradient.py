@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.constant_terms import constant_terms
-from tensorlens.analysis.training.first_order import first_order_gradients
+from tensorlens.analysis.training.cut_graphs.first_order import first_order_gradients
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written

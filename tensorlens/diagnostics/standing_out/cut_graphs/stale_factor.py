@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.cut_graphs.stale_factors import stale_factors
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.stale_factors import stale_factors
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tensorlens.analysis.training.accumulation import (
+from tensorlens.analysis.training.gradients.accumulation import (
     Accumulation,
     Discarded,
     accumulations,
     discarded_passes,
     is_split_step,
 )
+from tensorlens.analysis.training.gradients.weighted_elements import are_weighted
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
-from tensorlens.analysis.training.weighted_elements import are_weighted
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.accumulation import Accumulation, accumulations
+from tensorlens.analysis.training.gradients.accumulation import Accumulation, accumulations
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut

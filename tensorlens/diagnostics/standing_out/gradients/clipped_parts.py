@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.gradients.partial_clips import partial_clips
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.partial_clips import partial_clips
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call

@@ -12,10 +12,10 @@ from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.changed_arguments import meets_graph
 from tensorlens.analysis.training.changed_gradients import CLIPS, gradient_changes
-from tensorlens.analysis.training.clips_by_hand import DATA_READ
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.gradients.clips_by_hand import DATA_READ
+from tensorlens.analysis.training.gradients.plain_terms import is_plain_term
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
-from tensorlens.analysis.training.plain_terms import is_plain_term
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.constant_ratios import ConstantRatio, constant_ratios
+from tensorlens.analysis.training.gradients.constant_ratios import ConstantRatio, constant_ratios
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named

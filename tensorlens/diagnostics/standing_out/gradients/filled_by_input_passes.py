@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.gradients.passes_for_inputs import passes_for_inputs
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.passes_for_inputs import passes_for_inputs
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.report import StandingOut
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.leftover_gradients import JoinedGradient, joined_gradients, left_gradients
+from tensorlens.analysis.training.gradients.leftover_gradients import JoinedGradient, joined_gradients, left_gradients
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written

@@ -9,9 +9,14 @@ from math import prod
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.gradients.penalized_gradients import (
+    VMAP,
+    asked_gradient,
+    compared_norm,
+    gradient_below,
+)
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.penalized_gradients import VMAP, asked_gradient, compared_norm, gradient_below
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.model import Call

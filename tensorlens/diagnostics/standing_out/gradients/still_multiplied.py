@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.changed_gradients import is_clip
+from tensorlens.analysis.training.gradients.scaled_gradients import scaled_gradients
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.scaled_gradients import scaled_gradients
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.observations import Step

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.gradients.recounted_terms import RecountedTerm, recounted_terms
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.recounted_terms import RecountedTerm, recounted_terms
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.model import Backward

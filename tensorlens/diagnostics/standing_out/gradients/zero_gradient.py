@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.lineage import graph_leaves
-from tensorlens.analysis.training.cancelled_means import cancelled_means
 from tensorlens.analysis.training.changed_gradients import is_clip
-from tensorlens.analysis.training.constant_ratios import ConstantRatio, constant_ratios
+from tensorlens.analysis.training.gradients.cancelled_means import cancelled_means
+from tensorlens.analysis.training.gradients.constant_ratios import ConstantRatio, constant_ratios
 from tensorlens.analysis.training.loss_calls import examined_passes
-from tensorlens.analysis.training.losses import Loss, LossTerm, term_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.summed_terms import Loss, LossTerm, term_name
 from tensorlens.analysis.training.term_shares import cancelling_terms
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, op_text

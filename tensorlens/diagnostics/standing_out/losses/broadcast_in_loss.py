@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from tensorlens.analysis.training.broadcast_pairs import broadcast_pairs
+from tensorlens.analysis.training.losses.broadcast_pairs import broadcast_pairs
+from tensorlens.analysis.training.losses.paired_answers import paired_answers
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.paired_answers import paired_answers
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.episode_ends import merged_ends, unmasked_sums
+from tensorlens.analysis.training.losses.episode_ends import merged_ends, unmasked_sums
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut

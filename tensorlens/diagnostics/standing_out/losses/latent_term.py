@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.latent_terms import (
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.losses.latent_terms import (
     Divergence,
     Reductions,
     divergences,
     sample_with,
     unequal_reductions,
 )
-from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.losses.summand_weights import summands
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.summand_weights import summands
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.model import Call

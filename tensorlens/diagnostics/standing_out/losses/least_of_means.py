@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.compared_numbers import has_rows_of_samples, lesser_in_source, lesser_of
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, is_error, recorded_above, recorded_from
+from tensorlens.analysis.training.losses.compared_numbers import has_rows_of_samples, lesser_in_source, lesser_of
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written

@@ -8,9 +8,9 @@ from tensorlens.analysis.lineage import ancestry, graph_leaves
 from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import ConstantTerm, constant_terms, history_lost_at, trained_by
-from tensorlens.analysis.training.losses import Loss, LossTerm, Term, losses, term_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.number_terms import number_terms
+from tensorlens.analysis.training.summed_terms import Loss, LossTerm, Term, losses, term_name
 from tensorlens.diagnostics.shared.cut_facts import written
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named

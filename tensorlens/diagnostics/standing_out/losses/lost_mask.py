@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.counted_masks import filled_value
-from tensorlens.analysis.training.lost_masks import PRODUCTS, LostMask, lost_masks
+from tensorlens.analysis.training.losses.lost_masks import PRODUCTS, LostMask, lost_masks
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named

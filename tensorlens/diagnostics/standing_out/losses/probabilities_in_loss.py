@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_inputs import unfit_inputs
+from tensorlens.analysis.training.losses.loss_inputs import unfit_inputs
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.code_terms import scaled_code_terms
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.losses.code_terms import scaled_code_terms
+from tensorlens.analysis.training.losses.summand_weights import summands
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.summand_weights import summands
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.losses import losses, term_name
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.summed_terms import losses, term_name
 from tensorlens.analysis.training.term_shares import shares
 from tensorlens.diagnostics.shared.optimizers import listed
 from tensorlens.diagnostics.shared.standing_out_text import stands_out

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.losses.squashed_samples import SquashedSample, squashed_samples
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.squashed_samples import SquashedSample, squashed_samples
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut

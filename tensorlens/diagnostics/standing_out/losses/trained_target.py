@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.losses.trained_hints import trained_hints
+from tensorlens.analysis.training.losses.trained_targets import fixed_targets, teachers_trained, trained_targets
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
-from tensorlens.analysis.training.trained_hints import trained_hints
-from tensorlens.analysis.training.trained_targets import fixed_targets, teachers_trained, trained_targets
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut

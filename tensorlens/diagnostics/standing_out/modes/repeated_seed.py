@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.repeated_generators import repeated_generators
+from tensorlens.analysis.training.modes.repeated_generators import repeated_generators
+from tensorlens.analysis.training.modes.seeded_twins import seeded_twins
 from tensorlens.analysis.training.repeated_seeds import repeated_seeds
-from tensorlens.analysis.training.seeded_twins import seeded_twins
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import Label, StandingOut

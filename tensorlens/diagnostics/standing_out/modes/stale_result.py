@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.stale_results import StaleResult, stale_results
+from tensorlens.analysis.training.modes.stale_results import StaleResult, stale_results
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import Label, StandingOut

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.correction_counts import CorrectionCount, correction_counts
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.optimizers.correction_counts import CorrectionCount, correction_counts
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.source import one_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.removed_parametrizations import removed_parametrizations
+from tensorlens.analysis.training.optimizers.removed_parametrizations import removed_parametrizations
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut

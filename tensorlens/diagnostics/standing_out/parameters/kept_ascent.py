@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.kept_ascents import inner_updates, kept_ascents
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.parameters.kept_ascents import inner_updates, kept_ascents
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut

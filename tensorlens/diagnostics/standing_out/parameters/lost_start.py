@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.lost_starts import lost_starts
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.parameters.lost_starts import lost_starts
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.hook_functions import hooks_without_lines
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.pruned_weights import pruned_weights
+from tensorlens.analysis.training.parameters.pruned_weights import pruned_weights
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call

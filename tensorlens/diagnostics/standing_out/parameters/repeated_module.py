@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from tensorlens.analysis.code_around import class_around
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.default_values import DefaultValue, default_values, is_taken_often
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.parameters.default_values import DefaultValue, default_values, is_taken_often
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Call, Span

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.one_memory import elements
-from tensorlens.analysis.training.own_updates import updates_in_half
+from tensorlens.analysis.training.parameters.own_updates import updates_in_half
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call

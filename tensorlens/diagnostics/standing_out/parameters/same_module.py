@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.shallow_copies import TakenForTwo, taken_for_two
+from tensorlens.analysis.training.parameters.shallow_copies import TakenForTwo, taken_for_two
 from tensorlens.analysis.training.two_names import two_names
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import code_at

@@ -8,7 +8,7 @@ from math import isclose
 
 from tensorlens.analysis.training.first_rounds import first_round_of
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.round_rates import reads_round
+from tensorlens.analysis.training.rates_and_schedules.round_rates import reads_round
 from tensorlens.diagnostics.shared.learning_rate_text import group_name, lines_that_set_rates
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut

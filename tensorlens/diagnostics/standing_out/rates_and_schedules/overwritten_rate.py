@@ -9,7 +9,7 @@ from typing import TypeGuard
 from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.rates_read import reads_rate
+from tensorlens.analysis.training.rates_and_schedules.rates_read import reads_rate
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import LearningRateSchedule

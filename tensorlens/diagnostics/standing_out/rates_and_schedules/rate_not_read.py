@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.rates_not_read import RateElsewhere, rate_elsewhere, steps_inner
+from tensorlens.analysis.training.rates_and_schedules.rates_not_read import RateElsewhere, rate_elsewhere, steps_inner
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import LearningRateSchedule, OptimizerGroup

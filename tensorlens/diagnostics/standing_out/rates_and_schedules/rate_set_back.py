@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isclose
 
-from tensorlens.analysis.training.lasting_writes import is_lasting
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.rates_and_schedules.lasting_writes import is_lasting
 from tensorlens.diagnostics.shared.learning_rate_text import group_name, lines_that_set_rates
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut

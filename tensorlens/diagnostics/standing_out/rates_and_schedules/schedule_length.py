@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from math import cos, isfinite, pi
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.schedule_functions import is_divided
+from tensorlens.analysis.training.rates_and_schedules.schedule_functions import is_divided
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training import LearningRateSchedule, OptimizerGroup

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from tensorlens.analysis.code_around import is_inside, statement_around
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.copied_groups import copied_options
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.rates_and_schedules.copied_groups import copied_options
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut

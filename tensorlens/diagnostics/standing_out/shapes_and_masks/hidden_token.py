@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.hidden_tokens import hidden_tokens, opposite_masks
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.shapes_and_masks.hidden_tokens import hidden_tokens, opposite_masks
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut

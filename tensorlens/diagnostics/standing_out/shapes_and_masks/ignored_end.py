@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.shared_ids import shared_ids
+from tensorlens.analysis.training.shapes_and_masks.shared_ids import shared_ids
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
 

@@ -16,7 +16,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.padded_runs import PaddedRun, padded_runs, takes_last
+from tensorlens.analysis.training.shapes_and_masks.padded_runs import PaddedRun, padded_runs, takes_last
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written

@@ -9,8 +9,8 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.padding_masks import padding_places
-from tensorlens.analysis.training.score_masks import FILLS, SUMS
+from tensorlens.analysis.training.shapes_and_masks.padding_masks import padding_places
+from tensorlens.analysis.training.shapes_and_masks.score_masks import FILLS, SUMS
 from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.put_ids import puts_in
+from tensorlens.analysis.training.shapes_and_masks.put_ids import puts_in
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import code_at
 from tensorlens.records.report import StandingOut

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.batch_offsets import unplaced_numbers
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.shapes_and_masks.batch_offsets import unplaced_numbers
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut

@@ -10,7 +10,7 @@ from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
-from tensorlens.analysis.training.unmet_choices import unmet_choices
+from tensorlens.analysis.training.statements.unmet_choices import unmet_choices
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Span
 from tensorlens.records.report import Label, StandingOut

@@ -10,9 +10,9 @@ from tensorlens.analysis.code_around import block_around, is_inside
 from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.tensor_calls import makes_tensor_call
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.chosen_by_name import chooses
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.statements.chosen_by_name import chooses
 from tensorlens.analysis.written_numbers import only_value
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Span

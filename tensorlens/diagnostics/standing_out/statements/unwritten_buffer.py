@@ -13,9 +13,9 @@ from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.given_buffers import given_buffers
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.repeated_seeds import DRAWS
+from tensorlens.analysis.training.statements.given_buffers import given_buffers
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut

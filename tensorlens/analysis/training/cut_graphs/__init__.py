@@ -1,0 +1,1 @@
+"""Search for constants that a graph should have reached."""

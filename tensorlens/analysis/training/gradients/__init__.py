@@ -1,0 +1,1 @@
+"""Search for gradients that are added up, replaced, scaled or lost."""

@@ -1,0 +1,1 @@
+"""Search for losses that compare, reduce or multiply other values than they are meant to."""

@@ -1,0 +1,1 @@
+"""Search for modes, seeds and cached results of another time."""

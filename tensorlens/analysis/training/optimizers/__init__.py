@@ -1,0 +1,1 @@
+"""Search for optimizers that lose parameters or their state."""

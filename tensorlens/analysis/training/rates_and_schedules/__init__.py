@@ -1,0 +1,1 @@
+"""Search for learning rates and schedules without effect."""

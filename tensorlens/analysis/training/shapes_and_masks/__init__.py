@@ -1,0 +1,1 @@
+"""Search for shapes, masks, rows and positions that mix what belongs apart."""

@@ -1,0 +1,108 @@
+"""Finds convolutions along the time that see the next step, which a loss compares what comes of them with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.shapes_and_masks.next_steps import TO_LAST, compared_with_next, has_slice, slices_of
+from tensorlens.analysis.training.shapes_and_masks.row_starts import BY_PLACE
+from tensorlens.records.model import Call
+
+_MOVING = frozenset("pad roll cat concat stack flip gather scatter index_select narrow split unfold".split())
+_SAME_STEPS = BY_PLACE | frozenset(
+    "linear conv1d transpose permute mT t T unsqueeze squeeze view reshape flatten getitem chunk split glu radd iadd "
+    "group_norm".split()
+)
+_MOST, _MAX_CALLS = 400, 8
+
+
+@dataclass(frozen=True, slots=True)
+class AheadConvolution:
+    """A convolution, the loss that compares each step with the next one, and how many steps it sees ahead."""
+
+    call: Call
+    loss: Call
+    steps: int
+    ahead: int
+
+
+def ahead_convolutions(facts: TraceIndex) -> Iterator[AheadConvolution]:
+    """Yields these convolutions, one for each line.
+
+    One whose result is as long as its input has as much padding at both ends. Where anything may move steps, as padding
+    at one end or a cut, nothing is said.
+    """
+    reported = set[int]()
+    for backward in examined_passes(facts):
+        loss = compared_with_next(facts, backward)
+        if loss is None:
+            continue
+        above = recorded_above(facts, backward)
+        found = [call for call in _of_steps(facts, loss) if op_name(call) == "conv1d" and call.site not in reported]
+        shapes = {size for access in loss.inputs for size in facts.tensor(access.tensor).shape[1:]}
+        ahead = [call for call in found if _length(facts, call) in shapes and _kernel(facts, call) > 1]
+        if not ahead or any(_may_move(facts, call) for call in above):
+            continue
+        first = min(ahead, key=lambda call: call.index)
+        earlier = list(ancestry(facts, first.inputs[0].tensor, first.index, _MOST))
+        since = _start(facts, backward.index)
+        if any(op_name(call) in _MOVING and call.index > since for _, call in earlier):
+            continue
+        if not {number for number, _ in earlier} & _sources(facts, loss):
+            continue  # it sees other data, as a forecast of the weather
+        reported |= {call.site for call in ahead}
+        yield AheadConvolution(first, loss, _length(facts, first), _kernel(facts, first) // 2)
+
+
+def _of_steps(facts: TraceIndex, loss: Call) -> Iterator[Call]:
+    """Yields the calls by which each step of a prediction is made from the same one, or from those next to it."""
+    waiting, seen = [(access.tensor, loss.index) for access in loss.inputs[:2]], set[int]()
+    for number, before in waiting:
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or call.index in seen or len(seen) > _MOST or op_name(call) not in _SAME_STEPS:
+            continue
+        seen.add(call.index)
+        yield call
+        waiting += [(access.tensor, call.index) for access in call.inputs]
+
+
+def _sources(facts: TraceIndex, loss: Call) -> set[int]:
+    """Returns the sequences that the target of a loss is a part of."""
+    number, before, found = loss.inputs[1].tensor, loss.index, set[int]()
+    if facts.requires_grad(number, loss.index - 1):
+        number = loss.inputs[0].tensor
+    for _ in range(_MAX_CALLS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs or made.writes:
+            break
+        number, before = made.inputs[0].tensor, made.index
+        found.add(number)
+    return found
+
+
+def _length(facts: TraceIndex, call: Call) -> int:
+    """Returns the length of a convolution's result, if its input is as long; else 0."""
+    lengths = {facts.tensor(access.tensor).shape[-1] for access in (call.inputs[0], call.outputs[0])}
+    return min(lengths) if len(lengths) == 1 else 0
+
+
+def _kernel(facts: TraceIndex, call: Call) -> int:
+    return facts.tensor(call.inputs[1].tensor).shape[-1] if len(call.inputs) > 1 else 0
+
+
+def _may_move(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call may move steps, or computes some from others that are not next to them."""
+    if op_name(call) == "getitem":
+        parts = [each for each in slices_of(facts, call) if each.lower or each.upper or each.step]
+        return bool(parts) and not has_slice(facts, call, TO_LAST)
+    return op_name(call) in _MOVING
+
+
+def _start(facts: TraceIndex, index: int) -> int:
+    """Returns the event of the pass before another one; what came before it are data."""
+    return max((each.index for each in facts.backwards if each.index < index), default=-1)

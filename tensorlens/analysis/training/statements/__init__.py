@@ -1,0 +1,1 @@
+"""Search for statements and conditions without effect."""
