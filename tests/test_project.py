@@ -113,6 +113,19 @@ def test_import_cycles_are_found() -> None:
     assert cycles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
+def test_a_search_in_the_folder_of_a_subject_serves_that_subject() -> None:
+    searches = "tensorlens.analysis.training."
+    homes = {p.parent.name for p in MODULES if p.parent.parent == PACKAGE / "analysis" / "training"}
+    assert homes
+    strangers = [
+        (name_of(path), name)
+        for path in MODULES
+        for name in imported_at_start(path)
+        if name.startswith(searches) and (home := name.split(".")[3]) in homes and path.parent.name != home
+    ]
+    assert strangers == []
+
+
 def imported_at_start(path: Path) -> set[str]:
     """The modules of the package that are imported when a module is: not those imported in functions or for types."""
     known = set(map(name_of, MODULES))
