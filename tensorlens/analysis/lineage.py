@@ -27,10 +27,13 @@ class Cut:
     entered: Call | None = None  # the call with plain values as inputs, through which they may have returned
 
 
-def ancestry(facts: TraceIndex, root: int, before: int, most: int = MAX_CALLS) -> Iterator[tuple[int, Call]]:
+def ancestry(
+    facts: TraceIndex, root: int, before: int, most: int = MAX_CALLS, since: int = -1
+) -> Iterator[tuple[int, Call]]:
     """Yields (tensor, call that made its value), from `root` back to its origins, the nearest first.
 
-    It ends after about `most` calls.
+    It ends after about `most` calls, and follows none before event `since`: thousands of steps may have changed a
+    parameter.
     """
     waiting = deque([iter([(root, before)])])  # a search may end before it gets to the thousands of inputs of a call
     new_calls, followed = facts.new_calls(), set[int]()  # a call may have made thousands of tensors
@@ -41,6 +44,8 @@ def ancestry(facts: TraceIndex, root: int, before: int, most: int = MAX_CALLS) -
             waiting.popleft()
             continue
         for call in new_calls.before(number, limit):
+            if call.index < since:
+                break
             visited += 1
             yield number, call
             if call.index not in followed:

@@ -6,6 +6,7 @@ attribute holds is in no state dict: the new object has the one that its constru
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -121,9 +122,12 @@ def _has_part(facts: TraceIndex, made: Call, own: set[int], load: LoadedAverages
 
 def _is_in(facts: TraceIndex, numbers: set[int], passes: list[Backward], is_whole: bool) -> bool:
     """Returns whether a loss is made of one of these tensors; of a queue, whether it takes all rows."""
+    ended = [each.index for each in facts.backwards]
     for each in passes:
+        place = bisect_left(ended, each.index)
+        since = facts.backwards[place - 2].index if place > 1 else -1  # many steps have changed the parameters before
         for root in each.roots:
-            for _, call in islice(ancestry(facts, root.tensor, each.started, _MAX_CALLS), _MAX_CALLS):
+            for _, call in islice(ancestry(facts, root.tensor, each.started, _MAX_CALLS, since), _MAX_CALLS):
                 taken = numbers & {access.tensor for access in call.inputs}
                 if taken and not (is_whole and op_name(call) in _PARTS):
                     return True

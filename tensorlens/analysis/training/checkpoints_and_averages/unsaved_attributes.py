@@ -29,6 +29,7 @@ _CONSTRUCTOR = "__init__"
 _OWN_STATES = frozenset(("get_extra_state", "set_extra_state", "_save_to_state_dict", "state_dict"))
 _AVERAGING = frozenset("add radd iadd sub rsub isub mul rmul imul lerp maximum minimum".split())
 REDUCTIONS = frozenset("mean sum var std var_mean std_mean amax amin max min norm quantile".split())
+_COUNTS = frozenset(("bincount", "histc"))
 _ORDERS = frozenset(("argsort", "randperm"))
 _PROJECTIONS = frozenset(("matmul", "rmatmul", "mm", "linear"))
 _TAKEN = frozenset("item tolist numpy float clone detach to cpu repr format".split())
@@ -177,7 +178,7 @@ def is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:
             continue  # the first half of `mean.mul_(0.9).add_(...)`
         since = [made for made in above if made.index > previous.index]
         if any(op_name(made) in _AVERAGING for made in since if before & {access.tensor for access in made.inputs}):
-            return any(op_name(made) in REDUCTIONS for made in since)
+            return any(op_name(made) in REDUCTIONS | _COUNTS for made in since)
     return False
 
 
