@@ -201,3 +201,9 @@ def test_they_are_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_others_are_left_alone(tmp_path: Path, name: str) -> None:
     assert not [each for each in sentences(tmp_path, RIGHT[name]) if any(words in each.text for words in WORDS)]
+
+
+def test_the_module_that_says_what_the_blank_is_has_a_label(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, SPEECH) if "for the blank" in each.text)
+    module = next(each for each in found.labels if each.text == "its `blank` is 0")
+    assert module.span.line == marked(SPEECH.replace("  #!", "").replace("CTCLoss()", "CTCLoss()  #!"))

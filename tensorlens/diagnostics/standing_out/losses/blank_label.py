@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.written_call import written_call
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
-from tensorlens.records.report import StandingOut
+from tensorlens.records.model import Call
+from tensorlens.records.report import Label, StandingOut
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -30,4 +34,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"{found.labels:,} labels of a batch are {found.blank}, within the lengths that it is given: a decoder "
             "leaves the blank out, so it never gives this label",
             facts.label("needed_here", call.site, f"{found.blank} is the blank and a label", call.index),
+            _module_of(facts, call, found.blank),
         )
+
+
+def _module_of(facts: TraceIndex, loss: Call, blank: int) -> Label | None:
+    """Returns the place of the module that computes a loss, which says what the blank is."""
+    written = written_call(facts, loss)
+    if written is None or written.kind != "module":
+        return None
+    for file, tree in facts.trees():
+        if any(node is written.called for node in ast.walk(tree)):
+            return Label("value_made_here", facts.span_of(written.called, file), f"its `blank` is {blank}")
+    return None
