@@ -47,6 +47,14 @@ RIGHT = {
     ),
     "a weight": (RIGHT_SAMPLE, KL + "loss = F.mse_loss(out, x) + 0.02 * kl.mean()"),
     "two means": (RIGHT_SAMPLE, KL + "loss = F.mse_loss(out, x) + kl.mean() / 12"),
+    "a weight that equals the elements": (
+        RIGHT_SAMPLE,
+        "beta = 1 / 3\n    loss = F.mse_loss(out, x, reduction='sum') - beta * 0.5 * (1 + lv - mu**2 - lv.exp()).sum()",
+    ),
+    "means of tensors whose sizes have the ratio 2": (
+        RIGHT_SAMPLE,
+        "out, x = out[:, :6], x[:, :6]\n    loss = F.mse_loss(out, x) - 0.5 * torch.mean(1 + lv - mu**2 - lv.exp())",
+    ),
     "half of the error": (RIGHT_SAMPLE, KL + "loss = (0.5 * (out - x) ** 2).sum(1).mean() + 1.0 * kl.mean()"),
 }
 

@@ -11,7 +11,7 @@ from math import isclose, prod
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.losses.summand_weights import Summand, reduced_error
+from tensorlens.analysis.training.losses.summand_weights import Summand, factor_of, reduced_error
 from tensorlens.analysis.training.taken_norms import written_power
 from tensorlens.records.model import Call
 
@@ -22,13 +22,12 @@ _DRAWS = frozenset("randn randn_like normal normal_".split())
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Such a divergence, with the weight of one of its exponentials."""
+    """Such a divergence, with one of its exponentials."""
 
     mean: int
     log_variance: int
     variance: Call  # the exponential
-    weight: float
-    unknown: tuple[int, ...]
+    summand: Summand  # the one of it
 
 
 def divergences(facts: TraceIndex, found: list[Summand]) -> Iterator[Divergence]:
@@ -43,7 +42,7 @@ def divergences(facts: TraceIndex, found: list[Summand]) -> Iterator[Divergence]
         shape = facts.tensor(number).shape
         means = [one for one in squares if _is_near(one, each, 1) and facts.tensor(one.tensor).shape == shape]
         if len({one.tensor for one in means}) == 1 and means[0].made is not None:
-            yield Divergence(means[0].made.inputs[0].tensor, number, each.made, each.weight, each.unknown)
+            yield Divergence(means[0].made.inputs[0].tensor, number, each.made, each)
 
 
 def _is_near(one: Summand, other: Summand, sign: int) -> bool:
@@ -93,23 +92,73 @@ class Reductions:
 
 
 def unequal_reductions(facts: TraceIndex, found: list[Summand], divergence: Divergence) -> Reductions | None:
-    """Returns these if the weights of both are exactly those of a mean over the elements of a sample and of a sum."""
+    """Returns these if one of both is a mean over the elements of a sample, the other a sum, and no number weighs them.
+
+    A weight, as of a beta-VAE, may be there to balance them, so only the half of the divergence is known.
+    """
     shape = facts.tensor(divergence.log_variance).shape
     errors = [(each, error) for each in found if (error := _error(facts, each, divergence)) is not None]
     if len(errors) != 1 or len(shape) < 2:
         return None
     each, (call, weight, elements) = errors[0]
-    if each.unknown != divergence.unknown or facts.tensor(call.inputs[0].tensor).shape[:1] != shape[:1]:
+    sizes = facts.tensor(call.inputs[0].tensor).shape
+    rows, latent, own = shape[0], prod(shape[1:]), elements // shape[0]
+    if sizes[:1] != shape[:1] or rows in (1, latent, own) or 1 in (latent, own):
+        return None  # the axes could not be told apart
+    if not _are_only_halved(facts, each, divergence.summand, rows):
         return None
-    own, latent, ratio = elements // shape[0], prod(shape[1:]), weight / divergence.weight
-    for factor in (1.0, 2.0):
-        if own > 1 and isclose(ratio, factor / own, rel_tol=1e-6):
-            return Reductions(call, True, own)
-        if latent > 1 and isclose(ratio, factor * latent, rel_tol=1e-6):
-            return Reductions(call, False, latent)
+    ratio = weight / divergence.summand.weight
+    whole = None if facts.tensor(each.tensor).shape else not isclose(weight, each.weight)  # of an error function
+    kinds = (_is_mean(facts, each, own, rows, whole), _is_mean(facts, divergence.summand, latent, rows, None))
+    if kinds == (True, False) and isclose(ratio, 2 / own, rel_tol=1e-6):
+        return Reductions(call, True, own)
+    if kinds == (False, True) and isclose(ratio, 2 * latent, rel_tol=1e-6):
+        return Reductions(call, False, latent)
     return None
 
 
 def _error(facts: TraceIndex, each: Summand, divergence: Divergence) -> tuple[Call, float, int] | None:
     error = reduced_error(facts, each)
     return None if error is None or error[0].inputs[0].tensor == divergence.mean else error
+
+
+def _are_only_halved(facts: TraceIndex, error: Summand, divergence: Summand, rows: int) -> bool:
+    """Returns whether the ways of the two hold no factor of their own but a half of the divergence and the rows."""
+    if error.unknown != divergence.unknown:
+        return False
+    numbers = [
+        [_factor(facts, call, rows) for call in one.factors if call not in other.factors]
+        for one, other in ((error, divergence), (divergence, error))
+    ]
+    halves = [number for number in numbers[1] if number != 1]
+    return all(number == 1 for number in numbers[0]) and len(halves) == 1 and abs(halves[0]) == 0.5
+
+
+def _factor(facts: TraceIndex, call: Call, rows: int) -> float:
+    """Returns what a call multiplies by, 1 for a division by the number of rows; 0 if that is not known."""
+    number, is_row_count = factor_of(facts, call)
+    is_ratio = "div" in op_name(call)
+    if is_row_count or (is_ratio and number == rows):
+        return 1.0
+    return 0.0 if not number or number == 1 else 1 / number if is_ratio else number
+
+
+def _is_mean(facts: TraceIndex, each: Summand, elements: int, rows: int, whole: bool | None) -> bool | None:
+    """Returns whether the way to a summand reduces the elements of a sample by a mean; None if that is not clear.
+
+    `whole` says it of an error function that reduces all of them itself.
+    """
+    if whole is not None:
+        return whole
+    left = elements * rows
+    for call in reversed(each.way):
+        name, size = op_name(call), prod(facts.tensor(call.outputs[0].tensor).shape)
+        if name not in ("mean", "sum"):
+            continue
+        dropped = prod(facts.tensor(call.inputs[0].tensor).shape) // max(size, 1)
+        if dropped in (elements, left):
+            return name == "mean"
+        if dropped not in (1, rows):
+            return None
+        left //= dropped
+    return None

@@ -40,6 +40,7 @@ class Summand:
     unknown: tuple[int, ...]  # the calls that multiply by a number which the source does not say, or by a tensor
     factors: tuple[Call, ...]  # all products with a number, the last first
     made: Call | None
+    way: tuple[Call, ...] = ()  # all calls between the loss and the tensor, the last first
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def summands(facts: TraceIndex, backward: Backward) -> Iterator[Summand]:
             made = _summand(facts, number, call.index)
             unknown = (*each.unknown, call.index) if step.unknown else each.unknown
             factors = (*each.factors, call) if step.is_factor else each.factors
-            new = replace(made, weight=each.weight * step.numerator, unknown=unknown, factors=factors)
+            weight, way = each.weight * step.numerator, (*each.way, call)
+            new = replace(made, weight=weight, unknown=unknown, factors=factors, way=way)
             waiting.append((new, per_row + step.per_row))
 
 
@@ -119,18 +121,26 @@ def _repeats(facts: TraceIndex, number: int, size: int) -> float:
 
 
 def _product(facts: TraceIndex, call: Call, name: str, repeats: float) -> _Step:
-    span = facts.span(call.site)
     if len(call.inputs) > 1:
         is_mask = any("mask" in ast.unparse(side).lower() for side in factor_sides(facts, call))
         return _Step(repeats, unknown=not is_mask, is_factor=True)
-    for side in factor_sides(facts, call, only_last=name in _RATIOS) if span is not None else ():
+    number, is_row_count = factor_of(facts, call)
+    if number is not None:
+        return _Step(repeats / number if name in _RATIOS else repeats * number, is_factor=True)
+    return _Step(repeats, per_row=int(is_row_count), unknown=not is_row_count, is_factor=True)
+
+
+def factor_of(facts: TraceIndex, call: Call) -> tuple[float | None, bool]:
+    """Returns the number of a product or ratio, if the source says it, and whether it is the number of rows instead."""
+    span, is_ratio = facts.span(call.site), op_name(call) in _RATIOS
+    for side in factor_sides(facts, call, only_last=is_ratio) if span is not None else ():
         number = number_of(facts, span.file, side) if span is not None else None
         number = written_number(facts, side) if number is None else number
         if number:
-            return _Step(repeats / number if name in _RATIOS else repeats * number, is_factor=True)
-        if name in _RATIOS and _counts_rows(facts, side):
-            return _Step(repeats, per_row=1, is_factor=True)
-    return _Step(repeats, unknown=True, is_factor=True)
+            return number, False
+        if is_ratio and _counts_rows(facts, side):
+            return None, True
+    return None, False
 
 
 def factor_sides(facts: TraceIndex, call: Call, *, only_last: bool = False) -> list[ast.expr]:
