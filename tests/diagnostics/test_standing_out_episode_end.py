@@ -70,6 +70,14 @@ RIGHT = {
         .replace("\n        for", "\n        for _ in r[:1]:\n          for", 1)
         .replace("\n            ", "\n              "),
     ),
+    "a mask on a line of its own": (
+        "terminated",
+        SUM.format(mask="m * ").replace("delta = r", "m = 1 - ends[t]\n            delta = r"),
+    ),
+    "a sum or the step alone": (
+        "terminated",
+        SUM.format(mask="").replace("0.95 * running", "0.95 * running if not ends[t] else delta"),
+    ),
     "masked returns": ("done", RETURNS.format(mask=" * (1 - done)")),
     "only an end": ("terminated", BOOTSTRAP),
     "both are kept": ("terminated, truncated", BOOTSTRAP.replace("(1 - ends)", "(1 - ends[:, 0])")),

@@ -269,10 +269,11 @@ def _missing_mask(loop: ast.For, statement: ast.stmt) -> tuple[ast.AST, bool] | 
     name = statement.targets[0].id
     writes = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
     product = _product_of(statement.value, name)
-    if product is None or len(writes) != 1 or any(_is_mask(part) for part in ast.walk(statement.value)):
-        own = [] if product is None else [part for part in ast.walk(product) if _is_mask(part)]
-        if product is None or len(writes) != 1 or own:
-            return None
+    if product is None or len(writes) != 1 or any(_is_mask(part) for part in ast.walk(product)):
+        return None
+    stored = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    if (_names(product) - {name}) & stored:
+        return None  # a factor of the step may be zero at an end
     masks = [part for part in ast.walk(loop) if _is_remaining(part)]
     if masks:
         return masks[0], True
@@ -282,13 +283,14 @@ def _missing_mask(loop: ast.For, statement: ast.stmt) -> tuple[ast.AST, bool] | 
 
 
 def _product_of(value: ast.expr, name: str) -> ast.BinOp | None:
-    """Returns the product that a name is a factor of, in a sum of names and products."""
-    for node in ast.walk(value):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and name in _names(node):
-            plain = all(isinstance(part, ast.BinOp | ast.Mult | ast.expr_context | ast.Name | ast.Attribute
-                                   | ast.Constant) for part in ast.walk(node))  # fmt: skip
-            return node if plain else None
-    return None
+    """Returns the product that a name is a factor of, of names and numbers, in a sum."""
+    if not isinstance(value, ast.BinOp) or name not in _names(value):
+        return None
+    if isinstance(value.op, ast.Add | ast.Sub):
+        return _product_of(value.left, name) or _product_of(value.right, name)
+    kinds = ast.BinOp | ast.Mult | ast.expr_context | ast.Name | ast.Attribute | ast.Constant
+    is_plain = isinstance(value.op, ast.Mult) and all(isinstance(part, kinds) for part in ast.walk(value))
+    return value if is_plain else None
 
 
 def _is_mask(node: ast.AST) -> bool:
