@@ -55,6 +55,11 @@ RETURNS = """y, running = [], 0.0
             running = reward + 0.9 * running{mask}
             y.append(running)
         y = torch.stack(y[::-1])"""
+BEFORE = """errors = r + 0.9 * (1 - ends) * v2 - v
+        y, running = v.clone(), 0.0
+        for t in reversed(range(24)):
+            running = errors[t] + 0.8 * (1 - ends[t]) * running
+            y[t] += running"""
 WRONG = {
     "a trace": ("terminated", SUM.format(mask=""), "masks another term of the loop", 31),
     "returns": ("terminated", RETURNS.format(mask=""), "no line of the loop reads `done`", 30),
@@ -78,6 +83,7 @@ RIGHT = {
         "terminated",
         SUM.format(mask="").replace("0.95 * running", "0.95 * running if not ends[t] else delta"),
     ),
+    "differences before the loop": ("done", BEFORE),
     "masked returns": ("done", RETURNS.format(mask=" * (1 - done)")),
     "only an end": ("terminated", BOOTSTRAP),
     "both are kept": ("terminated, truncated", BOOTSTRAP.replace("(1 - ends)", "(1 - ends[:, 0])")),
@@ -98,3 +104,10 @@ def test_a_kept_end_is_no_news(kind: str, tmp_path: Path) -> None:
     kept, target = RIGHT[kind]
     kept = f"({kept})" if "," in kept else kept
     assert said(tmp_path, SCRIPT.format(kept=kept, target=target), "episode", "time limit")[0] == []
+
+
+def test_a_limit_that_never_comes_is_no_news(tmp_path: Path) -> None:
+    script = SCRIPT.format(kept="done", target=BOOTSTRAP).replace(
+        "1.0, terminated, truncated", "1.0, terminated, False"
+    )
+    assert said(tmp_path, script, "episode", "time limit")[0] == []

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.code_around import parent_of
 from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.losses.environment_steps import has_clock, is_always_false, names_in, stored_in
 
 _END = re.compile(r"(.*_)?(dones?|d|ends?|ended|finished|terms?|terminals?|terminated|terminations?|over|dead)")
 _MASK = re.compile(r".*(mask|non_?term|not_?done|alive|contin|discount).*")
@@ -63,7 +64,7 @@ def _is_of_one_episode(facts: TraceIndex, file: str, loop: ast.For, collecting: 
         return True
     calls = [n for n in ast.walk(facts.tree(file)) if isinstance(n, ast.Call) and called_name(n) == holder.name]
     return any(
-        above is collecting or set(_stored(getattr(above, "target", ast.Constant(0)))) & _names(call)
+        above is collecting or set(stored_in(getattr(above, "target", ast.Constant(0)))) & names_in(call)
         for call in calls
         for above in _loops_around(facts, file, call)
     )
@@ -83,18 +84,20 @@ def merged_ends(facts: TraceIndex) -> Iterator[MergedEnd]:
     """Yields these flags if the program uses both kinds of ends in one way only.
 
     A loop back over the steps of a rollout is left out, where one flag for both is usual, unless it writes the `or`.
+    So is a line before such a loop, which reads the result.
     """
     for file, tree in facts.trees():
         masks = [node for node in ast.walk(tree) if isinstance(node, ast.expr) and _is_bootstrap(facts, file, node)]
+        masks = [mask for mask in masks if not _is_read_by_loop_back(facts, file, mask)]
         limits = [node for node in _flags(tree, _LIMIT) if masks and _is_given(facts, file, node)]
         joined = [each for each in (_merged(facts, file, node) for node in limits) if each is not None]
         written = [(each, mask) for each in joined for mask in masks if any(each is n for n in ast.walk(mask))]
         kept = [(each, mask) for each in joined for mask in masks if _is_kept(facts, file, each)]
         usual = [(each, mask) for each, mask in kept if not _is_in_loop_back(facts, file, mask)]
         found = next(iter(written or usual), None)
-        if found is None or _has_clock(tree):
+        if found is None or has_clock(tree) or is_always_false(tree, last_name(limits[0])):
             continue
-        ends = {name for name in _names(found[0]) if not _LIMIT.fullmatch(name)}
+        ends = {name for name in names_in(found[0]) if not _LIMIT.fullmatch(name)}
         others = [node for node in _flags(tree, _END) if last_name(node) in ends and _is_given(facts, file, node)]
         uses = [(node, _merged(facts, file, node)) for node in (*limits, *others)]
         if all(each is not None or (written and _is_stored(facts, file, node)) for node, each in uses):
@@ -106,6 +109,20 @@ def _is_in_loop_back(facts: TraceIndex, file: str, node: ast.AST) -> bool:
     while above is not None and not (isinstance(above, ast.For) and _goes_back(above)):
         above = parent_of(facts, file, above)
     return above is not None
+
+
+def _is_read_by_loop_back(facts: TraceIndex, file: str, mask: ast.AST) -> bool:
+    """Returns whether a statement with a mask defines a name that a loop back reads, or is the result of a function."""
+    above: ast.AST | None = mask
+    while above is not None and not isinstance(above, ast.stmt):
+        above = parent_of(facts, file, above)
+    loops = [node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.For) and _goes_back(node)]
+    outside = [loop for loop in loops if not any(node is above for node in ast.walk(loop))]
+    if not isinstance(above, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        return bool(outside)
+    targets = above.targets if isinstance(above, ast.Assign) else [above.target]
+    defined = {name for target in targets for name in names_in(target)}
+    return any(defined & names_in(loop) for loop in outside)
 
 
 def _is_stored(facts: TraceIndex, file: str, node: ast.AST) -> bool:
@@ -133,11 +150,7 @@ def _is_given(facts: TraceIndex, file: str, node: ast.AST) -> bool:
 def _computes(statement: ast.Assign, name: str) -> bool:
     """Returns whether a statement computes the value of a name, and does not get it with others."""
     is_one = isinstance(statement.targets[0], ast.Name) and statement.targets[0].id == name
-    return is_one or (isinstance(statement.value, ast.Tuple) and name in _stored(statement.targets[0]))
-
-
-def _stored(target: ast.expr) -> list[str]:
-    return [last_name(node) for node in ast.walk(target) if isinstance(node, ast.Name)]
+    return is_one or (isinstance(statement.value, ast.Tuple) and name in stored_in(statement.targets[0]))
 
 
 def _is_step(node: ast.AST) -> bool:
@@ -188,7 +201,7 @@ def _is_bootstrap(facts: TraceIndex, file: str, node: ast.expr) -> bool:
         return False
     while isinstance(above, ast.BinOp):
         above = parent_of(facts, file, above)
-    targets = _stored(above.targets[0]) if isinstance(above, ast.Assign) else []
+    targets = stored_in(above.targets[0]) if isinstance(above, ast.Assign) else []
     factors = [part for part in ast.walk(product) if isinstance(part, ast.Call | ast.Name | ast.Subscript)]
     return not set(targets) & {last_name(part) for part in factors}
 
@@ -198,39 +211,7 @@ def _is_remaining(node: ast.AST) -> bool:
     is_difference = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
     if not isinstance(node, ast.BinOp) or not is_difference or not isinstance(node.left, ast.Constant):
         return False
-    return node.left.value == 1 and any(_END.fullmatch(name) for name in _names(node.right))
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {last_name(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)}
-
-
-def _has_clock(tree: ast.AST) -> bool:
-    """Returns whether an environment shows its time: what a method with a time limit compares is read elsewhere."""
-    for holder in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
-        methods = [node for node in holder.body if isinstance(node, ast.FunctionDef)]
-        compared = {
-            node.attr
-            for method in methods
-            if method.name == "step"
-            for each in ast.walk(method)
-            if isinstance(each, ast.Compare)
-            for node in ast.walk(each.left)
-            if isinstance(node, ast.Attribute)
-        }
-        clocks = {name for name in compared if re.fullmatch(r"_?(t|time|steps?|elapsed|count|age|clock|ticks?)", name)}
-        observing = [method for method in methods if re.search("obs|state|feature", method.name)]
-        returned = [node for m in methods if m.name == "step" for node in ast.walk(m) if isinstance(node, ast.Return)]
-        if any(clocks & _names(each) for each in (*observing, *returned)):
-            observed = [each for each in (*observing, *returned) if clocks & _names(each)]
-            if any(clocks & _uncompared(each) for each in observed):
-                return True
-    return False
-
-
-def _uncompared(node: ast.AST) -> set[str]:
-    compared = {id(part) for each in ast.walk(node) if isinstance(each, ast.Compare) for part in ast.walk(each)}
-    return {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute) and id(each) not in compared}
+    return node.left.value == 1 and any(_END.fullmatch(name) for name in names_in(node.right))
 
 
 def _collecting(facts: TraceIndex, file: str, tree: ast.Module) -> Iterator[tuple[ast.For | ast.While, ast.Call]]:
@@ -272,19 +253,19 @@ def _missing_mask(loop: ast.For, statement: ast.stmt) -> tuple[ast.AST, bool] | 
     if product is None or len(writes) != 1 or any(_is_mask(part) for part in ast.walk(product)):
         return None
     stored = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    if (_names(product) - {name}) & stored:
+    if (names_in(product) - {name}) & stored:
         return None  # a factor of the step may be zero at an end
     masks = [part for part in ast.walk(loop) if _is_remaining(part)]
     if masks:
         return masks[0], True
-    read = _names(ast.Module(loop.body, []))
+    read = names_in(ast.Module(loop.body, []))
     unread = [node for node in ast.walk(loop.target) if isinstance(node, ast.Name) and _END.fullmatch(node.id)]
     return (unread[0], False) if unread and unread[0].id not in read else None
 
 
 def _product_of(value: ast.expr, name: str) -> ast.BinOp | None:
     """Returns the product that a name is a factor of, of names and numbers, in a sum."""
-    if not isinstance(value, ast.BinOp) or name not in _names(value):
+    if not isinstance(value, ast.BinOp) or name not in names_in(value):
         return None
     if isinstance(value.op, ast.Add | ast.Sub):
         return _product_of(value.left, name) or _product_of(value.right, name)
