@@ -11,12 +11,12 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, is_error, recorded_above
+from tensorlens.analysis.training.losses.double_words import is_double
 from tensorlens.analysis.training.value_ranges import SHAPING
 from tensorlens.records.model import Call
 
 _PICKING = frozenset(("gather", "take_along_dim"))
 _RANDOM = re.compile("dropout|rand|normal|bernoulli|multinomial|batch_norm")
-_DOUBLE = re.compile(r"(?<![.\w])double(?!\w*\(|tensor)", re.IGNORECASE)  # not a dtype
 _MAX_ABOVE, _MAX_EQUAL, _MAX_STEPS, _MAX_LOOKS = 200, 64, 4, 4
 
 
@@ -32,7 +32,7 @@ class ChosenValue:
 def chosen_values(facts: TraceIndex) -> Iterator[ChosenValue]:
     """Yields these calls in targets, one for each line.
 
-    The values are computed twice, which a maximum does not need, or the program says that it does double Q-learning.
+    The program says around them that it does double Q-learning: without it, the maximum may be what is meant.
     """
     looks: Counter[int] = Counter()
     reported = set[int]()
@@ -65,11 +65,8 @@ def _found(facts: TraceIndex, picked: Call) -> ChosenValue | None:
     if choice is None or op_name(choice) not in ("argmax", "max") or len(choice.inputs) != 1:
         return None
     compared = choice.inputs[0].tensor
-    if compared == values:
-        text = facts.trace.sources.get(facts.trace.sites[picked.site].span.file, "")
-        return ChosenValue(picked, choice, values) if _DOUBLE.search(text) else None
-    is_equal = _are_equal(facts, (values, picked.index), (compared, choice.index))
-    return ChosenValue(picked, choice, values) if is_equal else None
+    is_equal = compared == values or _are_equal(facts, (values, picked.index), (compared, choice.index))
+    return ChosenValue(picked, choice, values) if is_equal and is_double(facts, choice.site) else None
 
 
 def _are_equal(facts: TraceIndex, one: tuple[int, int], other: tuple[int, int]) -> bool:
