@@ -175,6 +175,32 @@ def test_a_loaded_optimizer_that_is_replaced_is_named(tmp_path: Path) -> None:
     assert found.labels[0].span.line == marked(text)
 
 
+RESUMED = """\
+def load(checkpoint):
+    net = nn.Linear(4, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    net.load_state_dict(checkpoint["net"])
+    opt.load_state_dict(checkpoint["opt"])
+    return net, opt
+TARGETS = load({"net": net.state_dict(), "opt": opt.state_dict()})
+NAME = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.9)
+train(other, NAME)"""
+
+
+def _resumed(targets: str, name: str) -> str:
+    rest = RESUMED.replace("TARGETS", targets).replace("NAME", name)
+    return AGAIN.replace("opt2.load_state_dict(opt.state_dict())\nREST", rest)
+
+
+def test_a_loaded_optimizer_that_a_function_returns_is_named(tmp_path: Path) -> None:
+    assert [each for each in sentences(tmp_path, _resumed("other, opt3", "opt3")) if IN_VAIN in each.text]
+
+
+@pytest.mark.parametrize("targets", ["other, _", "other, opt"], ids=["not kept", "another name"])
+def test_a_new_optimizer_after_one_that_is_not_kept_is_left_alone(tmp_path: Path, targets: str) -> None:
+    assert [each for each in sentences(tmp_path, _resumed(targets, "fresh")) if IN_VAIN in each.text] == []
+
+
 @pytest.mark.parametrize(
     "rest",
     [

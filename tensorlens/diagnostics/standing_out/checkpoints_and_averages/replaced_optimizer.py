@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.checkpoints_and_averages.held_optimizers import is_one_variable
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -15,7 +16,7 @@ from tensorlens.records.training import OptimizerGroup
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds optimizers with momentum that load averages and make no step, while one of the same class, with the same
-    rate, is made after the load and steps all their parameters."""
+    rate, is made after the load, for the same variable, and steps all their parameters."""
     facts = training.facts
     if training.training.is_hidden or facts.trace.inspection.switches or not is_complete(facts.trace):
         return
@@ -32,7 +33,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if load is None or not others or any(each.optimizer == unused.optimizer for each in others):
             continue
         new = next(reversed(_calls_of(made, others[0])), None)
-        if new is not None and load.index <= new.index:  # the index is that of the next event
+        if new is None or load.index > new.index:  # the index is that of the next event
+            continue
+        if is_one_variable(facts, load.site, new.site):
             yield stands_out(
                 f"{code_at(facts, load.site, 'Optimizer.load_state_dict')} loads averages of gradients into an "
                 f"`{unused.name}` that makes no step: another `{others[0].name}`, made after it, begins without them, "
