@@ -1,4 +1,4 @@
-"""Tells which variable or attribute holds an optimizer: where a line makes it, or loads averages into it."""
+"""Finds which variable or attribute holds an optimizer: where a line makes it, or loads averages into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells whether the code around a choice says that it does double Q-learning, and no other code takes its place."""
+"""Checks whether the code around a choice says that it does double Q-learning, and no other code takes its place."""
 
 from __future__ import annotations
 

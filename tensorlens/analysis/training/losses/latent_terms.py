@@ -104,7 +104,7 @@ def unequal_reductions(facts: TraceIndex, found: list[Summand], divergence: Dive
     sizes = facts.tensor(call.inputs[0].tensor).shape
     rows, latent, own = shape[0], prod(shape[1:]), elements // shape[0]
     if sizes[:1] != shape[:1] or rows in (1, latent, own) or 1 in (latent, own):
-        return None  # the axes could not be told apart
+        return None  # the sizes do not say which axes a call reduces
     if not _are_only_halved(facts, each, divergence.summand, rows):
         return None
     ratio = weight / divergence.summand.weight
