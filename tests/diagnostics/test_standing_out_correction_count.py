@@ -40,6 +40,28 @@ for epoch in range(3):
                 mean.mul_(0.9).add_(g, alpha=1 - 0.9)
                 p.sub_(0.01 * mean / (1 - 0.9 ** (i + 1)))  #!
 """
+PLAIN = """\
+net = nn.Linear(4, 2)
+params, t = list(net.parameters()), 0
+m = [torch.zeros_like(p) for p in params]
+for epoch in range(6):
+    net.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    t += 1
+    c = 1 - 0.9 ** t
+    with torch.no_grad():
+        for p, mean in zip(params, m):
+            mean.mul_(0.9).add_((1 - 0.9) * p.grad)
+            p -= 0.01 * mean / c
+"""
+COUNT = "            self.t += 1  #!\n"
+TUPLES = CLASS.replace(COUNT, "            self.m[i], t = self.m[i]\n            t += 1\n").replace("** self.t", "** t")
+TUPLES = TUPLES.replace("[torch.zeros_like(p) for", "[(torch.zeros_like(p), 0) for")
+TUPLES = TUPLES.replace("net = nn", "            self.m[i] = self.m[i], t\n\nnet = nn", 1)
+TWO = CLASS.replace("nn.Linear(4, 2)", "nn.Linear(4, 2, bias=False)").replace(
+    "opt = Adam(net.parameters())", "other = nn.Linear(2, 2, bias=False)\nopt, second = Adam(net.parameters()), Adam("
+    "other.parameters())").replace("        net.zero_grad()", "        net.zero_grad(), other.zero_grad()").replace(
+    "net(torch.randn(8, 4))", "other(net(torch.randn(8, 4)))")  # fmt: skip
 GIVEN = CLASS.replace("def step(self)", "def step(self, t)").replace("            self.t += 1  #!\n", "")
 GIVEN = GIVEN.replace(
     "self.t)", "t)  #!").replace("for _ in range(4)", "for k in range(4)").replace(
@@ -49,6 +71,12 @@ WRONG = {
     "of a group": CLASS.replace("self.t += 1", 'self.t["step"] = self.t["step"] + 1')
     .replace("** self.t", '** self.t["step"]')
     .replace("list(params), 0", "list(params), {'step': 0}"),
+    "in a helper": CLASS.replace("opt.step()", "update()").replace(
+        "for epoch", ("def update():\n    opt.step()\n\nfor epoch")
+    ),
+    "in the training loop": PLAIN.replace("    t += 1\n    c = 1 - 0.9 ** t\n", "")
+    .replace("            mean.mul", ("            t += 1  #!\n            mean.mul"))
+    .replace("/ c", "/ (1 - 0.9 ** t)"),
     "of an epoch": EPOCHS,
     "given to a method": GIVEN,
 }
@@ -59,6 +87,17 @@ RIGHT = {
         "            if i == 0:\n                self.t += 1")),
     "of each parameter": CLASS.replace("list(params), 0", "list(params), [0, 0]").replace("self.t += 1  #!", (
         "self.t[i] += 1")).replace("** self.t", "** self.t[i]"),
+    "in the training loop": PLAIN,
+    "of each parameter, in a tuple": TUPLES,
+    "of each parameter, at an attribute": CLASS.replace("list(params), 0", "list(params), [0, 0]").replace(
+        "self.t += 1  #!", "self.i = i; self.t[self.i] += 1").replace("** self.t", "** self.t[self.i]"),
+    "of each group": CLASS.replace("i, p in enumerate(self.params):", "group in [self.params]:").replace(
+        "            self.m", (
+        "            c = 1 - 0.9 ** self.t\n            for i, p in enumerate(group):\n                self.m")).replace(
+        "            p -=", "                p -=").replace("(1 - 0.9 ** self.t)", "c"),
+    "of two optimizers": TWO + "        second.step()\n",
+    "of a list of optimizers": TWO.replace("        opt.step()", (
+        "        for each in (opt, second):\n            each.step()")),
     "one parameter": CLASS.replace("nn.Linear(4, 2)", "nn.Linear(4, 2, bias=False)"),
     "averages of an epoch": EPOCHS.replace("    for i, x", (
         "    m = [torch.zeros_like(p) for p in params]\n    for i, x")),

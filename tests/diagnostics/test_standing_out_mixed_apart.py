@@ -19,6 +19,7 @@ SCRIPT = """
         i = torch.randperm(60)[:20]
         x, y, w = data[i], labels[i], 0.7
         p, q = torch.randperm(20), torch.randperm(20)
+        r = torch.randperm(60) if step % 2 == 0 else r
         {mixed}
         optimizer.zero_grad()
         loss.backward()
@@ -30,6 +31,8 @@ APART = {
     "two losses": f"x, z = w * x + (1 - w) * x[p], y[q]; {TWO}",
     "soft targets": f"t = F.one_hot(y, 3).float(); x = x.mul(w) + x[p] * (1 - w); t = w * t + (1 - w) * t[q]; {SOFT}",
     "a part": f"x = x.clone(); x[:, 2:4] = x[p][:, 2:4]; z = y[q]; {TWO}",
+    "a batch in a third order": f"s = torch.randperm(20); x, y = x[s], y[s]; "
+    f"x, z = w * x + (1 - w) * x[p], y[q]; {TWO}",
     "lerp": f"x, z = torch.lerp(x, x[p], 1 - w), y.index_select(0, q); {TWO}",
 }
 TOGETHER = {
@@ -37,6 +40,10 @@ TOGETHER = {
     "soft targets": f"t = F.one_hot(y, 3).float(); x, t = w * x + (1 - w) * x[p], w * t + (1 - w) * t[p]; {SOFT}",
     "shuffled before": f"x, y = x[q], y[q]; x, z = w * x + (1 - w) * x[p], y[p]; {TWO}",
     "no mix": f"z = y[q]; {TWO}",
+    "one batch": "x, y = x[q], y[q]; x = x + x.std() * 0.1; x = w * x + (1 - w) * x[p]; "
+    "loss = F.cross_entropy(net(x), y)",
+    "batches of an epoch": "i = slice(20 * (step % 2), 20 * (step % 2) + 20); x, y = data[r][i], labels[r][i]; "
+    "x = (x - x.mean()) / x.std(); x = w * x + (1 - w) * x[p]; loss = F.cross_entropy(net(x), y)",
     "inputs only": "x = w * x + (1 - w) * x[p]; loss = F.cross_entropy(net(x), y)",
 }
 

@@ -63,6 +63,9 @@ def test_targets_that_are_shifted_twice_are_named(tmp_path: Path, data: str, los
         ("rows, rows", _TWICE),
         ("rows[:, 1:], rows[:, 1:]", _TWICE),
         ("rows[:, :-1], rows[:, 1:]", f"{_ONCE} + 0.3 * {_TWICE}"),
+        ("windows([0, 9, 20])", f"F.cross_entropy(logits.transpose(1, 2), y) + {_TWICE}"),
+        ("windows([0, 9, 20])", f"F.cross_entropy(logits[:, :-1].transpose(1, 2), y[:, :-1]) + {_TWICE}"),
+        ("windows([0, 9, 20])", f"{_TWICE} - logits.log_softmax(2).gather(2, y[..., None]).mean()"),
     ],
 )
 def test_targets_that_are_shifted_once_are_left_alone(tmp_path: Path, data: str, loss: str) -> None:

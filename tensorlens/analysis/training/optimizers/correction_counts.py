@@ -24,6 +24,7 @@ from tensorlens.records.model import Span
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _POWERS = frozenset(("pow", "float_power"))
 _EMPTYING = frozenset("zero_ fill_ clear reset copy_ load_state_dict".split())
+_REPEATING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 _MIN_STEPS = 3
 _MAX_NAMES = 8
 
@@ -92,16 +93,15 @@ def _of_parameters(
     loop = next(iter(_loops(facts, file, correction)), None)
     if not isinstance(loop, ast.For) or not isinstance(power, ast.Name | ast.Attribute | ast.Subscript):
         return None
-    name = ast.unparse(power)
-    bound = {node.id for node in ast.walk(loop) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    own = {node.id for node in ast.walk(power) if isinstance(node, ast.Name)}
+    name, stored = ast.unparse(power), _stored_in(loop)
     stores = [each for each in ast.walk(loop) if isinstance(each, ast.stmt) and _stored(each) == name]
-    if len(stores) != 1 or stores[0] not in loop.body or not _is_counted(stores[0]):
+    if stored.count(name) != 1 or len(stores) != 1 or stores[0] not in loop.body or not _is_counted(stores[0]):
         return None
-    if not isinstance(power, ast.Name) and own & bound:
+    parts = [each for each in ast.walk(power) if isinstance(each, ast.expr) and each is not power]
+    if any(isinstance(each, ast.Call) or ast.unparse(each) in stored for each in parts):
         return None  # a count of each parameter
-    number = _written_in(training, file, loop)
-    if number < 2:
+    number, site = _written_in(training, file, loop)
+    if number < 2 or not _is_run_once(facts, file, loop, site):
         return None
     return _count(facts, file, (stores[0], correction), loop, number)
 
@@ -112,6 +112,12 @@ def _count(
     spans = [facts.span_of(each, file) for each in parts]
     texts = [ast.unparse(each) for each in parts]
     return CorrectionCount(spans[0], texts[0], spans[1], texts[1], number, facts.span_of(loop.iter, file))
+
+
+def _stored_in(loop: ast.For) -> list[str]:
+    """Returns the text of all names, attributes and items that a loop sets, those in tuples too."""
+    kinds = ast.Name | ast.Attribute | ast.Subscript
+    return [ast.unparse(each) for each in ast.walk(loop) if isinstance(each, kinds) and isinstance(each.ctx, ast.Store)]
 
 
 def _stored(statement: ast.stmt) -> str:
@@ -128,19 +134,61 @@ def _is_counted(statement: ast.stmt) -> bool:
     return value is not None and ast.unparse(value) == f"{_stored(statement)} + 1"
 
 
-def _written_in(training: MeasuredTraining, file: str, loop: ast.For) -> int:
-    """Returns how many parameters lines of a loop write to in a step, between two passes; 0 if in few steps."""
+def _written_in(training: MeasuredTraining, file: str, loop: ast.For) -> tuple[int, int]:
+    """Returns how many parameters a line of a loop writes to in a step, between two passes, and the site of that line.
+
+    The number is 0 if it does so in few steps, or if one call or several lines do it for different parameters.
+    """
     facts = training.facts
     storages = {memory: row.tensor for row in training.rows for memory in facts.storages_of(row.tensor)}
-    passes, written = [each.index for each in facts.backwards], defaultdict[int, set[int]](set)
+    passes = [each.index for each in facts.backwards]
+    written = defaultdict[int, dict[int, set[int]]](dict)  # the number of the pass -> site -> parameters
     first, last = loop.body[0].lineno, loop.end_lineno or loop.lineno
     for call in facts.calls:
         span = facts.span(call.site) if call.writes else None
         if span is not None and span.file == file and first <= span.line <= last:
             memories = {facts.storage_of(write.tensor, call.index) for write in call.writes}
-            written[bisect(passes, call.index)] |= {storages[each] for each in memories if each in storages}
-    numbers = sorted(len(each) for each in written.values())
-    return numbers[0] if len(numbers) >= _MIN_STEPS else 0
+            found = {storages[each] for each in memories if each in storages}
+            if len(found) > 1:
+                return 0, 0
+            written[bisect(passes, call.index)].setdefault(call.site, set()).update(found)
+    steps = [max(each.items(), key=lambda item: len(item[1])) for each in written.values()]
+    is_each = all(set[int]().union(*of.values()) == most for of, (_, most) in zip(written.values(), steps, strict=True))
+    if len(steps) < _MIN_STEPS or not is_each:
+        return 0, 0
+    return min(len(most) for _, most in steps), steps[0][0]
+
+
+def _is_run_once(facts: TraceIndex, file: str, loop: ast.For, site: int) -> bool:
+    """Returns whether a loop runs once between two passes: it has none, and each loop around it and its callers has
+    one, in which no second call may lead to it."""
+    sites = {each.site for each in facts.backwards}
+    spans = [facts.span(each) for one in sites for each in facts.call_chain(one)]
+    lines = {(span.file, span.line) for span in spans if span is not None}
+    called = ""
+    if _holds(lines, file, loop):
+        return False
+    for each in facts.call_chain(site):
+        span = facts.span(each)
+        if span is None or each in sites:
+            return False
+        scope = scope_around(facts, span.file, span.line)
+        loops = [node for node in ast.walk(scope) if isinstance(node, _REPEATING) and node is not loop]
+        around = [node for node in loops if node.lineno <= span.line <= (node.end_lineno or 0)]
+        region = min(around, key=lambda node: (node.end_lineno or 0) - node.lineno, default=scope)
+        calls = [node for node in ast.walk(region) if isinstance(node, ast.Call) and last_name(node.func) == called]
+        if called and len(calls) != 1:
+            return False
+        if around or _holds(lines, span.file, region):
+            return _holds(lines, span.file, region)
+        called = facts.trace.sites[each].function.rpartition(".")[2]
+    return False
+
+
+def _holds(lines: set[tuple[str, int]], file: str, region: ast.AST) -> bool:
+    """Returns whether one of some lines is in a part of a file."""
+    first, last = getattr(region, "lineno", 0), getattr(region, "end_lineno", None) or float("inf")
+    return any(each == file and first <= line <= last for each, line in lines)
 
 
 def _of_epochs(facts: TraceIndex, file: str, correction: ast.expr, power: ast.expr) -> CorrectionCount | None:

@@ -15,7 +15,7 @@ _KEEPING = frozenset("mul rmul to float getitem view clone unsqueeze one_hot dou
 _LOSSES = frozenset(
     "cross_entropy nll_loss mse_loss l1_loss binary_cross_entropy_with_logits smooth_l1_loss mul rmul sub rsub".split()
 )
-_MAX_STEPS, _MIN_PASSES = 5, 2
+_MAX_STEPS, _MIN_PASSES, _MAX_CALLS = 5, 2, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class _Pass:
     sums: dict[int, tuple[int, Call, Call]] = field(default_factory=dict)  # result -> (order, rows, sum)
     targets: dict[int, Call] = field(default_factory=dict)
     wanted: set[int] = field(default_factory=set)  # the sums that are targets
+    own: set[int] = field(default_factory=set)  # the orders that mixed batches themselves are in
+    begin: int = 0
 
     def mixed(self) -> dict[int, tuple[Call, Call]]:
         """Returns the sums that are no targets, by their order."""
@@ -43,7 +45,8 @@ class _Pass:
 def mixed_partners(facts: TraceIndex) -> Iterator[MixedPartners]:
     """Yields the first of these if, in each pass that mixes, no order of the targets is one of the mixed rows.
 
-    Another use of rows in one of the orders, as for features that are mixed too, does not count.
+    Another use of rows in one of the orders, as for features that are mixed too, does not count. Nor does an order that
+    the batch itself is in, or one that was drawn before the pass.
     """
     if not any(_is_whole(facts, call) for call in facts.calls):
         return
@@ -51,7 +54,7 @@ def mixed_partners(facts: TraceIndex) -> Iterator[MixedPartners]:
     for event in facts.events:
         if isinstance(event, Backward):
             passes += [current] if current.mixed() and current.targets else []
-            current = _Pass()
+            current = _Pass(begin=event.index)
         elif isinstance(event, Call) and not event.within and len(event.inputs) > 1:
             _note(facts, event, current)
     apart = [each for each in passes if not each.mixed().keys() & each.targets.keys()]
@@ -88,7 +91,7 @@ def _note(facts: TraceIndex, call: Call, current: _Pass) -> None:
 
 def _note_target(facts: TraceIndex, number: int, before: int, current: _Pass) -> None:
     taken = _taken(facts, number, before)
-    if taken is not None:
+    if taken is not None and taken[1] > current.begin and taken[1] not in current.own:
         current.targets.setdefault(taken[1], taken[0])
     for result, (order, rows, _) in current.sums.items():
         if _is_from(facts, number, result, before):
@@ -109,6 +112,20 @@ def _note_mixed(facts: TraceIndex, call: Call, inputs: list[int], current: _Pass
         if _is_from(facts, plain, table, call.index):
             result = call.writes[0].tensor if call.writes else call.outputs[0].tensor
             current.sums.setdefault(result, (taken[1], taken[0], call))
+            current.own |= _orders_above(facts, table, taken[0].index) - {taken[1]}
+
+
+def _orders_above(facts: TraceIndex, number: int, before: int) -> set[int]:
+    """Returns the calls that drew random orders which a value was computed with."""
+    found, seen, waiting = set[int](), set[tuple[int, int]](), [(number, before)]
+    while waiting and len(seen) < _MAX_CALLS:
+        here = waiting.pop()
+        for made in () if here in seen else facts.producers(*here):
+            if op_name(made) == "randperm":
+                found.add(made.index)
+            waiting += [(each.tensor, made.index) for each in made.inputs]
+        seen.add(here)
+    return found
 
 
 def _taken(facts: TraceIndex, number: int, before: int) -> tuple[Call, int] | None:

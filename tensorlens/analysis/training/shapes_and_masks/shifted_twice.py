@@ -32,11 +32,11 @@ class ShiftedTwice:
 def shifted_twice(facts: TraceIndex) -> Iterator[ShiftedTwice]:
     """Yields these losses, one for each line."""
     reported: set[int] = set()
-    for backward in examined_passes(facts):
-        above = recorded_above(facts, backward)
+    passes = [recorded_above(facts, backward) for backward in examined_passes(facts)]
+    plain = {number for above in passes for number in _plain(facts, above)}
+    for above in passes:
         losses = [call for call in above if op_name(call) in _LOSSES and len(call.inputs) > 1]
         shifts = [(call, _shift(facts, call)) for call in losses]
-        plain = {each.inputs[0].tensor for each in _plain(facts, losses)}
         given = [call.inputs[0].tensor for call in above if op_name(call) == "embedding"]
         for loss, second in shifts:
             if second is None or loss.site in reported or second.inputs[0].tensor in plain:
@@ -50,15 +50,17 @@ def shifted_twice(facts: TraceIndex) -> Iterator[ShiftedTwice]:
                     break
 
 
-def _plain(facts: TraceIndex, losses: list[Call]) -> Iterator[Call]:
-    """Yields the calls that give a loss all steps of its targets: one of them may be for the next step."""
-    for loss in losses:
+def _plain(facts: TraceIndex, above: tuple[Call, ...]) -> Iterator[int]:
+    """Yields the targets that a loss takes from their first step on: that loss may be for the next step."""
+    for loss in above:
+        if op_name(loss) not in _LOSSES | {"gather"} or len(loss.inputs) < 2:
+            continue
         number, before = loss.inputs[1].tensor, loss.index
         for _ in range(_MAX_CALLS):
+            yield number
             made = next(iter(facts.producers(number, before)), None)
-            if made is None or not made.inputs or op_name(made) not in RESHAPING or any(slices_of(facts, made)):
+            if made is None or not made.inputs or op_name(made) not in RESHAPING or has_slice(facts, made, FROM_SECOND):
                 break
-            yield made
             number, before = made.inputs[0].tensor, made.index
 
 
