@@ -38,6 +38,28 @@ RIGHT = {
     ),
     "a summary": SERIES.replace("two(h).squeeze(1)", "two(h).squeeze(1).mean(1, keepdim=True) + x[:, :-1]"),
 }
+MASK = "mask = torch.ones(4, 1, 3)\nmask[:, :, 2:] = 0\n"
+RIGHT |= {
+    "a masked weight": MASK + SERIES.replace("    h = one", "    one.weight.data *= mask\n    h = one"),
+    "a weight that stays 0": SERIES.replace("data, other", (
+        "one.weight.data[:, :, 2:] = 0\n"
+        "one.weight.register_hook(lambda g: g * g.new_tensor([1.0, 1.0, 0.0]))\ndata, other")),
+    "features": """\
+        one, two = nn.Conv1d(9, 9, 3, padding=1), nn.Linear(4, 4)
+        inner = nn.GRU(4, 4, batch_first=True)
+        opt = torch.optim.Adam([*one.parameters(), *two.parameters(), *inner.parameters()], lr=0.01)
+        data = torch.randn(32, 10, 4)
+        for _ in range(3):
+            x = data[torch.randperm(32)[:8]]
+            h = one(inner(x[:, :-1])[0]).relu()
+            loss = (two(h) - x[:, 1:]).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+}  # fmt: skip
+WRONG["weight norm"] = SERIES.replace("one, two = nn.Conv1d(1, 4, 3, padding=2, dilation=2)", (
+    "one, two = nn.utils.parametrizations.weight_norm(nn.Conv1d(1, 4, 3, padding=1))"))  # fmt: skip
 WORDS = "has padding at both ends"
 
 

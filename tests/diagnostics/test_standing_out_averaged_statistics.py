@@ -34,6 +34,9 @@ RIGHT = {
     "shown before the statistics": NET.replace("  #!", "\nupdate_bn(x.split(8), swa)\nprint(swa.eval()(x).mean())"),
     "a moving average": NET.replace("AveragedModel(net)", (
         "AveragedModel(net, multi_avg_fn=get_ema_multi_avg_fn(0.9))")),
+    "frozen statistics": NET.replace("range(4):", "range(4):\n    net.train(); net[1].eval()"),
+    "statistics frozen before": NET.replace("range(4):", "range(6):").replace(
+        "    swa.up", "    net[1].eval()\n    if epoch > 1: swa.up"),
     "averaged buffers": NET.replace("AveragedModel(net)", "AveragedModel(net, use_buffers=True)"),
     "one update": NET.replace("    swa.up", "    if epoch == 3: swa.up"),
     "other norm": NET.replace("nn.BatchNorm1d(8)", "nn.LayerNorm(8)"),

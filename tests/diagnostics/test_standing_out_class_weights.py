@@ -27,13 +27,22 @@ SCRIPT = """
         optimizer.step()
 """
 LOADER = "return DataLoader(TensorDataset(x, y), batch_size=20, sampler=WeightedRandomSampler({weights}, len(x)))"
+OWN = """class Rows(torch.utils.data.Dataset):
+            def __len__(self): return {length}
+            def __getitem__(self, number): return {item}
+        return DataLoader(Rows(), batch_size=20, sampler=WeightedRandomSampler({weights}, len(x)))"""
 ROWS = "for _ in range(3):\n            i = torch.multinomial({weights}, 20, replacement=True); yield {rows}"
 CLASSES = {
     "loader": LOADER.format(weights="1 / counts"),
     "list": LOADER.format(weights="[1 / float((y == c).sum()) for c in range(3)]"),
+    "own data set": OWN.format(length="60", item="x[number, :], y[number]", weights="1 / counts"),
     "rows": ROWS.format(weights="1 / counts", rows="x[i], y[i]"),
 }
 SAMPLES = {
+    "episodes": OWN.format(
+        length="3", item="x[20 * number : 20 * number + 20].mean(0), y[20 * number]", weights="[1.0, 1.0, 2.0]"
+    ),
+    "parts": OWN.format(length="3", item="x[slice(number, number + 4)].mean(0), 0", weights="[1.0, 1.0, 2.0]"),
     "loader": LOADER.format(weights="(1 / counts)[y]"),
     "rows": ROWS.format(weights="(1 / counts)[y]", rows="x[i], y[i]"),
     "of classes": ROWS.format(weights="counts", rows="centers[i] + 0.1 * torch.randn(20, 6), i"),

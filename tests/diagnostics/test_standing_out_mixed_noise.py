@@ -13,6 +13,7 @@ DIFFUSION = """\
 F, table = nn.functional, torch.randn(64, 3)
 betas = torch.linspace(0.001, 0.1, 20)
 bar = torch.cumprod(1 - betas, dim=0)
+answers = torch.randn(16, 3)
 net = nn.Sequential(nn.Linear(4, 16), nn.SiLU(), nn.Linear(16, 3))
 opt = torch.optim.SGD(net.parameters(), lr=0.01)
 class Schedule(nn.Module):
@@ -53,6 +54,11 @@ RIGHT = {
     "two noisy views": (MIX, "loss = F.mse_loss(out, x + 0.1 * torch.randn_like(x))"),
     "noise for a constant input": ("xt = x", "loss = F.mse_loss(out, torch.randn_like(x))"),
     "noisy input": (MIX, "loss = F.mse_loss(out, x)"),
+    "codes and draws of a prior": (
+        "mu = net[2](net[0](torch.cat([x, u], 1)))\n    xt = mu + 0.1 * noise",
+        "out, far = xt, xt.roll(1, 0); loss = 2 * (out - torch.randn_like(x)).norm(dim=1).mean() - (out - far).norm()",
+    ),
+    "noise of a data set": ("xt = x + 0.1 * noise", "loss = F.mse_loss(out, answers)"),
     "a target with the noise of the input": (MIX, "loss = F.mse_loss(out, a.sqrt() * noise - (1 - a).sqrt() * x)"),
 }
 

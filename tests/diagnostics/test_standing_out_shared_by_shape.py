@@ -37,6 +37,15 @@ RIGHT = {
     "by parameter": MOMENTUM.replace("setdefault(p.shape", "setdefault(p"),
     "by name and shape": MOMENTUM.replace("setdefault(p.shape", "setdefault((id(p), p.shape)"),
     "a place for results": MOMENTUM.replace(UPDATE, "mean.copy_(p.grad).mul_(0.9)"),
+    "a place that `out` names": MOMENTUM.replace(UPDATE, "torch.add(p, p.grad, out=mean); mean.mul_(0.9)"),
+    "rounds of one matrix": MOMENTUM.replace("p.shape, torch.zeros_like(p))  #!", "p.shape, 0.5)").replace(
+        UPDATE,
+        (
+            "new = p.grad / p.grad.norm()\n            for _ in range(2):\n"
+            "                new = 1.5 * new - 0.5 * (new @ (new.mT @ new) if new.dim() == 2 else new)\n"
+            "            mean = new * mean"
+        ),
+    ),
     "other shapes": MOMENTUM.replace("nn.Tanh(), nn.Linear(4, 4)", "nn.Linear(4, 3)"),
     "a cache of a model with residual layers": """\
         class Net(nn.Module):

@@ -51,6 +51,15 @@ _LAYER = "for a, b in {0}: out, state = layer(a, state); state = {1}; train(out[
             train(state, b)
             state = state.detach()""",
         ),
+        (
+            "GRU",
+            """order = torch.randperm(24)
+        for number in range(3):
+            start = number * 8
+            out, state = layer(x[order[start : start + 8]], state)
+            state = state.detach()
+            train(out[:, -1], y[order[start : start + 8]])""",
+        ),
     ],
 )
 def test_a_state_of_other_rows_is_named(tmp_path: Path, layer: str, lines: str) -> None:
@@ -80,6 +89,26 @@ def test_a_state_of_other_rows_is_named(tmp_path: Path, layer: str, lines: str) 
             out, state = layer(x[index, t : t + 2], state)
             state = state.detach()
             train(out[:, -1], y[index])""",
+        ),
+        (
+            True,
+            """order = torch.randperm(24)
+        for start in range(0, 24, 8):
+            state = None
+            for t in range(0, 4, 2):
+                rows = slice(start, start + 8)
+                out, state = layer(x[order[start : start + 8]][:, t : t + 2], state)
+                state = state.detach()
+                train(out[:, -1], y[order[rows]])""",
+        ),
+        (
+            True,
+            """order, states = torch.randperm(24), [None] * 3
+        for t in range(0, 4, 2):
+            for n in range(3):
+                out, state = layer(x[order[8 * n : 8 * n + 8], t : t + 2], states[n])
+                states[n] = state.detach()
+                train(out[:, -1], y[order[8 * n : 8 * n + 8]])""",
         ),
     ],
 )

@@ -24,6 +24,11 @@ _SCRIPT = """
     def distance(p, z):
         return 2 - 2 * (F.normalize(p, dim=-1) * F.normalize(z, dim=-1)).sum(-1)
 
+    def whitened(z):
+        z = z - z.mean(0)
+        cov = z.T @ z / (len(z) - 1) + 1e-3 * torch.eye(z.shape[1])
+        return torch.linalg.solve_triangular(torch.linalg.cholesky(cov), z.T, upper=False).T
+
     for _ in range(2):
         for index in torch.randperm(64).split(16):
             one, other = data[index] + torch.randn(16, 6), data[index] + torch.randn(16, 6)
@@ -59,6 +64,10 @@ def test_a_target_with_a_graph_is_named(tmp_path: Path, loss: str) -> None:
         "F.cosine_similarity(p1, z2).mean()",
         "1 - F.cosine_similarity(p1, data[index] @ torch.ones(6, 8)).mean()",
         "F.cosine_similarity(z1, z2.roll(1, 0)).mean() - F.cosine_similarity(z1, z2).mean()",
+        "distance(whitened(p1), whitened(p2)).mean()",
+        "distance((p1 - p1.mean(0)) / p1.std(0), (p2 - p2.mean(0)) / p2.std(0)).mean()",
+        "distance(F.batch_norm(p1, None, None, training=True), F.batch_norm(p2, None, None, training=True)).mean()",
+        "-F.cosine_similarity(p1.view(16, 2, 4), p2.view(16, 2, 4)).mean()",
         "(z1.std(0) - 1).relu().mean() - F.cosine_similarity(z1, z2).mean()",
     ],
 )

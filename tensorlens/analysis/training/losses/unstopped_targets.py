@@ -14,8 +14,11 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import LINEAR, SUMS, op_name, trained_by
 from tensorlens.analysis.training.factor_signs import factor_sign
 from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.analysis.training.losses.spread_rows import may_be_spread
 from tensorlens.analysis.training.pair_tables import has_unit_rows, made_by, shape_of
 from tensorlens.analysis.training.timeline import Training
+from tensorlens.analysis.written_call import written_call
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
 _PRODUCTS = frozenset(("mul", "rmul", "multiply"))
@@ -41,7 +44,9 @@ def unstopped_targets(training: Training) -> Iterator[UnstoppedTarget]:
         terms = _terms(facts, backward)
         used = trained_by(training, backward) if terms else set[int]()
         shared = [_shared(facts, term) & used for term in terms]
-        if not terms or not all(shared) or _is_helped(training, backward, set[int].intersection(*shared)):
+        if not terms or not all(shared) or any(may_be_spread(facts, term) for term in terms):
+            continue
+        if _is_helped(training, backward, set[int].intersection(*shared)):
             continue
         term = max(terms, key=lambda call: call.index)
         if term.site not in reported:
@@ -95,8 +100,17 @@ def _is_similarity(facts: TraceIndex, call: Call, trained: list[int]) -> bool:
     if any(facts.is_leaf_requiring_grad(each, call.index - 1) for each in trained):
         return False
     if op_name(call) == "cosine_similarity":
-        return True
+        return _is_along_last(facts, call)
     return op_name(call) in _PRODUCTS and all(has_unit_rows(facts, each, call.index) for each in trained)
+
+
+def _is_along_last(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the dimension of a cosine, which is 1 if the source gives none, is the last one."""
+    size, written = len(shape_of(facts, call.inputs[0].tensor)), written_call(facts, call)
+    if written is None or not written.is_whole:
+        return size == 2
+    given = written.argument(0 if written.kind == "module" else 2, "dim")
+    return (1 if given is None else written_number(facts, given)) in (-1, size - 1)
 
 
 def _shared(facts: TraceIndex, term: Call) -> set[int]:

@@ -9,7 +9,14 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.training.shapes_and_masks.next_steps import TO_LAST, compared_with_next, has_slice, slices_of
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.shapes_and_masks.next_steps import (
+    FROM_SECOND,
+    TO_LAST,
+    compared_with_next,
+    has_slice,
+    slices_of,
+)
 from tensorlens.analysis.training.shapes_and_masks.row_starts import BY_PLACE
 from tensorlens.records.model import Call
 
@@ -18,6 +25,8 @@ _SAME_STEPS = BY_PLACE | frozenset(
     "linear conv1d transpose permute mT t T unsqueeze squeeze view reshape flatten getitem chunk split glu radd iadd "
     "group_norm".split()
 )
+_WEIGHT_NORMS = frozenset(("weight_norm", "_weight_norm", "weight_norm_interface"))
+_DRAWS = frozenset("normal uniform trunc_normal".split())
 _MOST, _MAX_CALLS = 400, 8
 
 
@@ -31,21 +40,23 @@ class AheadConvolution:
     ahead: int
 
 
-def ahead_convolutions(facts: TraceIndex) -> Iterator[AheadConvolution]:
+def ahead_convolutions(training: MeasuredTraining) -> Iterator[AheadConvolution]:
     """Yields these convolutions, one for each line.
 
     One whose result is as long as its input has as much padding at both ends. Where anything may move steps, as padding
-    at one end or a cut, nothing is said.
+    at one end or a cut, nothing is said; nor where something else than the optimizer writes to a weight, as a mask of
+    the later steps.
     """
-    reported = set[int]()
+    facts, reported = training.facts, set[int]()
     for backward in examined_passes(facts):
         loss = compared_with_next(facts, backward)
         if loss is None:
             continue
         above = recorded_above(facts, backward)
         found = [call for call in _of_steps(facts, loss) if op_name(call) == "conv1d" and call.site not in reported]
-        shapes = {size for access in loss.inputs for size in facts.tensor(access.tensor).shape[1:]}
-        ahead = [call for call in found if _length(facts, call) in shapes and _kernel(facts, call) > 1]
+        times = _times(facts, loss)
+        ahead = [call for call in found if _is_along(facts, call, times) and _kernel(facts, call) > 1]
+        ahead = [call for call in ahead if _is_unmasked(training, call)]
         if not ahead or any(_may_move(facts, call) for call in above):
             continue
         first = min(ahead, key=lambda call: call.index)
@@ -73,16 +84,47 @@ def _of_steps(facts: TraceIndex, loss: Call) -> Iterator[Call]:
 
 def _sources(facts: TraceIndex, loss: Call) -> set[int]:
     """Returns the sequences that the target of a loss is a part of."""
-    number, before, found = loss.inputs[1].tensor, loss.index, set[int]()
+    return {made.inputs[0].tensor for made in _calls_of_target(facts, loss)}
+
+
+def _calls_of_target(facts: TraceIndex, loss: Call) -> Iterator[Call]:
+    """Yields the calls that take the target of a loss from a sequence, the last one first."""
+    number, before = loss.inputs[1].tensor, loss.index
     if facts.requires_grad(number, loss.index - 1):
         number = loss.inputs[0].tensor
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs or made.writes:
-            break
+            return
+        yield made
         number, before = made.inputs[0].tensor, made.index
-        found.add(number)
-    return found
+
+
+def _times(facts: TraceIndex, loss: Call) -> set[int]:
+    """Returns the lengths that a sequence has with the first step and without it."""
+    for made in _calls_of_target(facts, loss):
+        if op_name(made) == "getitem" and has_slice(facts, made, FROM_SECOND):
+            whole, part = (facts.tensor(each[0].tensor).shape for each in (made.inputs, made.outputs))
+            cut = [size for size in part if size not in whole and size + 1 in whole]
+            return {cut[0], cut[0] + 1} if len(cut) == 1 else set()
+    return set()
+
+
+def _is_along(facts: TraceIndex, call: Call, times: set[int]) -> bool:
+    """Returns whether a convolution runs along the time, and not along the features of each step."""
+    return _length(facts, call) in times and facts.tensor(call.inputs[0].tensor).shape[-2] not in times
+
+
+def _is_unmasked(training: MeasuredTraining, call: Call) -> bool:
+    """Returns whether nothing but the optimizer changes a weight that was drawn, of which all may be other than 0."""
+    facts, weight = training.facts, call.inputs[1].tensor
+    made = next(iter(facts.producers(weight, call.index)), None)
+    is_made = made is not None and op_name(made) in _WEIGHT_NORMS
+    leaves = [access.tensor for access in made.inputs] if made is not None and is_made else [weight]
+    if not all(facts.is_leaf_requiring_grad(each, call.index - 1) for each in leaves):
+        return False
+    written = [each for leaf in leaves for each in training.written_after(leaf, -1)]
+    return all(each.op.startswith("nn.init.") or op_name(each) in _DRAWS for each in written)
 
 
 def _length(facts: TraceIndex, call: Call) -> int:

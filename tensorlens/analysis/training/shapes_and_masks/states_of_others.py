@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import loop_around_line
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -14,6 +16,7 @@ from tensorlens.records.model import Call
 _LAYERS = frozenset("lstm gru rnn_tanh rnn_relu".split())
 _CELLS = frozenset("lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell".split())
 _SAME = frozenset("detach clone contiguous to float".split())
+_CUTS = frozenset("getitem narrow select".split())
 _MAX_CALLS = 6
 
 
@@ -49,7 +52,53 @@ def _found(facts: TraceIndex, call: Call) -> StateOfOthers | None:
         return None
     indices = [{access.tensor for access in each.inputs[1:]} for each in (now[0], earlier[0])]
     is_same = indices[0] == indices[1] and bool(indices[0])
+    if now[1] is earlier[1] and not is_same:
+        cuts = [_cut(facts, each) for each in (now[0], earlier[0])]
+        is_same = any(cuts) and not all(
+            each is not None and _changes_in_loop(facts, each) and not _ran_between(facts, before[0], call)
+            for each in cuts
+        )
     return None if is_same else StateOfOthers(call, before[1], *now)
+
+
+def _cut(facts: TraceIndex, taken: Call) -> Call | None:
+    """Returns the call that cuts an index from all that were drawn, if it is a slice."""
+    if facts.trace.sites[taken.site].through or len(taken.inputs) < 2:  # a loader takes other rows each time
+        return None
+    number, before = taken.inputs[1].tensor, taken.index
+    for _ in range(_MAX_CALLS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs or op_name(made) in _CUTS:
+            return made if made is not None and made.inputs else None
+        number, before = made.inputs[0].tensor, made.index
+    return None
+
+
+def _changes_in_loop(facts: TraceIndex, cut: Call) -> bool:
+    """Returns whether the innermost loop around a slice moves it on: an outer one may go on to other rows, while the
+    inner one takes these again."""
+    span, node = facts.span(cut.site), facts.node_at(cut.site)
+    loop = None if span is None else loop_around_line(facts, span.file, span.line)
+    if loop is None or node is None:
+        return False
+    names, stored = _names(node), set[str]()
+    for each in ast.walk(loop):
+        if isinstance(each, ast.Assign) and any(_names(target) & names for target in each.targets):
+            names |= _names(each.value)
+        elif isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
+            stored.add(each.target.id)
+    return bool(names & (stored | (_names(loop.target) if isinstance(loop, ast.For) else set())))
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _ran_between(facts: TraceIndex, first: Call, last: Call) -> bool:
+    """Returns whether the layer runs between two of its calls, as where each batch keeps a state of its own."""
+    weights = {access.tensor for access in last.inputs if facts.tensor(access.tensor).type == "Parameter"}
+    between = facts.calls_between(first.index + 1, last.index - 1)
+    return any(op_name(each) == op_name(last) and weights & {a.tensor for a in each.inputs} for each in between)
 
 
 def _layer_before(facts: TraceIndex, call: Call) -> tuple[Call, Call] | None:

@@ -22,16 +22,20 @@ _MAX_VALUES = 24
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds them where the other noise is added to data. A sum of data and noise is a target of its own, as another
-    noisy view of the same picture."""
+    """Finds them where the other noise is added to data, and the noise of the target is drawn anew for each pass.
+
+    A sum of data and noise is a target of its own, as another noisy view of the same picture. Noise that a code is
+    mixed with may be compared with draws of a prior, and noise that is drawn once may be a data set.
+    """
     facts, reported = training.facts, set[int]()
     if repeats_draws(facts):
         return
     for backward in examined_passes(facts):
+        since = max((each.index for each in facts.backwards if each.index < backward.index), default=None)
         for call in recorded_above(facts, backward):
             pair = _pair(facts, call) if call.site not in reported else None
             noise = None if pair is None else _noise_of(facts, pair[1], call.index)
-            if pair is None or noise is None:
+            if pair is None or noise is None or since is None or noise[0].index < since:
                 continue
             draw, beside = noise
             above = {made.index for _, made in ancestry(facts, pair[0], call.index)}
@@ -39,7 +43,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             mixed = [
                 each
                 for each in mixtures_above(facts, pair[0], call.index)
-                if facts.tensor(each.call.outputs[0].tensor).shape == shape and (beside is None or each.data in beside)
+                if facts.tensor(each.call.outputs[0].tensor).shape == shape
+                and (beside is None or each.data in beside)
+                and not facts.requires_grad(each.data, each.call.index)
             ]
             if draw.index in above or not mixed or any(each.noise is draw for each in mixed):
                 continue

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.averaged_parameters import AVERAGED
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -16,13 +18,15 @@ from tensorlens.records.report import StandingOut
 
 _OWN_MEANS = frozenset(("avg_fn", "multi_avg_fn", "use_buffers"))
 _MIN_UPDATES = 2  # the first one copies the model
+_MOST_COPIES = 6  # calls between a running mean and the copy that an update makes of it
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds these layers, if the weights are plain means, and no pass in training mode ever computes statistics for
     them, as `update_bn()` does.
 
-    A moving average is near the last model, so that its statistics may serve.
+    A moving average is near the last model, so that its statistics may serve. Where the layers of the model are frozen
+    between the updates, their statistics are meant to stay.
     """
     facts = training.facts
     if not is_complete(facts.trace):
@@ -31,7 +35,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     layers = [call for call in facts.calls if call.op == "nn.functional.batch_norm" and len(call.inputs) > 2]
     rounds = {mean: _rounds(facts, mean) for mean in dict.fromkeys(call.inputs[1].tensor for call in layers)}
-    found = {mean: each for mean, each in rounds.items() if len(each) >= _MIN_UPDATES and _is_plain_mean(facts, mean)}
+    training_layers = [call for call in layers if _is_training(facts, call)]
+    found = {
+        mean: each
+        for mean, each in rounds.items()
+        if len(each) >= _MIN_UPDATES and _is_plain_mean(facts, mean) and _has_changed(facts, each, training_layers)
+    }
     used = [call for call in layers if (mean := call.inputs[1].tensor) in found and call.index > found[mean][-1].index]
     if not used:
         return
@@ -55,6 +64,22 @@ def _rounds(facts: TraceIndex, mean: int) -> list[Call]:
     calls = [event for event in writes if isinstance(event, Call)]
     is_copied = len(calls) == len(writes) and all(facts.trace.sites[each.site].through == AVERAGED for each in calls)
     return calls if is_copied else []
+
+
+def _is_training(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a layer runs in training mode: it counts its batches just before."""
+    before = facts.call(call.index - 1)
+    is_count = before is not None and before.site == call.site and op_name(before) == "add" and bool(before.writes)
+    return before is not None and is_count and facts.tensor(before.writes[0].tensor).shape == ()
+
+
+def _has_changed(facts: TraceIndex, updates: list[Call], layers: list[Call]) -> bool:
+    """Returns whether a layer in training mode changes the mean that the updates copy, between two of these."""
+    first, last = updates[0], updates[-1]
+    copied = {number for number, _ in ancestry(facts, last.inputs[-1].tensor, last.index, _MOST_COPIES)}
+    sources = set[int | None]().union(*(facts.storages_of(number) for number in copied | {last.inputs[-1].tensor}))
+    means = {call.inputs[1].tensor for call in layers if first.index < call.index < last.index}
+    return any(facts.storages_of(mean) & sources for mean in means)
 
 
 def _is_plain_mean(facts: TraceIndex, mean: int) -> bool:

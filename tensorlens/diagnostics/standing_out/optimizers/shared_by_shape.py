@@ -7,6 +7,7 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
+from math import prod
 
 from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.lineage import ancestry
@@ -24,6 +25,7 @@ _FRESH = frozenset("copy zero fill set".split())
 _READING = frozenset(("get", "setdefault"))
 _MIN_STEPS = 3
 _NEAR = 4  # calls between two values of an average
+_MOST_INPUTS, _MOST_CALLS = 4, 400
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -71,17 +73,21 @@ def _shared(training: MeasuredTraining, function: Span) -> tuple[Call, int] | No
     facts = training.facts
     passes, rows = [each.index for each in facts.backwards], {row.tensor for row in training.rows}
     rounds: dict[int, dict[int, list[Call]]] = defaultdict(lambda: defaultdict(list))
+    begins = dict[int, int]()  # of each step
     moved = defaultdict[tuple[int, ...], set[int]](set)  # by shape
     for call in facts.calls:
         span = facts.span(call.site) if call.mode != "grad" else None
         if span is None or span.file != function.file or not function.line <= span.line <= function.end_line:
             continue
+        step = bisect(passes, call.index)
+        begins.setdefault(step, call.index)
         for number in rows & {write.tensor for write in call.writes}:
             moved[facts.tensor(number).shape].add(number)
-        if op_name(call) in _AVERAGING and not rows & {write.tensor for write in call.writes} and call.outputs:
-            rounds[call.site][bisect(passes, call.index)].append(call)
+        is_kept = not rows & {write.tensor for write in call.writes} and call.outputs and not _is_place(call)
+        if op_name(call) in _AVERAGING and is_kept:
+            rounds[call.site][step].append(call)
     for each in rounds.values():
-        numbers = [_most(facts, calls) for calls in each.values()]
+        numbers = [_most(training, calls, begins[step]) for step, calls in each.items()]
         last = next(iter(each.values()))[-1]
         shapes = {facts.tensor(call.outputs[0].tensor).shape for calls in each.values() for call in calls}
         most = max((len(moved.get(shape, ())) for shape in shapes), default=0)
@@ -90,24 +96,57 @@ def _shared(training: MeasuredTraining, function: Span) -> tuple[Call, int] | No
     return None
 
 
-def _most(facts: TraceIndex, calls: list[Call]) -> int:
-    """Returns how many calls of one step go on with one buffer."""
-    counts = dict[int, int]()
+def _most(training: MeasuredTraining, calls: list[Call], since: int) -> int:
+    """Returns for how many parameters the calls of one step go on with one buffer."""
+    facts = training.facts
+    counts, lasts = dict[int, int](), dict[int, Call]()
     before = list[Call]()
     for call in calls:
         written = [write.tensor for write in call.writes]
         for number in written:
             counts[number] = counts.get(number, 0) + (not _is_fresh(facts, number))
+            lasts[number] = call
         if not written:
             above = [made for _, made in islice(ancestry(facts, call.outputs[0].tensor, call.index + 1), _NEAR)]
             earlier = next((each for each in before if each in above), None)
             start = earlier.outputs[0].tensor if earlier is not None else call.outputs[0].tensor
             counts[call.outputs[0].tensor] = counts.get(start, 0) + 1
+            lasts[call.outputs[0].tensor] = call
             before.append(call)
-    return max(counts.values(), default=0)
+    several = [(count, lasts[number]) for number, count in counts.items() if count > 1]
+    return max((min(count, len(_owners(training, last, since))) for count, last in several), default=0)
+
+
+def _owners(training: MeasuredTraining, call: Call, since: int) -> set[int]:
+    """Returns the parameters that a step has computed a value from, or from their gradients, element by element.
+
+    Several rounds of one matrix, as of a Newton-Schulz iteration, are computed from one.
+    """
+    facts, owners = training.facts, training.training.gradient_of
+    rows, found, waiting, seen = {row.tensor for row in training.rows}, set[int](), [call], {call.index}
+    size = prod(facts.tensor(call.outputs[0].tensor).shape)
+    for each in waiting:
+        for number in {access.tensor for access in each.inputs}:
+            leaf = owners.get(number, number)
+            if leaf in rows:
+                found.add(leaf)
+            elif prod(facts.tensor(number).shape) == size and len(seen) < _MOST_CALLS:
+                made = next(iter(facts.producers(number, each.index)), None)
+                is_near = made is not None and made.index >= since and len(made.inputs) <= _MOST_INPUTS
+                if made is not None and is_near and made.index not in seen:
+                    seen.add(made.index)
+                    waiting.append(made)
+    return found
+
+
+def _is_place(call: Call) -> bool:
+    """Returns whether a call is given a place for its result, as `torch.mul(a, b, out=place)`."""
+    return bool(call.writes) and call.op.startswith("torch.") and not call.op.endswith("_")
 
 
 def _is_fresh(facts: TraceIndex, number: int) -> bool:
     """Returns whether a line gives a buffer values that are not of those before, as a place for results has them."""
     writes = [event for event, _ in facts.writes(facts.tensor(number).counter)]
-    return not all(isinstance(event, Call) and op_name(event) not in _FRESH for event in writes)
+    return not all(
+        isinstance(event, Call) and op_name(event) not in _FRESH and not _is_place(event) for event in writes
+    )

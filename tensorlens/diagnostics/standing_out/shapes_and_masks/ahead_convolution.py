@@ -13,7 +13,7 @@ from tensorlens.records.report import StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
-    for each in ahead_convolutions(facts):
+    for each in ahead_convolutions(training):
         yield stands_out(
             f"{as_written(facts, each.call)} has padding at both ends, so each of {each.steps:,} steps sees the next "
             f"one, and {as_written(facts, each.loss)} compares what comes of it with the next step",
