@@ -74,6 +74,11 @@ def test_weights_that_are_shares_of_the_classes_are_named(tmp_path: Path, weight
         ("ce = F.cross_entropy(out, target)\npt = (-ce).exp()\nloss = 0.25 * torch.pow(1 - pt, 2.0) * ce", 1),
         ("ce = nn.CrossEntropyLoss()(out, target)\nloss = ce * ((1 - (-ce).exp()).detach() ** 2)", 1),
         ("ce = F.cross_entropy(out, target, reduction='none')\nloss = ((1 - torch.exp(-ce)) ** 2 * ce).mean()", 0),
+        ("ce = F.cross_entropy(out, target, reduction='none').mean()\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 1),
+        ("ce = F.cross_entropy(out, target, reduction='sum')\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 0),
+        ("of = nn.CrossEntropyLoss()\nce = of(out, target)\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 1),
+        ("of = nn.CrossEntropyLoss(reduction='sum')\nce = of(out, target)\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 0),
+        ("ce = nn.CrossEntropyLoss(reduction='sum')(out, target)\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 0),
         ("ce = F.cross_entropy(out, target)\nloss = ce + 0.1 * ce ** 2", 0),
         (
             (
@@ -87,3 +92,10 @@ def test_weights_that_are_shares_of_the_classes_are_named(tmp_path: Path, weight
 def test_a_focal_factor_of_a_mean_is_named(tmp_path: Path, loss: str, count: int) -> None:
     labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()"
     assert len(_texts(tmp_path, labels, loss, 3, "the factor of the loss is one number")) == count
+
+
+def test_the_call_that_takes_the_mean_is_named(tmp_path: Path) -> None:
+    labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()"
+    loss = "rows = F.cross_entropy(out, target, reduction='none')\nce = rows.mean()\nloss = (1 - (-ce).exp()) ** 2 * ce"
+    (text,) = _texts(tmp_path, labels, loss, 3, "the factor of the loss is one number")
+    assert text.startswith("`rows.mean()` returns the mean of 40 samples")
