@@ -211,7 +211,7 @@ def _mask(facts: TraceIndex, number: int, before: int) -> tuple[int, bool] | Non
             break
         if op_name(made) in NOT or _is_one_less(facts, made):
             is_same = not is_same
-        elif op_name(made) not in _SAME and not _is_whole_index(facts, made):
+        elif op_name(made) not in _SAME and not is_whole_index(facts, made):
             break
         number, before = made.inputs[0].tensor, made.index
     return number, is_same
@@ -223,7 +223,7 @@ def _is_one_less(facts: TraceIndex, call: Call) -> bool:
     return is_difference and written_number(facts, node.left) == 1  # type: ignore[union-attr]
 
 
-def _is_whole_index(facts: TraceIndex, call: Call) -> bool:
+def is_whole_index(facts: TraceIndex, call: Call) -> bool:
     """Returns whether an index only adds dimensions."""
     node = facts.node_at(call.site)
     if op_name(call) != "getitem" or not isinstance(node, ast.Subscript):
