@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -51,15 +52,30 @@ def class_draws(facts: TraceIndex) -> Iterator[ClassDraws]:
 
 
 def _loaded(facts: TraceIndex, drawn: Call, weights: int) -> tuple[Call, int] | None:
-    """Returns the call of a loader that takes one of as many rows as the sampler draws."""
+    """Returns the call of a loader that takes one of as many rows as the sampler draws.
+
+    One that takes several of them, as an episode of a long sequence, has been given another number.
+    """
     count = facts.tensor(drawn.outputs[0].tensor).shape[-1]
     if count < _MOST_CLASSES * weights:
         return None
-    for call in islice(facts.calls_between(drawn.index + 1), _MAX_CALLS):
-        rows = facts.tensor(call.inputs[0].tensor).shape[:1] if len(call.inputs) == 1 else ()
-        if op_name(call) == "getitem" and rows == (count,):
-            return call, count
-    return None
+    calls = [
+        call
+        for call in islice(facts.calls_between(drawn.index + 1), _MAX_CALLS)
+        if op_name(call) == "getitem"
+        and len(call.inputs) == 1
+        and facts.tensor(call.inputs[0].tensor).shape[:1] == (count,)
+    ]
+    return None if not calls or any(_is_part(facts, call) for call in calls) else (calls[0], count)
+
+
+def _is_part(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether an index takes several rows, as a slice does."""
+    node = facts.node_at(call.site)
+    index = node.slice if isinstance(node, ast.Subscript) else None
+    first = next(iter(index.elts), None) if isinstance(index, ast.Tuple) else index
+    before, after = (len(facts.tensor(each[0].tensor).shape) for each in (call.inputs, call.outputs))
+    return isinstance(first, ast.Slice) or after >= before
 
 
 def _indexed(facts: TraceIndex, drawn: Call, weights: int) -> tuple[Call, int] | None:
