@@ -199,6 +199,41 @@ def test_positives_that_are_queued_before_are_named(
             ),
             0,
         ),
+        (
+            (
+                "hard = nn.CrossEntropyLoss()\nsoft = nn.CrossEntropyLoss(label_smoothing=0.1)\ns = a @ b.T * 5\n"
+                "t = torch.arange(len(a))\nreturn 0.5 * hard(s, t) + 0.5 * soft(s, t)"
+            ),
+            0,
+        ),
+        (
+            (
+                "s = a @ b.T * 5\nt = torch.arange(len(a))\n"
+                "part = lambda e: F.cross_entropy(s, t, label_smoothing=e)\nreturn part(0.0) + part(0.1)"
+            ),
+            0,
+        ),
+        (
+            (
+                "t = torch.randint(0, 8, (8,))\nhard, soft = nn.CrossEntropyLoss(), nn.CrossEntropyLoss()\n"
+                "out = net(view(x[:8]))\nreturn 0.5 * hard(out, t) + 0.5 * soft(out, t)"
+            ),
+            0,
+        ),
+        (
+            (
+                "w = F.normalize(net[2].weight[:, :8], dim=1)\nout, t = a[:8] @ w.T, torch.arange(8)\n"
+                "return F.cross_entropy(out, t) + F.cross_entropy(out, t)"
+            ),
+            0,
+        ),
+        (
+            (
+                "s = a.matmul(b.T).log_softmax(1)\nt = torch.arange(len(a))\nnll = nn.NLLLoss()\n"
+                "return nll(s, t) + nll(s, t)"
+            ),
+            1,
+        ),
     ],
 )
 def test_one_direction_that_counts_twice_is_named(tmp_path: Path, body: str, count: int) -> None:

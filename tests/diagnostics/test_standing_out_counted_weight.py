@@ -41,6 +41,9 @@ def _texts(tmp_path: Path, labels: str, loss: str, width: int, *words: str) -> l
         ("y = (x[:, 0] > 1).float()\nn_pos = y.sum()\nweight = (n_pos / (len(y) - n_pos)).clamp(min=0.01)", 1),
         ("y = (x[:, 0] > 1).float()\nrate = y.mean()\nweight = rate / (1 - rate)", 1),
         ("y = (x[:, 0] > 1).float()\nweight = torch.div((y == 1).sum(), (y == 0).sum())", 1),
+        ("healthy = (x[:, 0] < 1).float()\ny = 1 - healthy\nweight = healthy.sum() / (1 - healthy).sum()", 0),
+        ("healthy = x[:, 0] < 1\ny = (~healthy).float()\nweight = healthy.sum() / (healthy == 0).sum()", 0),
+        ("healthy = (x[:, 0] < 1).float()\ny = 1 - healthy\nweight = (1 - healthy).sum() / healthy.sum()", 1),
         ("y = (x[:, 0] > 1).float()\nweight = (1 - y).sum() / y.sum()", 0),
         ("y = (x[:, 0] > 1).float()\nrate = y.mean()\nweight = (1 - rate) / rate", 0),
         ("y = (x[:, 0] > 1).float()\nweight = torch.div((y == 0).sum(), (y == 1).sum())", 0),
@@ -74,6 +77,11 @@ def test_weights_that_are_shares_of_the_classes_are_named(tmp_path: Path, weight
         ("ce = F.cross_entropy(out, target)\npt = (-ce).exp()\nloss = 0.25 * torch.pow(1 - pt, 2.0) * ce", 1),
         ("ce = nn.CrossEntropyLoss()(out, target)\nloss = ce * ((1 - (-ce).exp()).detach() ** 2)", 1),
         ("ce = F.cross_entropy(out, target, reduction='none')\nloss = ((1 - torch.exp(-ce)) ** 2 * ce).mean()", 0),
+        ("ce = F.cross_entropy(out, target, reduction='none').mean()\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 1),
+        ("ce = F.cross_entropy(out, target, reduction='sum')\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 0),
+        ("of = nn.CrossEntropyLoss()\nce = of(out, target)\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 1),
+        ("of = nn.CrossEntropyLoss(reduction='sum')\nce = of(out, target)\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 0),
+        ("ce = nn.CrossEntropyLoss(reduction='sum')(out, target)\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 0),
         ("ce = F.cross_entropy(out, target)\nloss = ce + 0.1 * ce ** 2", 0),
         (
             (
@@ -87,3 +95,15 @@ def test_weights_that_are_shares_of_the_classes_are_named(tmp_path: Path, weight
 def test_a_focal_factor_of_a_mean_is_named(tmp_path: Path, loss: str, count: int) -> None:
     labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()"
     assert len(_texts(tmp_path, labels, loss, 3, "the factor of the loss is one number")) == count
+
+
+def test_the_call_that_takes_the_mean_is_named(tmp_path: Path) -> None:
+    labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()"
+    loss = "rows = F.cross_entropy(out, target, reduction='none')\nce = rows.mean()\nloss = (1 - (-ce).exp()) ** 2 * ce"
+    (text,) = _texts(tmp_path, labels, loss, 3, "the factor of the loss is one number")
+    assert text.startswith("`rows.mean()` returns the mean of 40 samples")
+
+
+def test_shares_of_the_other_classes_are_not_named(tmp_path: Path) -> None:
+    labels = "z = (x[:, 0] < 1).long()\ny = 1 - z\nweight = torch.bincount(z, minlength=2) / len(z)"
+    assert _texts(tmp_path, labels, _CLASSES, 2, "the rarer a class is") == []

@@ -43,6 +43,10 @@ RIGHT = {
     "a normal prediction": "z = (b - t) * torch.exp(-s)\n    loss = (0.5 * z**2 + s).mean()",
     "a sample of a posterior": "z = t + s.exp() * torch.randn_like(s)\n    loss = (0.5 * z**2 - s).sum(1).mean()",
     "a penalty of the scale": "error = b * s.exp() - a\n    loss = (error**2).mean() + 0.01 * s.mean()",
+    "an error": "gated = x * net.logs.exp()\n    loss = 0.5 * ((gated + net.bias - x)**2).sum() + 16 * net.logs.sum()",
+    "an error of a row": "error = b * s.exp() + t - a"
+    + OWN.replace("z**2", "error**2")
+    + "loss = -(logp - s.sum(1)).mean()",
     "a mask": "b = b * (s * mask).exp() + t" + OWN + "loss = -(logp + (s * mask).sum(1)).mean()",
 }
 

@@ -54,6 +54,24 @@ WRONG = {
 }
 OBSERVED = PATCHES.replace(" + token * mask[..., None]", "").replace("[token, *one", "[*one")
 RIGHT = {
+    "entries that are missing": CHOSEN.replace("mask == 0", "~mask.bool()").replace("mask", "missing"),
+    "entries that are there": """\
+absent, net = nn.Parameter(torch.zeros(6)), nn.Linear(6, 6)
+opt = torch.optim.Adam([absent, *net.parameters()], lr=0.01)
+def filled(x, there):
+    return torch.where(there, x, absent)
+for _ in range(3):
+    x = torch.randn(16, 6)
+    observed = torch.rand(16, 6) < 0.8
+    out = net(filled(x, observed))
+    loss = ((out - x) ** 2 * observed).sum() / observed.sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "patches of a valid part": PATCHES.replace("(1 - mask)", "valid").replace(
+        "    given", "    valid = 1 - mask\n    given"
+    ),
     "hidden labels": WORDS.replace("labels[hidden]", "labels[~hidden]"),
     "hidden patches": PATCHES.replace("error * (1 - mask)", "error * mask").replace("/ (1 - mask)", "/ mask"),
     "a copy": CHANGED.replace("given, batch = x", "given, batch = x.clone()"),

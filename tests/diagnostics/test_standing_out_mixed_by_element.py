@@ -30,6 +30,16 @@ WRONG = {
 RIGHT = {
     "a number for each sample": "e = torch.rand(8, 1)\n    x = (e * real + (1 - e) * fake).requires_grad_(True)",
     "noise around the samples": "x = (real + 0.5 * real.std() * torch.rand_like(real)).requires_grad_(True)",
+    "a sample and the same with noise": (
+        "e = torch.rand(real.size())\n    near = real + 0.5 * real.std() * torch.rand(real.size())\n"
+        "    x = (e * real + ((1 - e) * near)).detach().requires_grad_(True)"
+    ),
+    "a sample and copies of it": (
+        "e = torch.rand_like(real)\n    x = (e * real.data + (1 - e) * (real.data + 0.1)).requires_grad_(True)"
+    ),
+    "a sample and noise": (
+        "e = torch.rand_like(real)\n    x = (e * real + (1 - e) * torch.randn_like(real)).requires_grad_(True)"
+    ),
     "the samples": "x = real.requires_grad_(True)",
     "one column of shares": "e = torch.rand(8, 1).expand(8, 3)\n    x = (e * real + (1 - e) * fake).requires_grad_()",
 }

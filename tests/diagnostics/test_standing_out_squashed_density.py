@@ -42,6 +42,14 @@ RIGHT = {
     "an entropy": ("-dist.log_prob(u).sum(1) + torch.log(1 - a * a + 1e-6).sum(1)", "-(0.2 * lp + value).mean()"),
     "an inverse": ("(dist.log_prob(u) + torch.log(1 / (1 - a ** 2 + 1e-6))).sum(-1)", LOSS),
     "a divergence": ("(dist.log_prob(u) - Normal(0.0, 1.0).log_prob(u)).sum(1)", LOSS),
+    "a divergence by one function": (
+        "(lambda of: of(dist) - of(Normal(torch.zeros(2), torch.ones(2))))(lambda d: d.log_prob(u).sum(1))",
+        LOSS,
+    ),
+    "a divergence of two in a loop": (
+        "sum(sign * d.log_prob(u).sum(1) for sign, d in ((1, dist), (-1, Normal(torch.ones(2), torch.ones(2)))))",
+        LOSS,
+    ),
     "a divergence by hand": ("(dist.log_prob(u) + 0.5 * u ** 2).sum(1)", LOSS),
     "a score": ("dist.log_prob(u.detach()).sum(1)", "-(lp * value.detach()).mean()"),
 }

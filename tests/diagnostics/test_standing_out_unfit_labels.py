@@ -134,6 +134,8 @@ WRONG = {
     "the row itself": ("its own distance is 0", NEAREST),
     "distances by hand": ("its own distance is 0", NEAREST.replace(
         "torch.cdist(z, z)", "(z.unsqueeze(0) - z.unsqueeze(1)).pow(2).sum(-1)")),
+    "distances of all rows by an index": ("its own distance is 0", NEAREST.replace(
+        "torch.cdist(z, z)", "(z[None] - z[:, None, :]).norm(dim=-1)")),
     "a choice of the row itself": ("its own distance is 0", NEAREST.replace(
         NEAREST_LINE, "torch.where(same, d, torch.inf).min(dim=1)")),
     "the row itself in a sum": ("its own distance is 0", NEAREST.replace(
@@ -161,6 +163,9 @@ RIGHT = {
     "without the diagonal": NEAREST.replace("(~same", "(~same | torch.eye(12).bool()"),
     "without the diagonal in place": NEAREST.replace("    near", "    same.fill_diagonal_(False)\n    near"),
     "of two views": NEAREST.replace("cdist(z, z)", "cdist(z, net(torch.randn(12, 6)))"),
+    "of two views in one batch": NEAREST.replace("randn(12", "randn(24").replace("(z, z)", "(z[:12], z[12:])"),
+    "of two halves of the columns": NEAREST.replace(
+        "torch.cdist(z, z)", "(z[:, :2].unsqueeze(0) - z[:, 2:].unsqueeze(1)).norm(dim=-1)"),
     "the nearest id": MASKS.replace(".float())", ".float(), mode='nearest')"),
     "shares of classes": MASKS.replace("resize(masks[:, None].float()).squeeze(1).long()", (
         "resize(nn.functional.one_hot(masks, 5).permute(0, 3, 1, 2).float()).argmax(1)")),

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.pair_tables import made_by, shape_of
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
 _CASTS = frozenset("float double to long int half type clone view reshape unsqueeze flatten squeeze as_tensor".split())
@@ -22,6 +22,7 @@ _DIVISIONS = frozenset("div truediv true_divide divide".split())
 _GROWING = frozenset("mul rmul multiply sqrt add radd clamp clamp_min log1p".split()) | _CASTS
 _COUNTS = frozenset("sum count_nonzero mean".split())
 _TURNS = frozenset("rsub logical_not invert".split())  # `1 - y`, `len(y) - n`
+_JOINS = frozenset("stack cat".split())
 _KEEPING = _CASTS | frozenset("clamp clamp_min getitem".split())
 _MOST_CALLS = 16
 _MOST_ABOVE = 60
@@ -47,16 +48,43 @@ def counted_weights(facts: TraceIndex) -> Iterator[CountedWeight]:
                 continue
             weight, target = call.inputs[-1].tensor, call.inputs[1].tensor
             is_binary = op_name(call) == "binary_cross_entropy_with_logits"
-            above = {target} | {
-                each.tensor for _, made in ancestry(facts, target, call.index, _MOST_ABOVE) for each in made.inputs
-            }
+            above = _labels(facts, target, call.index)
             made = (_ratio if is_binary else _share)(facts, weight, call.index, above)
             if made is not None:
                 reported.add(call.site)
                 yield CountedWeight(call, made, is_binary)
 
 
-def _ratio(facts: TraceIndex, number: int, before: int, above: set[int]) -> Call | None:
+def _labels(facts: TraceIndex, target: int, before: int) -> dict[int, bool]:
+    """Returns the tensors that a target is taken from, and whether ones of each are zeros of the target: `1 - y`."""
+    found = {target: False}
+    waiting = [(target, before)]
+    for number, limit in waiting:
+        made = made_by(facts, number, limit)
+        if made is None or not made.inputs or len(waiting) > _MOST_ABOVE:
+            continue
+        name, is_turned = op_name(made), found[number]
+        if name in _TURNS or (name == "eq" and _compared(facts, made) == 0):
+            if name == "rsub" and not _is_one_less(facts, made):
+                continue
+            is_turned = not is_turned
+        elif name not in _KEEPING | _JOINS and not (name == "eq" and _compared(facts, made) == 1):
+            continue
+        for access in made.inputs if name in _JOINS else made.inputs[:1]:
+            if access.tensor not in found:
+                found[access.tensor] = is_turned
+                waiting.append((access.tensor, made.index))
+            elif found[access.tensor] is not is_turned:
+                return {}
+    return found
+
+
+def _is_one_less(facts: TraceIndex, call: Call) -> bool:
+    node = facts.node_at(call.site)
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and written_number(facts, node.left) == 1
+
+
+def _ratio(facts: TraceIndex, number: int, before: int, above: dict[int, bool]) -> Call | None:
     """Returns the division of the number of ones by the number of zeros that a weight is."""
     for _ in range(_MOST_CALLS):
         made = made_by(facts, number, before)
@@ -71,12 +99,12 @@ def _ratio(facts: TraceIndex, number: int, before: int, above: set[int]) -> Call
     return None
 
 
-def _counted(facts: TraceIndex, number: int, before: int, above: set[int]) -> Kind:
+def _counted(facts: TraceIndex, number: int, before: int, above: dict[int, bool]) -> Kind:
     """Returns whether a number counts the ones or the zeros of a target: `y.sum()`, `(1 - y).sum()`, `len(y) - n`."""
     is_less, is_counted = False, False
     for _ in range(_MOST_CALLS):
         if number in above:
-            return ("zeros" if is_less else "ones") if is_counted else ""
+            return ("zeros" if is_less is not above[number] else "ones") if is_counted else ""
         made = made_by(facts, number, before)
         if made is None or not made.inputs:
             return ""
@@ -98,7 +126,7 @@ def _compared(facts: TraceIndex, call: Call) -> object:
     return last.value if isinstance(last, ast.Constant) else None
 
 
-def _share(facts: TraceIndex, number: int, before: int, above: set[int]) -> Call | None:
+def _share(facts: TraceIndex, number: int, before: int, above: dict[int, bool]) -> Call | None:
     """Returns the division that makes counts of classes to shares, if the weights are these up to factors."""
     found = None
     for _ in range(_MOST_CALLS):
@@ -124,11 +152,11 @@ def _divides(facts: TraceIndex, made: Call) -> bool:
     return len(made.inputs) == 2 or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div))
 
 
-def _reads(facts: TraceIndex, number: int, before: int, above: set[int]) -> bool:
+def _reads(facts: TraceIndex, number: int, before: int, above: dict[int, bool]) -> bool:
     """Returns whether what was counted is what the targets are taken from, up to its form."""
     for _ in range(_MOST_CALLS):
         made = made_by(facts, number, before)
         if number in above or made is None or op_name(made) not in _CASTS | {"getitem"} or not made.inputs:
-            return number in above
+            return above.get(number) is False
         number, before = made.inputs[0].tensor, made.index
     return False

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.losses.written_losses import reduces_by_mean
 from tensorlens.analysis.training.pair_tables import made_by, shape_of
 from tensorlens.records.model import Call
 
@@ -23,10 +24,11 @@ _MOST_CALLS = 12
 
 @dataclass(frozen=True, slots=True)
 class FocalOfMean:
-    """The call that multiplies the mean of a loss by a factor of this mean, and the loss."""
+    """The call that multiplies the mean of a loss by a factor of this mean, the loss, and what takes the mean."""
 
     product: Call
     loss: Call
+    mean: Call
     power: Call
     samples: int
 
@@ -52,7 +54,24 @@ def _found(facts: TraceIndex, product: Call) -> FocalOfMean | None:
         if loss is None or power is None or not _is_of(facts, power, loss):
             continue
         samples = shape_of(facts, loss.inputs[0].tensor)[:1]
-        return FocalOfMean(product, loss, power, samples[0]) if samples and samples[0] > 1 else None
+        mean = _mean(facts, loss, power)
+        is_found = mean is not None and bool(samples) and samples[0] > 1
+        return FocalOfMean(product, loss, mean, power, samples[0]) if mean is not None and is_found else None
+    return None
+
+
+def _mean(facts: TraceIndex, loss: Call, power: Call) -> Call | None:
+    """Returns the call that takes the mean of a loss: the loss itself, or the one after it that leaves one number."""
+    if shape_of(facts, loss.outputs[0].tensor) == ():
+        return loss if reduces_by_mean(facts, loss) else None
+    number, before = power.inputs[0].tensor, power.index
+    for _ in range(_MOST_CALLS):
+        made = made_by(facts, number, before)
+        if made is None or made.index <= loss.index or not made.inputs:
+            return None
+        number, before = made.inputs[0].tensor, made.index
+        if op_name(made) == "mean" and shape_of(facts, number) != ():
+            return made
     return None
 
 

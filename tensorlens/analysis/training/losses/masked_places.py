@@ -7,6 +7,7 @@ places, and their targets must be the values from before.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -29,6 +30,7 @@ _FILLS = frozenset("setitem masked_fill masked_fill_ where".split())
 _PRODUCTS, _CHOICES = frozenset(("mul", "rmul", "imul")), frozenset(("getitem", "masked_select"))
 _RANDOM = frozenset("rand rand_like bernoulli uniform randperm argsort multinomial".split())
 _CLASSES = frozenset(("cross_entropy", "nll_loss"))
+_OF_MISSING = re.compile("observ|missing|valid|avail|present|nan|known", re.IGNORECASE)
 _MAX_CALLS, _MAX_MASK, _MAX_LATER = 10, 24, 60
 
 
@@ -78,10 +80,18 @@ def _found(facts: TraceIndex, backward: Backward, calls: list[Call], loss: Call,
         if hidden is None or hidden.mask != mask:
             continue
         if hidden.where != where:
+            if any(_says_missing(facts, each, mask) for each in (call, *(choice.call for choice in kept))):
+                return None
             return MaskedPlaces(kept[0].call, call, loss, is_changed=False)
         if call.writes and any(_comes_after(facts, each, call) for each in kept):
             return MaskedPlaces(kept[0].call, call, loss, is_changed=True)
     return None
+
+
+def _says_missing(facts: TraceIndex, call: Call, mask: int) -> bool:
+    """Returns whether the name of a mask says that the data has no values at some places, and so no targets."""
+    masks = {access.tensor for access in call.inputs if (_mask(facts, access.tensor, call.index) or (-1,))[0] == mask}
+    return any(_OF_MISSING.search(facts.name(each, call.index)) for each in masks | {mask})
 
 
 def _of_products(facts: TraceIndex, calls: list[Call]) -> Iterator[_Choice]:
@@ -211,7 +221,7 @@ def _mask(facts: TraceIndex, number: int, before: int) -> tuple[int, bool] | Non
             break
         if op_name(made) in NOT or _is_one_less(facts, made):
             is_same = not is_same
-        elif op_name(made) not in _SAME and not _is_whole_index(facts, made):
+        elif op_name(made) not in _SAME and not is_whole_index(facts, made):
             break
         number, before = made.inputs[0].tensor, made.index
     return number, is_same
@@ -223,7 +233,7 @@ def _is_one_less(facts: TraceIndex, call: Call) -> bool:
     return is_difference and written_number(facts, node.left) == 1  # type: ignore[union-attr]
 
 
-def _is_whole_index(facts: TraceIndex, call: Call) -> bool:
+def is_whole_index(facts: TraceIndex, call: Call) -> bool:
     """Returns whether an index only adds dimensions."""
     node = facts.node_at(call.site)
     if op_name(call) != "getitem" or not isinstance(node, ast.Subscript):

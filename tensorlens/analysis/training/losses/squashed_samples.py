@@ -65,7 +65,7 @@ def _found(facts: TraceIndex, squash: Call, calls: list[Call]) -> SquashedSample
         return None
     uses = [call for call in calls if value in {access.tensor for access in call.inputs}]
     densities = [call for call in uses if _through(facts, call) == "Normal.log_prob"]
-    if len({call.site for call in densities}) != 1 or not _is_own(made, densities):
+    if len({call.site for call in densities}) != 1 or not _is_only_own(made, densities):
         return None
     density = max(densities, key=lambda call: call.index)
     logs = _logs_of(calls, {value, result})
@@ -87,10 +87,14 @@ def _through(facts: TraceIndex, call: Call) -> str:
     return facts.trace.sites[call.site].through
 
 
-def _is_own(drawn: Call, densities: list[Call]) -> bool:
-    """Returns whether the mean of a sample is the one that its log-probability subtracts."""
+def _is_only_own(drawn: Call, densities: list[Call]) -> bool:
+    """Returns whether one log-probability of a sample is computed, by the distribution that it was drawn from.
+
+    One line may compute several: a function that takes the density of a posterior and of a prior has one line for both.
+    """
     means = {access.tensor for access in drawn.inputs}
-    return any(means & {access.tensor for access in call.inputs} for call in densities if op_name(call) == "sub")
+    differences = [call for call in densities if op_name(call) in ("sub", "rsub")]
+    return len(differences) == 1 and bool(means & {access.tensor for access in differences[0].inputs})
 
 
 def _logs_of(calls: list[Call], sources: set[int], *, through_all: bool = False) -> list[Call]:

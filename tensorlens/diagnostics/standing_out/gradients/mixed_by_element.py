@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from math import prod
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.gradients.penalized_gradients import asked_gradient, compared_norm, gradient_below
@@ -18,7 +20,9 @@ from tensorlens.records.report import StandingOut
 _DRAWS = frozenset("rand rand_like uniform".split())
 _PRODUCTS = frozenset(("mul", "rmul"))
 _COPIES = frozenset("detach clone requires_grad to float".split())
+_NOISE = _DRAWS | frozenset("randn randn_like normal".split())
 _MAX_COPIES = 4
+_MOST_ABOVE, _MOST_LATER = 200, 200
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -67,7 +71,52 @@ def _mixed(facts: TraceIndex, number: int, before: int) -> tuple[Call, Call] | N
     else:
         found = None
     is_full = found is not None and facts.tensor(found.outputs[0].tensor).shape == shape
-    return (made, found) if found is not None and is_full and prod(shape[1:]) > 1 else None
+    is_mixture = found is not None and is_full and prod(shape[1:]) > 1 and _are_two_samples(facts, made)
+    return (made, found) if found is not None and is_mixture else None
+
+
+def _are_two_samples(facts: TraceIndex, mixed: Call) -> bool:
+    """Returns whether the sides of a mixture are two samples: a sample and the same with noise, or noise, are not."""
+    shape = facts.tensor(mixed.outputs[0].tensor).shape
+    above = list[set[int]]()
+    for number in _sides(facts, mixed):
+        made = next(iter(facts.producers(number, mixed.index)), None)
+        if made is not None and op_name(made) in _NOISE and not _is_given_to_layer(facts, number, made):
+            return False
+        known = {number} | {
+            access.tensor for _, call in ancestry(facts, number, mixed.index, _MOST_ABOVE) for access in call.inputs
+        }
+        above.append({each for each in known if facts.tensor(each).shape == shape})
+    return len(above) == 2 and not above[0] & above[1]
+
+
+def _is_given_to_layer(facts: TraceIndex, number: int, draw: Call) -> bool:
+    """Returns whether a layer with weights is given what a call draws, as it is given samples."""
+    for call in islice(facts.calls_between(draw.index + 1), _MOST_LATER):
+        inputs = [access.tensor for access in call.inputs]
+        if number in inputs and any(facts.is_leaf_requiring_grad(each, call.index - 1) for each in inputs):
+            return True
+    return False
+
+
+def _sides(facts: TraceIndex, mixed: Call) -> list[int]:
+    """Returns what a mixture takes its shares of."""
+    if op_name(mixed) == "lerp":
+        return [access.tensor for access in mixed.inputs[:2]]
+    found = list[int]()
+    for place, access in enumerate(mixed.inputs):
+        made = next(iter(facts.producers(access.tensor, mixed.index)), None)
+        if made is None or not _factors(facts, access.tensor, mixed.index):
+            found.append(access.tensor)
+            continue
+        for each in made.inputs:
+            way = next(iter(facts.producers(each.tensor, made.index)), None)
+            is_step = way is not None and op_name(way) == "sub" and len(way.inputs) == 2
+            if way is not None and is_step and way.inputs[1].tensor == mixed.inputs[1 - place].tensor:
+                found.append(way.inputs[0].tensor)
+            elif way is None or op_name(way) not in _DRAWS | {"rsub"}:
+                found.append(each.tensor)
+    return found
 
 
 _Factor = tuple[Call, bool]  # a draw, and whether 1 minus it is the factor

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.losses.masked_places import is_whole_index
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.written_call import written_call
 from tensorlens.analysis.written_numbers import written_number
@@ -131,10 +133,14 @@ def _is_same_label(facts: TraceIndex, number: int, before: int) -> bool | None:
 
 
 def _base(facts: TraceIndex, number: int, before: int) -> int:
-    """Returns the vector that a tensor is a view of."""
+    """Returns the vector that a tensor is a view of, all of it: the rows of a part are others."""
     for _ in range(_MAX_DEPTH):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or op_name(made) not in _VIEWS or not made.inputs or len(facts.tensor(number).shape) == 1:
             return number
-        number, before = made.inputs[0].tensor, made.index
+        source = made.inputs[0].tensor
+        is_whole = prod(facts.tensor(source).shape) == prod(facts.tensor(number).shape)
+        if op_name(made) != "expand" and not (is_whole and (op_name(made) != "getitem" or is_whole_index(facts, made))):
+            return number
+        number, before = source, made.index
     return number
