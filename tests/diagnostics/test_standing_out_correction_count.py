@@ -55,6 +55,10 @@ for epoch in range(6):
             p -= 0.01 * mean / c
 """
 COUNT = "            self.t += 1  #!\n"
+GROUPS = CLASS.replace("i, p in enumerate(self.params):", "group in [self.params]:").replace("self.t)", "c)")
+GROUPS = GROUPS.replace("            p -=", "                p -=").replace("(1 - 0.9 ** c)", "c").replace(
+    "            self.m", "            c = 1 - 0.9 ** self.t\n            for i, p in enumerate(group):\n    MEAN"
+).replace("MEAN", "            self.m")  # fmt: skip
 TUPLES = CLASS.replace(COUNT, "            self.m[i], t = self.m[i]\n            t += 1\n").replace("** self.t", "** t")
 TUPLES = TUPLES.replace("[torch.zeros_like(p) for", "[(torch.zeros_like(p), 0) for")
 TUPLES = TUPLES.replace("net = nn", "            self.m[i] = self.m[i], t\n\nnet = nn", 1)
@@ -91,10 +95,7 @@ RIGHT = {
     "of each parameter, in a tuple": TUPLES,
     "of each parameter, at an attribute": CLASS.replace("list(params), 0", "list(params), [0, 0]").replace(
         "self.t += 1  #!", "self.i = i; self.t[self.i] += 1").replace("** self.t", "** self.t[self.i]"),
-    "of each group": CLASS.replace("i, p in enumerate(self.params):", "group in [self.params]:").replace(
-        "            self.m", (
-        "            c = 1 - 0.9 ** self.t\n            for i, p in enumerate(group):\n                self.m")).replace(
-        "            p -=", "                p -=").replace("(1 - 0.9 ** self.t)", "c"),
+    "of each group": GROUPS,
     "of two optimizers": TWO + "        second.step()\n",
     "of a list of optimizers": TWO.replace("        opt.step()", (
         "        for each in (opt, second):\n            each.step()")),

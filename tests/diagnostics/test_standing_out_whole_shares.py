@@ -28,6 +28,19 @@ def set_rate(step):
         group["lr"] = 0.1 * min(1, step // 5)  #!
 schedule = types.SimpleNamespace(step=lambda: None)
 """
+HELD = """\
+import types
+class Warmup:
+    def __init__(self):
+        self.n = 0
+    def step(self):
+        share = min(self.n, 5) // 5  #!
+        for group in opt.param_groups:
+            group["lr"] = 0.1 * share
+        self.n += 1
+schedule = Warmup()
+schedule.step()
+"""
 WHOLE = "is a whole number, and 0 until then"
 
 
@@ -36,9 +49,10 @@ WHOLE = "is a whole number, and 0 until then"
     [
         LAMBDA,
         START + FUNCTION + STEPS,
+        START + HELD + STEPS,
         START + BY_HAND + STEPS.replace("    opt.step", "    set_rate(step)\n    opt.step"),
     ],
-    ids=["lambda", "function", "by hand"],
+    ids=["lambda", "function", "a class", "by hand"],
 )
 def test_a_warm_up_by_whole_numbers_is_named(tmp_path: Path, body: str) -> None:
     (found,) = (each for each in sentences(tmp_path, body) if WHOLE in each.text)
@@ -47,10 +61,41 @@ def test_a_warm_up_by_whole_numbers_is_named(tmp_path: Path, body: str) -> None:
 
 @pytest.mark.parametrize(
     "factor",
-    ["min(1, n / 5)", "0.5 ** (n // 5)", "0.0 if n < 5 else 0.5 ** (n // 10)", "1 - n // 5 / 10"],
+    [
+        "max(1, n // 5) * min(1, 3 // 2) * float(n > 4)",
+        "min(1, n / 5)",
+        "0.5 ** (n // 5)",
+        "0.0 if n < 5 else 0.5 ** (n // 10)",
+        "1 - n // 5 / 10",
+    ],
 )
 def test_other_factors_are_left_alone(tmp_path: Path, factor: str) -> None:
     body = LAMBDA.replace("min(1, n // 5)", factor)
+    assert [each.text for each in sentences(tmp_path, body) if WHOLE in each.text] == []
+
+
+FROZEN = """\
+body, head = nn.Linear(4, 4), nn.Linear(4, 1)
+groups = [{"params": body.parameters(), "lr": 0.0}, {"params": head.parameters()}]
+opt = torch.optim.SGD(groups, lr=0.1)
+def train(batch=32):
+    log_every = max(1, batch // 32)
+    for epoch in range(10):
+        opt.param_groups[0]["lr"] = 0.0 if epoch < 4 else 0.01
+        opt.zero_grad()
+        head(body(torch.randn(batch, 4))).square().mean().backward()
+        opt.step()
+        if epoch % log_every:
+            print(epoch)
+train()
+"""
+BY_BATCH = FROZEN.replace('        opt.param_groups[0]["lr"] = 0.0 if epoch < 4 else 0.01', (
+    '        if epoch >= 4:\n            opt.param_groups[0]["lr"] = 0.01 * (batch // 16)'))  # fmt: skip
+DECAY = FROZEN.replace("0.0 if epoch < 4 else 0.01", "0.01 * 0.5 ** min(3, epoch // 4) * min(1, epoch / 9) ** 9")
+
+
+@pytest.mark.parametrize("body", [FROZEN, BY_BATCH, DECAY], ids=["frozen", "by batch", "decay"])
+def test_rates_that_other_lines_set_to_zero_are_left_alone(tmp_path: Path, body: str) -> None:
     assert [each.text for each in sentences(tmp_path, body) if WHOLE in each.text] == []
 
 
