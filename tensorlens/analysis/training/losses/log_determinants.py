@@ -21,6 +21,7 @@ from tensorlens.records.model import Call
 _PRODUCTS = frozenset("mul rmul imul".split())
 _RATIOS = frozenset("div truediv itruediv".split())
 _LOG_DENSITIES = frozenset(f"{name}.log_prob" for name in ("Normal", "MultivariateNormal", "Independent"))
+_SUMS = frozenset("add radd iadd sub isub rsub subtract addcmul addcdiv lerp".split())
 _HALF = 0.5
 
 
@@ -60,6 +61,8 @@ def log_determinants(facts: TraceIndex) -> Iterator[LogDeterminant]:
         for number, grows, scaled in scales:
             own = ways.get(number, [])
             if not own or scaled.index not in density.above or {each.unknown for each in own} != {density.unknown}:
+                continue
+            if _is_error(facts, calls, scaled, density.call):
                 continue
             repeats = prod(facts.tensor(scaled.outputs[0].tensor).shape) / max(prod(facts.tensor(number).shape), 1)
             ratio = sum(each.weight for each in own) / density.weight / repeats * (1 if grows else -1)
@@ -123,6 +126,20 @@ def _density(facts: TraceIndex, found: list[Summand]) -> _Density | None:
         densities[call.index] = _Density(call, weight, each.unknown, above)
     only = next(iter(densities.values()), None)
     return only if len(densities) == 1 and only is not None and only.weight else None
+
+
+def _is_error(facts: TraceIndex, calls: tuple[Call, ...], scaled: Call, density: Call) -> bool:
+    """Returns whether a square may be that of an error: a sum after the scaling has an untrained tensor, a target."""
+    if facts.trace.sites[density.site].through in _LOG_DENSITIES:
+        return False
+    values = {access.tensor for access in scaled.outputs}
+    for call in sorted(calls, key=lambda each: each.index):
+        inputs = [access.tensor for access in call.inputs]
+        if scaled.index < call.index < density.index and values & set(inputs):
+            values |= {access.tensor for access in call.outputs}
+            if op_name(call) in _SUMS and not all(facts.requires_grad(each, call.index - 1) for each in inputs):
+                return True
+    return False
 
 
 def _reads(calls: tuple[Call, ...], own: list[Summand]) -> Call | None:
