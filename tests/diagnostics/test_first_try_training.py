@@ -56,7 +56,7 @@ SETS = (
 )
 SECOND_RUN = (  # found by what a second run measures
     *("beat_filters", "branch_rounds", "plume_source", "plume_sources"),
-    *("snake_vocoder", "swish_regressor", "yacht_drag", "winch_pilot", "brine_inversion"),
+    *("snake_vocoder", "swish_regressor", "yacht_drag", "winch_pilot", "brine_inversion", "kite_hover"),
 )
 DAILY = 8  # one in so many programs is run each time
 
