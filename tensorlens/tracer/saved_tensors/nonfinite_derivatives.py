@@ -17,7 +17,17 @@ from tensorlens.journal.rows import NONE
 from tensorlens.records.observations import NonfiniteDerivative
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.readable import is_in_main_memory, may_read
-from tensorlens.tracer.isolation.torch_originals import detach, every, isfinite, isnan, numel, ones, some, total
+from tensorlens.tracer.isolation.torch_originals import (
+    detach,
+    every,
+    is_complex,
+    isfinite,
+    isnan,
+    numel,
+    ones,
+    some,
+    total,
+)
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 from tensorlens.tracer.recording.tensor_text import SHOWN_VALUES, short_text
@@ -96,7 +106,7 @@ def _is_nonfinite(gradient: torch.Tensor) -> bool:
 
 def _is_finite(tensor: torch.Tensor) -> bool:
     """Returns whether all values are finite. Their sum is nearly always, and takes a fraction of the kernels."""
-    return (not tensor.is_complex() and math.isfinite(float(total(tensor)))) or bool(every(isfinite(tensor)))
+    return (not is_complex(tensor) and math.isfinite(float(total(tensor)))) or bool(every(isfinite(tensor)))
 
 
 def _examine(roots: list[torch.Tensor]) -> Iterator[NonfiniteNode]:

@@ -19,6 +19,7 @@ import torch
 
 from tensorlens.records.training_values import EntriesOfOneArray
 from tensorlens.tracer.frames.local_tensors import names_in
+from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_originals import untyped_storage
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -213,7 +214,7 @@ def _held(entries: list[Any], places: tuple[str, str]) -> Iterator[Held]:
 def _is_small(value: Any) -> bool:
     """Returns whether little memory stays in use if a value is held."""
     if type(value) is torch.Tensor:
-        return not value.requires_grad and value.is_cpu and untyped_storage(value).nbytes() <= _MOST_BYTES
+        return not value.requires_grad and is_in_main_memory(value) and untyped_storage(value).nbytes() <= _MOST_BYTES
     if type(value) in (dict, list, tuple):
         parts = _parts(value).values()
         return len(value) <= _MOST_PLACES and all(isinstance(each, _PLAIN) or _is_array(each) for each in parts)
