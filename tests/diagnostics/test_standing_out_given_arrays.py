@@ -204,3 +204,22 @@ def test_entries_that_hold_one_array_are_named(tmp_path: Path, name: str) -> Non
 @pytest.mark.parametrize("name", OWN)
 def test_entries_with_arrays_of_their_own_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, OWN[name]) if NO_COPIES in each.text] == []
+
+
+def test_a_look_at_entries_runs_no_code_of_the_program(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    loud = (
+        "heard = []\n"
+        "class Row(tuple):\n    __iter__ = lambda self: heard.append('iter') or tuple.__iter__(self)\n"
+        "    __len__ = lambda self: heard.append('len') or tuple.__len__(self)\n"
+        "class Key:\n    __str__ = lambda self: heard.append('str') or 'key'\n"
+        "class Proxy:\n    __class__ = property(lambda self: heard.append('class') or dict)\n"
+        "mixed = [{Key(): 1} for _ in range(20)] + [Proxy() for _ in range(20)]\n"
+    )
+    added = "memory.append(Row((obs, 1, reward, new)))  #!"
+    walk = WALK.replace("Entry(*entry)  #!", "Entry(*entry)").replace(ADDED, added)
+    script = loud + walk + f"open({str(heard)!r}, 'w').write(' '.join(heard))\n"
+    assert [each.labels[0].span.line for each in sentences(tmp_path, script) if NO_COPIES in each.text] == [
+        marked(script)
+    ]
+    assert heard.read_text() == ""

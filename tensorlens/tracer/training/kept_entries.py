@@ -151,16 +151,18 @@ def _attributes(value: object) -> dict[str, Any]:
     return dict(found) if type(found) is dict else {}
 
 
-def _parts(entry: object) -> dict[str, Any]:
-    """Returns the values that an entry holds by their places: "0", "next_obs"."""
-    if isinstance(entry, tuple):
-        names = getattr(type(entry), "_fields", None) or map(str, range(len(entry)))
-        return dict(zip(names, entry, strict=False))
-    if type(entry) is list:
+def _parts(entry: Any) -> dict[str, Any]:
+    """Returns the values that an entry holds by their places: "0", "next_obs". It runs no code of the program."""
+    kind = type(entry)
+    if issubclass(kind, tuple):
+        names = getattr(kind, "_fields", None) or map(str, range(tuple.__len__(entry)))
+        return dict(zip(names, tuple.__iter__(entry), strict=False))
+    if kind is list:
         return {str(place): each for place, each in enumerate(entry[:_MOST_PLACES])}
-    if type(entry) is dict:
-        return {str(key): each for key, each in islice(entry.items(), _MOST_PLACES)}
-    return {} if isinstance(entry, _PLAIN) or _is_array(entry) else _attributes(entry)
+    if kind is dict:
+        some = islice(entry.items(), _MOST_PLACES)
+        return {str(key): each for key, each in some if type(key) in (str, int)}
+    return {} if issubclass(kind, _PLAIN) or _is_array(entry) else _attributes(entry)
 
 
 def _is_array(value: object) -> bool:
@@ -217,8 +219,8 @@ def _is_small(value: Any) -> bool:
         return not value.requires_grad and is_in_main_memory(value) and untyped_storage(value).nbytes() <= _MOST_BYTES
     if type(value) in (dict, list, tuple):
         parts = _parts(value).values()
-        return len(value) <= _MOST_PLACES and all(isinstance(each, _PLAIN) or _is_array(each) for each in parts)
-    return isinstance(value, _PLAIN) or (type(value).__module__ == "numpy" and value.nbytes <= _MOST_BYTES)
+        return len(value) <= _MOST_PLACES and all(issubclass(type(each), _PLAIN) or _is_array(each) for each in parts)
+    return issubclass(type(value), _PLAIN) or (type(value).__module__ == "numpy" and value.nbytes <= _MOST_BYTES)
 
 
 def _checksum(array: Any) -> int:
