@@ -16,7 +16,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in ahead_convolutions(training):
         yield stands_out(
             f"{as_written(facts, each.call)} has padding at both ends, so each of {each.steps:,} steps sees the next "
-            f"one, and {as_written(facts, each.loss)} compares what comes of it with the next step",
+            f"one, and {as_written(facts, each.loss)} compares a result of it with the next step",
             facts.label("value_made_here", each.call.site, "sees the next step", each.call.index),
             facts.label("needed_here", each.loss.site, "is to predict it", each.loss.index),
         )

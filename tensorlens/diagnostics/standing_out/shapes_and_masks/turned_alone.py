@@ -27,5 +27,5 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _counts(each: TurnedPairs) -> str:
     if not each.data:
-        return "another draw chooses the rows of the targets than those of the inputs"
+        return "one draw chooses rows of the inputs, and another one rows of the targets"
     return f"of the pairs of the loss that were looked at, {each.data:,} inputs and {each.target:,} targets alone"
