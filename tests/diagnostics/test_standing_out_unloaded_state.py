@@ -34,6 +34,28 @@ def body(optimizer: str = ADAM, load: str = "pass") -> str:
     return BODY.replace("OPTIMIZER", optimizer).replace("LOAD", load)
 
 
+HEAD_OF_ITS_OWN = (
+    body()
+    .replace("net = nn.Linear(4, 1)", "net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))")
+    .replace(ALONE, 'net[0].load_state_dict({"weight": checkpoint["net"]["0.weight"], "bias": torch.zeros(4)})')
+)
+EACH_FOLD = """\
+import copy
+net = nn.Linear(4, 1)
+first = copy.deepcopy(net.state_dict())
+for fold in range(3):
+    net.load_state_dict(first)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.StepLR(opt, 2)
+    for _ in range(4):
+        opt.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+        scheduler.step()
+    kept = copy.deepcopy([net.state_dict(), opt.state_dict(), scheduler.state_dict()])
+"""
+
+
 def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
     (found,) = (each for each in sentences(tmp_path, body()) if WORDS in each.text)
     assert found.labels[0].span.line == marked(body())
@@ -59,6 +81,8 @@ def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
         body(load='opt.state.update(zip(net.parameters(), checkpoint["opt"]["state"].values()))'),
         body("torch.optim.SGD(net.parameters(), lr=0.01)"),
         body().replace('"opt": opt.state_dict()', '"low": 0'),
+        HEAD_OF_ITS_OWN,
+        EACH_FOLD,
         body().replace("LOAD\ntrain(net, opt)", "LOAD").replace("pass\ntrain(net, opt)", "net(torch.ones(1, 4))"),
     ],
     ids=[
@@ -71,6 +95,8 @@ def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
         "averages of a dict",
         "no averages",
         "not kept",
+        "a new head",
+        "each fold begins with the same weights",
         "no training afterwards",
     ],
 )
@@ -98,6 +124,12 @@ net.load_state_dict(checkpoint["net"])
 LOAD
 train(net, opt, scheduler)
 """
+FINE_TUNED = (
+    SCHEDULE.replace("LOAD", "")
+    .replace("def build()", "def build(rate=0.1)")
+    .replace("lr=0.1", "lr=rate")
+    .replace("net, opt, scheduler = build()\nnet.load", "net, opt, scheduler = build(0.05)\nnet.load")
+)
 ANEW = "begins anew, with a learning rate of 0.1 after 0.01"
 
 
@@ -133,8 +165,11 @@ def test_a_schedule_that_begins_anew_is_named(tmp_path: Path) -> None:
         SCHEDULE.replace("LOAD", "").replace('net.load_state_dict(checkpoint["net"])', ""),
         SCHEDULE.replace("LOAD", "").replace('net.load_state_dict(checkpoint["net"])', "")
         + 'net.load_state_dict(checkpoint["net"])\n',
+        FINE_TUNED,
+        EACH_FOLD,
+        EACH_FOLD.replace("    net.load_state_dict(first)\n", "    if fold: net.load_state_dict(first)\n"),
     ],
-    ids=["loaded", "not kept", "another training", "loaded at the end"],
+    ids=["loaded", "not kept", "another training", "loaded at the end", "fine-tuned", "each fold", "later folds"],
 )
 def test_other_schedules_are_left_alone(tmp_path: Path, text: str) -> None:
     assert [each.text for each in sentences(tmp_path, text) if "begins anew" in each.text] == []

@@ -15,6 +15,7 @@ from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.other_loads import other_loads
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
+from tensorlens.records.observations import Step
 from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import MOST_NORMS, LearningRateSchedule, OptimizerGroup
 
@@ -37,14 +38,14 @@ def _optimizers(training: MeasuredTraining, loads: list[Call]) -> Iterator[Stand
     facts, kept = training.facts, list(_state_dicts(training.facts, "opt"))
     if not kept or _writes_states(facts):
         return
-    made = [call for call in facts.calls if call.op.startswith("optim.")]
+    begun: dict[int, tuple[Call, Step]] = {}  # the first step of each optimizer
     for step in training.training.steps:
-        new = training.training.optimizer_call(step)
-        if new is None or new is made[0] or new.op not in {call.op for call in made if call.index < new.index}:
-            continue
-        load = next(
-            (call for call in reversed(loads) if call.index < step.index and _loads_for(call, step.parameters)), None
-        )
+        made = training.training.optimizer_call(step)
+        if made is not None:
+            begun.setdefault(made.index, (made, step))
+    for new, step in begun.values():
+        earlier = [first.index for made, first in begun.values() if made.op == new.op and made.index < new.index]
+        load = _resuming_load(training, loads, step.parameters, earlier[-1], step.index) if earlier else None
         groups = [group for group in training.groups if group.site == new.site and group.momentum]
         if load is None or not groups or not _stepped_before(training, new, load):
             continue
@@ -81,8 +82,42 @@ def _is_state(node: ast.Attribute | ast.Subscript) -> bool:
     return is_stored or (isinstance(node, ast.Subscript) and "opt" in last_name(state.value).lower())
 
 
-def _loads_for(load: Call, parameters: Collection[int]) -> bool:
+def _resuming_load(
+    training: MeasuredTraining, loads: list[Call], parameters: Collection[int], first: int, before: int
+) -> Call | None:
+    """Returns the last load before a first step, if it belongs to loads of all parameters of the optimizer, of values
+    that the training from event `first` on has made.
+
+    A new head is in another training, and so is a fold that begins with the weights that each fold begins with.
+    """
+    steps = [each.index for each in training.training.steps]
+    last = next((each for each in reversed(loads) if each.index < before and _writes_one(each, parameters)), None)
+    if last is None or any(each.site == last.site and each.index < first for each in loads):
+        return None
+    since = max((each for each in steps if each < last.index), default=-1)
+    together = [each for each in loads if since < each.index < before]
+    loaded = {write.tensor for each in together for write in each.writes}
+    return last if loaded.issuperset(parameters) and _is_trained(training, last, first) else None
+
+
+def _writes_one(load: Call, parameters: Collection[int]) -> bool:
     return any(write.tensor in parameters for write in load.writes)
+
+
+def _is_trained(training: MeasuredTraining, load: Call, first: int) -> bool:
+    """Returns whether a load takes values that a step or a call has made after event `first`."""
+    facts, written = training.facts, {write.tensor for write in load.writes}
+    stepped = {
+        facts.storage_of(number, each.index)
+        for each in training.training.steps
+        if first <= each.index < load.index
+        for number in each.parameters
+    }
+    for number in {access.tensor for access in load.inputs} - written:
+        made = next(iter(facts.producers(number, load.index)), None)
+        if facts.storage_of(number, load.index) in stepped or (made is not None and made.index > first):
+            return True
+    return False
 
 
 def _stepped_before(training: MeasuredTraining, new: Call, load: Call) -> bool:
@@ -100,10 +135,13 @@ def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[Standi
         if before is None or after is None or before is after or new.name != earlier.name:
             continue
         restarts = before.course and after.course and _restarts(before.course, after.course)
-        begun = [step.index for step in training.training.steps[: after.turns[0]]]
-        earlier_loads = [each for each in loads if begun and each.index < begun[-1]]
-        load = next((each for each in reversed(earlier_loads) if _loads_for(each, after.parameters)), None)
-        if restarts and load is not None:
+        if not restarts or not _begin_alike(before, after):
+            continue
+        steps = [step.index for step in training.training.steps]
+        started, begun = steps[: before.turns[0]], steps[: after.turns[0]]
+        every = {number for each in training.groups if each.optimizer == new.optimizer for number in each.parameters}
+        load = _resuming_load(training, loads, every, started[-1], begun[-1]) if started and begun else None
+        if load is not None:
             yield stands_out(
                 f"a line keeps the `state_dict()` of a scheduler, and none loads it: the `{new.name}` that goes on "
                 f"after the parameters were loaded begins anew, with a learning rate of {after.course[0]:.3g} after "
@@ -119,6 +157,13 @@ def _restarts(before: Sequence[float], after: Sequence[float]) -> bool:
     """Returns whether the rates begin anew: higher than the last one, or with a warm-up after rates that fell."""
     falls = len(before) > 1 and before[-1] < before[-2]
     return after[0] > before[-1] or (falls and len(after) > 1 and after[0] < after[1])
+
+
+def _begin_alike(before: OptimizerGroup, after: OptimizerGroup) -> bool:
+    """Returns whether the first rate of two groups is the same: another training begins with a rate of its own."""
+    width = max(_steps_of_one(before), _steps_of_one(after))
+    one, other = _means(before, width)[:1], _means(after, width)[:1]
+    return bool(one) and bool(other) and isclose(one[0], other[0])
 
 
 def _unkept_schedules(training: MeasuredTraining) -> Iterator[StandingOut]:
