@@ -46,6 +46,7 @@ WRONG = {
     .replace("nn.Linear(3, 1)", "nn.Linear(3, 3)"),
 }  # fmt: skip
 RIGHT = {
+    "begun anew each step": NET.replace("    opt.step()\n", "    opt.step()\n    net.mean.zero_()\n"),
     "measured again after the load": EVALUATED.replace("other.eval()\n", "other(torch.randn(8, 3))\nother.eval()\n"),
     "a mask": NET.replace("0.9 * self.mean + 0.1 * x.mean(0)", "torch.ones(3) * (torch.rand(3) > 0.1)"),
     "a recurrent state": NET.replace(
@@ -309,6 +310,12 @@ GOES_ON = {
         "    net.begin()\n    for _ in range(5):")).replace(
         "    def loss(", "    def begin(self):\n        self.prior = torch.ones(3) / 3\n\n    def loss("),
     "a mean that is only shown": ON.replace(" + self.prior.log()", ""),
+    "a counter of one step": ON.replace("        opt.step()\n", "        opt.step()\n        net.prior.fill_(0.1)\n"),
+    "a memory that is replaced as a whole": QUEUE.replace("self.queue[:16] = self.out(x)", (
+        "self.queue[:] = self.out(torch.cat((x, x)))")),
+    "a rollout that is filled before each update": QUEUE.replace(
+        "            self.queue[:16] = self.out(x)\n", "").replace("        opt.zero_grad()\n", (
+        "        for n in range(32):\n            net.queue[n] = torch.randn(3)\n        opt.zero_grad()\n")),
     "the filled rows of a memory": QUEUE.replace("self.queue.clone()", "self.queue[:16].clone()"),
 }  # fmt: skip
 

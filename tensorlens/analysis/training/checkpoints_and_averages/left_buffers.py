@@ -16,7 +16,7 @@ from itertools import takewhile
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.averaged_parameters import AVERAGED
 from tensorlens.analysis.training.checkpoints_and_averages.moving_averages import Follower, followers
-from tensorlens.analysis.training.checkpoints_and_averages.unsaved_attributes import REDUCTIONS
+from tensorlens.analysis.training.checkpoints_and_averages.statistic_changes import REDUCTIONS
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete

@@ -10,13 +10,14 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from math import prod
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.checkpoints_and_averages.statistic_changes import is_reset, is_statistic
 from tensorlens.analysis.training.checkpoints_and_averages.unsaved_attributes import (
     MIN_CHANGES,
     is_registered,
-    is_statistic,
     resume_after,
     set_attributes,
 )
@@ -27,7 +28,7 @@ from tensorlens.records.training_values import LoadedAverages
 
 _PUTS = frozenset(("setitem", "index_copy", "index_put", "scatter"))
 _PARTS = frozenset("getitem index_select gather take select narrow setitem index_copy index_put scatter".split())
-_MAX_CALLS, _MAX_PASSES = 400, 8
+_MAX_CALLS, _MAX_PASSES, _MAX_TEXT = 400, 8, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ def restarted_attributes(facts: TraceIndex) -> Iterator[RestartedAttribute]:
         queued = _puts(facts, constructed[:-1], last.index)
         changes = queued or [each for each in every if each.index < last.index]
         if len(changes) < MIN_CHANGES or not (queued or _is_mean(facts, every, changes)):
+            continue
+        if queued and _is_filled_again(facts, last, load, queued):
             continue
         used = _first_use(facts, last, load, changes)
         own = _tensors([*changes, *constructed[:-1]])
@@ -89,10 +92,31 @@ def _puts(facts: TraceIndex, constructed: list[Call], before: int) -> list[Call]
     return found if any(call.index > first for call in found) else []
 
 
+def _is_filled_again(facts: TraceIndex, made: Call, load: LoadedAverages, puts: list[Call]) -> bool:
+    """Returns whether a line fills the new tensor before the first pass after the load, as a storage of one rollout, or
+    each put replaces all rows."""
+    number = made.outputs[0].tensor
+    shape = facts.tensor(number).shape
+    if all(_is_whole(facts, put, shape) for put in puts):
+        return True
+    begun = next((each.started for each in facts.backwards if each.started > load.index), load.index)
+    calls = (call for call in facts.calls_between(made.index + 1) if call.index < begun and op_name(call) in _PUTS)
+    later = [call for call in calls if any(write.tensor == number for write in call.writes)]
+    elements = sum(prod(facts.tensor(call.inputs[-1].tensor).shape) for call in later if len(call.inputs) > 1)
+    return bool(shape) and (len(later) >= shape[0] or elements >= prod(shape))
+
+
+def _is_whole(facts: TraceIndex, put: Call, shape: tuple[int, ...]) -> bool:
+    span = facts.span(put.site)
+    text = "" if span is None else facts.names.syntax.text(span, _MAX_TEXT).replace(" ", "")
+    values = facts.tensor(put.inputs[-1].tensor).shape
+    return "[:]" in text or "[...]" in text or (len(put.inputs) == 2 and values == shape)
+
+
 def _is_mean(facts: TraceIndex, every: list[Call], changes: list[Call]) -> bool:
     """Returns whether changes update an average, and none of them gives it a value without the one before: a method
     that begins anew now and then does so on purpose."""
-    return all(each.inputs for each in every) and is_statistic(facts, changes)
+    return all(each.inputs for each in every) and not is_reset(facts, every) and is_statistic(facts, changes)
 
 
 def _first_use(facts: TraceIndex, made: Call, load: LoadedAverages, changes: list[Call]) -> Call | None:

@@ -16,6 +16,7 @@ from itertools import islice
 from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.checkpoints_and_averages.statistic_changes import is_reset, is_statistic
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.module_loads import module_loads
 from tensorlens.analysis.training.order_free_uses import is_order_of_a_sum
@@ -27,15 +28,12 @@ from tensorlens.records.training_values import LoadedAverages
 
 _CONSTRUCTOR = "__init__"
 _OWN_STATES = frozenset(("get_extra_state", "set_extra_state", "_save_to_state_dict", "state_dict"))
-_AVERAGING = frozenset("add radd iadd sub rsub isub mul rmul imul lerp maximum minimum".split())
-REDUCTIONS = frozenset("mean sum var std var_mean std_mean amax amin max min norm quantile".split())
-_COUNTS = frozenset(("bincount", "histc"))
 _ORDERS = frozenset(("argsort", "randperm"))
 _PROJECTIONS = frozenset(("matmul", "rmatmul", "mm", "linear"))
 _TAKEN = frozenset("item tolist numpy float clone detach to cpu repr format".split())
 _COMPREHENSIONS = (".<locals>.<listcomp>", ".<locals>.<dictcomp>", ".<locals>.<genexpr>")
 MIN_CHANGES = 3
-_MAX_CALLS, _MAX_OBJECTS = 60, 32
+_MAX_CALLS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ def unsaved_attributes(facts: TraceIndex) -> Iterator[UnsavedAttribute]:
         if len(changes) < len(every) and resume_after(facts, last) is None:
             continue  # another training, which may begin anew
         load = _load_of(facts, last, loads)
-        if load is None or not is_statistic(facts, changes):
+        if load is None or is_reset(facts, every) or not is_statistic(facts, changes):
             continue
         used = _use(facts, last, load, changes) or _first_use(facts, key[0], last, load, changes)
         if used is not None and not any(last.index < each.index < used.index for each in every):
@@ -161,25 +159,6 @@ def is_drawn(facts: TraceIndex, call: Call) -> bool:
     spans = [facts.span(made.site) for made in above if op_name(made) in DRAWS]
     is_own = all(span is not None and "generator" not in facts.names.syntax.text(span, 1_000) for span in spans)
     return bool(spans) and is_own
-
-
-def is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:
-    """Returns whether the last change makes a value of the one before and of a reduction of data, as an average does.
-
-    The states of a recurrent layer, masks and caches of other sizes are none.
-    """
-    last = changes[-1]
-    inputs = [access.tensor for access in last.inputs]  # each alone: a change in place has all those before as origins
-    above = [made for number in inputs for _, made in islice(ancestry(facts, number, last.index), _MAX_CALLS)]
-    above.append(last)
-    for previous in reversed(changes[-_MAX_OBJECTS:-1]):  # that of another object comes between, perhaps
-        before = {access.tensor for access in previous.outputs}
-        if op_name(previous) in ("mul", "imul") and previous.writes:
-            continue  # the first half of `mean.mul_(0.9).add_(...)`
-        since = [made for made in above if made.index > previous.index]
-        if any(op_name(made) in _AVERAGING for made in since if before & {access.tensor for access in made.inputs}):
-            return any(op_name(made) in REDUCTIONS | _COUNTS for made in since)
-    return False
 
 
 def _load_of(facts: TraceIndex, made: Call, loads: list[Call]) -> Call | None:
