@@ -184,6 +184,10 @@ EVALUATED = """
         ("accuracy = ((out > 0).float() == y[:12, None]).float().mean().item()", 0),
         ("same = y[:12].unsqueeze(1) == y[:12]\n        share = same.float().mean().item()", 0),
         ("score = out.view(-1)\n        rank = ((score[:, None] - score) > 0).float().mean().item()", 0),
+        ("gini = (out - out.squeeze(1)).abs().mean().item()", 0),
+        ("spread = (out - net(x[12:24]).flatten()).abs().mean().item()", 0),
+        ("y = y[:12]\n        energy = 2 * (out - y).abs().mean() - (y[:, None] - y).abs().mean()", 0),
+        ("energy = 2 * (out - y[:12]).abs().mean() - torch.cdist(out, out).mean()", 0),
         ("gap = (out - y[:12]).abs()\n        nearest = gap.min(dim=1).values.mean().item()", 0),
     ],
 )
