@@ -1,4 +1,4 @@
-"""Tells changes that update a statistic of a training from those that begin it anew."""
+"""Says whether changes update a statistic of a training, or begin it anew."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def is_statistic(facts: TraceIndex, changes: list[Call]) -> bool:
 def is_reset(facts: TraceIndex, every: list[Call]) -> bool:
     """Returns whether a line gives an attribute a constant, or replaces values in place by some that are not made of
     those before: a counter of one step, or of one epoch, goes on with nothing."""
-    own = {access.tensor for each in every for access in (*each.outputs, *each.writes)}
+    own = {access.tensor for each in every for access in each.outputs}
+    own |= {write.tensor for each in every for write in each.writes}
     lines = {each.site: each for each in every}
     if any(op_name(each) in _RESETS or _replaces(facts, each, own) for each in lines.values()):
         return True
