@@ -19,6 +19,7 @@ from tensorlens.records.report import StandingOut
 _ATTENTION = frozenset(("scaled_dot_product_attention", "multi_head_attention_forward"))
 _FLOATS = frozenset(("float32", "float64", "float16", "bfloat16"))
 _TRIANGLES = frozenset(("tril", "triu"))
+_COMPARISONS = frozenset("eq ne lt gt le ge".split())
 _INPUTS = 3  # query, key, value
 
 
@@ -74,4 +75,11 @@ def _hides_keys(facts: TraceIndex, number: int, call: Call, lookups: list[Call])
     """Returns whether a mask of padding has one number for each key, the last dimension of scores."""
     shape = facts.tensor(number).shape
     is_there = len(shape) > 1 and shape[-1] > 1 and shape[-2] in (1, shape[-1])
-    return is_there and padding_places(facts, (number, call.index), lookups) == shape[-1]
+    if not is_there or padding_places(facts, (number, call.index), lookups) != shape[-1]:
+        return False
+    made = made_as_zero_or_one(facts, number, call.index)
+    if made is None or op_name(made) in _COMPARISONS:
+        return made is not None
+    rows = facts.tensor(made.outputs[0].tensor).shape[:2]
+    is_of_batch = any(facts.tensor(each.inputs[0].tensor).shape[:2] == rows for each in lookups)
+    return is_of_batch and rows[0] != rows[-1]  # a square may have a row for each place
