@@ -247,8 +247,9 @@ RIGHT["an attribute of another object"] = NET + OTHERS
 RIGHT["an attribute of an argument"] = NET + OTHERS.replace("def forward(self, x):", (
     "def forward(self, x):\n        return self.run(self.body, x)\n    def run(self, body, x):")).replace(
     "in self.body.layers", "in body.layers")  # fmt: skip
-READ_OUTSIDE = AVERAGE.replace("        for s, p in zip(self.shadow, self.params):  #!\n            s.lerp_(p, 0.1)\n",
-    "        pass\n").replace("    average.update()", "    for p in average.params:  #!\n        p.detach().mul_(0.9)")
+READ_OUTSIDE = AVERAGE.replace(
+    "        for s, p in zip(self.shadow, self.params):  #!\n            s.lerp_(p, 0.1)\n", "        pass\n"
+).replace("    average.update()", "    for p in average.params:  #!\n        p.detach().mul_(0.9)")
 WRONG["an attribute of a variable"] = NET + READ_OUTSIDE
 CALLING_EACH_OTHER = (
     NET

@@ -130,9 +130,7 @@ def _begins(facts: TraceIndex, call: Call) -> bool:
     if made is None or not is_blank(facts, made) or not isinstance(node, ast.Subscript):
         return False
     *rows, last = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    is_row = len(facts.tensor(call.inputs[0].tensor).shape) == 1 or bool(
-        rows and not isinstance(rows[0], _OF_ALL_ROWS)
-    )
+    is_row = len(facts.tensor(call.inputs[0].tensor).shape) == 1 or bool(rows and not isinstance(rows[0], _OF_ALL_ROWS))
     if not is_row or not isinstance(last, ast.Slice) or isinstance(last.upper, ast.Constant):
         return False
     return last.lower is None and last.upper is not None and last.step is None
