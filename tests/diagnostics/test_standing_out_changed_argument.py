@@ -112,6 +112,19 @@ RIGHT = {
     "layers in a loop": block("        for layer in self.body:\n            x = layer(x)\n        return x\n"),
     "set again": block("        y = self.act(x)\n        x = self.norm(y)\n        return x + y\n"),
 }  # fmt: skip
+IN_PLACE = "        y = nn.functional.relu(x, inplace=True)\n"
+RIGHT |= {
+    "the same function again": block(IN_PLACE + "        return y + 0.5 * nn.functional.relu(x)\n"),
+    "a module of the same function again": block(IN_PLACE + "        return self.norm(y) + self.norm(nn.ReLU()(x))\n"),
+    "a check": block(IN_PLACE + "        assert (x >= 0).all()\n        return self.norm(y)\n"),
+    "a log of the function's result": block(
+        IN_PLACE + "        print((x == 0).float().mean().item(), end='')\n        return self.norm(y)\n"),
+}  # fmt: skip
+WRONG |= {
+    "the same function again, and another": block(IN_PLACE.rstrip() + (
+        "  #!\n        y = y + nn.functional.relu(x)\n        return self.norm(y) + x\n")),
+    "another function": block(IN_PLACE.rstrip() + "  #!\n        return self.norm(y) + nn.functional.silu(x)\n"),
+}  # fmt: skip
 WORDS = "then reads the changed values"
 
 

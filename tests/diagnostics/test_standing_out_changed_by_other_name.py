@@ -64,6 +64,33 @@ RIGHT |= {
     + PAIR,
     "new values": FUNCTION.replace("return noisy, x", "x = x + 1.0\n    return noisy, x") + PAIR,
 }
+SUM = """\
+def terms(out, y, parts):
+    loss = 0
+    total = loss
+    for part in parts:
+        loss += (out[:, part] - y[:, part]).square().mean()
+    return loss, total
+def logged(stats, key, value):
+    out = stats
+    out[key] += value
+    return out, stats
+net, y = nn.Linear(4, 4), torch.randn(8, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+stats = {"loss": torch.zeros(()), "steps": 0}
+for _ in range(3):
+    loss, _before = terms(net(torch.randn(8, 4)), y, range(4))
+    stats, _same = logged(stats, "loss", loss.detach())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+RIGHT |= {
+    "a number and a dict": SUM,
+    "a key that is written": SUM.replace("out[key]", 'out["loss"]'),
+    "a part of an item of a dict": SUM.replace("out[key] +=", "out[key][...] ="),
+    "a number that is given": SUM.replace("    loss = 0\n", "").replace("y, parts)", "y, parts, loss=0)"),
+}
 
 
 @pytest.mark.parametrize("name", WRONG)

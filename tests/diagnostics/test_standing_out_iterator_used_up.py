@@ -219,6 +219,38 @@ RIGHT = {
     "a function that runs twice": NET + FUNCTION.replace("for _ in range(4)", "for _ in range(1)") + "fit(net)\n",
 }  # fmt: skip
 WORDS = "yields its items once"
+OTHERS = """\
+class Net(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+    def forward(self, x):
+        for layer in self.body.layers:
+            x = layer(x)
+        return x
+class Freezer:
+    def __init__(self, net):
+        self.layers = net.children()
+    def free(self):
+        for each in self.layers:
+            each.requires_grad_(True)
+layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0)
+net = Net(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False))
+Freezer(net).free()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    opt.zero_grad()
+    (net(x) - y).square().mean().backward()
+    opt.step()
+"""
+RIGHT["an attribute of another object"] = NET + OTHERS
+RIGHT["an attribute of an argument"] = NET + OTHERS.replace("def forward(self, x):", (
+    "def forward(self, x):\n        return self.run(self.body, x)\n    def run(self, body, x):")).replace(
+    "in self.body.layers", "in body.layers")  # fmt: skip
+READ_OUTSIDE = AVERAGE.replace(
+    "        for s, p in zip(self.shadow, self.params):  #!\n            s.lerp_(p, 0.1)\n", "        pass\n"
+).replace("    average.update()", "    for p in average.params:  #!\n        p.detach().mul_(0.9)")
+WRONG["an attribute of a variable"] = NET + READ_OUTSIDE
 CALLING_EACH_OTHER = (
     NET
     + """\

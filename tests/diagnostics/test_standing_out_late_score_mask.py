@@ -57,3 +57,22 @@ def test_a_mask_of_padding_that_is_added_is_named(tmp_path: Path) -> None:
 )
 def test_a_mask_that_hides_is_left_alone(tmp_path: Path, line: str) -> None:
     assert said(tmp_path, _SCRIPT.format(line), "sum below 1", "adds the zeros") == ([], [])
+
+
+_WRITTEN = _SCRIPT.replace("ids = torch", "{1}; ids = torch").replace("{0}", "w = (scores + {0}).softmax(-1)")
+_ROWS = "made = torch.zeros(8, 6)\n    for i in range(8): made[i, :lengths[i]] = 1.0\n    made = made[:, None]"
+
+
+@pytest.mark.parametrize(
+    ("summand", "lines", "is_named"),
+    [
+        ("made", _ROWS, True),
+        ("prior", "prior = torch.zeros(6, 6); prior[:, :2] = 1.0", False),
+        ("prior", "prior = torch.zeros(1, 6); prior[:, :2] = 1.0", False),
+        ("prior", "prior = torch.zeros(6, 6); k = 2; prior[:, :k] = 1.0", False),
+        ("prior", "prior = torch.zeros(6, 6)\n    for i in range(6): prior[i, :i] = 1.0", False),
+    ],
+)
+def test_a_prior_for_the_first_places_is_no_mask(tmp_path: Path, summand: str, lines: str, is_named: bool) -> None:
+    found, _ = said(tmp_path, _WRITTEN.format(summand, lines), "adds the zeros and ones")
+    assert bool(found) == is_named

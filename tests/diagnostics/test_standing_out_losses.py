@@ -103,6 +103,13 @@ UNFIT = {
         run(lambda: nll(F.softplus(net(x)) + 1e-6, counts))  # here
         """,
     ),
+    "rates with limits": (
+        "takes logarithms of rates, and is given the result of `exp()`",
+        """
+        counts = torch.poisson(target.exp())
+        run(lambda: F.poisson_nll_loss(net(x).exp().clamp(1e-6, 1e4), counts))  # here
+        """,
+    ),
     "rates by a function": (
         "takes logarithms of rates, and is given the result of `exp()`",
         """
@@ -154,6 +161,12 @@ FIT = {
         counts = torch.poisson(target.exp())
         nll = nn.PoissonNLLLoss()
         run(lambda: nll(net(x), counts) + nll(F.softplus(net(x)).log(), counts))
+        """,
+    "limits of logarithms of rates": """
+        counts = torch.poisson(target.exp())
+        nll = nn.PoissonNLLLoss()
+        run(lambda: nll(net(x).clamp(min=0, max=10), counts) + nll(torch.clamp(net(x), 0.0, 9.0), counts))
+        run(lambda: nll(F.hardtanh(net(x), 0.0, 10.0), counts) + nll(nn.ReLU6()(net(x)), counts))
         """,
 }
 STATES = {

@@ -83,8 +83,41 @@ WHOLE = {
     "written out": IMAGES.replace("grad.norm(2, dim=1)", "(grad.pow(2).sum() + 1e-12).sqrt()"),
 }
 
+SUMMED = WHOLE["a method"].replace("grad(score, x, grad_outputs=torch.ones_like(score),", "grad(score.sum(), x,")
+WHOLE |= {
+    "of a sum": SUMMED,
+    "of a sum, in a hinge": SUMMED.replace("score.mean() +", "(1 - net(torch.rand(8, 2, 6, 6))).relu().mean() +"),
+    "of a sum, in a pass of its own": SUMMED.replace("loss = score.mean() +", "score.mean().backward(retain_graph=True)"
+                                                     "\n    loss ="),
+}  # fmt: skip
+
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_norm_of_a_batch_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (each for each in sentences(tmp_path, WHOLE[name]) if "one norm of the gradients" in each.text)
     assert found.labels[0].span.line == marked(WHOLE[name])
+
+
+ATOMS = """\
+net, pos = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 1)), torch.randn(9, 3)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(3):
+    x = pos.clone().requires_grad_(True)
+    energy = net(x).sum()
+    (grad,) = torch.autograd.grad(energy, x, create_graph=True)
+    loss = (energy - 1.0).square() + (grad.norm() - 1.0) ** 2
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+SYSTEMS = {
+    "atoms": ATOMS,
+    "atoms, averaged": ATOMS.replace(").sum()", ").mean()"),
+    "another average": ATOMS.replace("loss =", "loss = (net(pos + 1.0).mean() - 2.0).square() +"),
+    "with weight decay": ATOMS.replace("loss =", "loss = sum(p.square().mean() for p in net.parameters()) +"),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_norm_of_the_force_on_a_molecule_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, SYSTEMS[name]) if "one norm of" in each.text] == []

@@ -22,6 +22,7 @@ _ACTIVATIONS = frozenset(
     "relu relu6 leaky_relu elu selu celu hardtanh hardswish hardsigmoid silu mish threshold rrelu dropout "
     "alpha_dropout feature_alpha_dropout dropout1d dropout2d dropout3d".split()
 )
+_SAME_TWICE = frozenset("relu relu6 hardtanh threshold".split())
 _SHAPING = frozenset(
     "view view_as reshape flatten transpose permute movedim squeeze unsqueeze t T mT swapaxes detach data".split()
 )
@@ -71,7 +72,9 @@ def _of_module(facts: TraceIndex, place: int) -> ChangedArgument | None:
     if len(node.args) != 1 or (_says_so(node) and not _is_for_another(facts, span.file, node)):
         return None
     found = _reader(facts, place, (span, node), node.args[0])
-    return found and ChangedArgument(facts.calls[place], *found, _made(facts, span))
+    if found is None or (_says_so(node) and not meets_graph(facts, found[0])):
+        return None  # a check of what the line says that it changes
+    return ChangedArgument(facts.calls[place], *found, _made(facts, span))
 
 
 def _is_for_another(facts: TraceIndex, file: str, node: ast.Call) -> bool:
@@ -135,7 +138,7 @@ def _reader(facts: TraceIndex, place: int, called: tuple[Span, ast.Call], given:
     scope = scope_around(facts, span.file, span.line)
     if isinstance(parent_of(facts, span.file, node), ast.Expr):
         return None
-    names = _names(scope, node, given)
+    names, without = _names(scope, node, given), list[ast.AST | None]([node])
     storage = facts.storage_of(change.writes[0].tensor, change.index)
     for reader in facts.calls[place + 1 : place + 1 + _MAX_CALLS] if names else ():
         at = facts.span(reader.site)
@@ -146,9 +149,11 @@ def _reader(facts: TraceIndex, place: int, called: tuple[Span, ast.Call], given:
         if at.line < span.line:
             return None  # the next round of a loop, or the next call of the function
         known = [name for name in names if not _is_set_between(scope, name, span.line, at.line)]
-        read = [name for name in known if _reads(facts.names.syntax.node(at), name, node)]
+        read = [name for name in known if _reads(facts.names.syntax.node(at), name, without)]
         if read and any(facts.storage_of(access.tensor, reader.index) == storage for access in reader.inputs):
-            return reader, read[0]
+            if op_name(reader) != op_name(change) or op_name(change) not in _SAME_TWICE:
+                return reader, read[0]
+            without.append(facts.names.syntax.node(at))  # its result is the one of the unchanged values
     return None
 
 
@@ -220,9 +225,9 @@ def _is_set_between(scope: _Scope, name: str, first: int, last: int) -> bool:
     return any(node.id == name and first <= node.lineno < last for node in stored)
 
 
-def _reads(reader: ast.AST | None, name: str, call: ast.Call) -> bool:
-    """Returns whether an expression reads a variable outside the call that has changed it."""
-    inside = {id(node) for node in ast.walk(call)}
+def _reads(reader: ast.AST | None, name: str, calls: list[ast.AST | None]) -> bool:
+    """Returns whether an expression reads a variable outside some calls, as the one that has changed it."""
+    inside = {id(node) for call in calls if call is not None for node in ast.walk(call)}
     nodes = ast.walk(reader) if reader is not None else ()
     return any(isinstance(node, ast.Name) and node.id == name and id(node) not in inside for node in nodes)
 

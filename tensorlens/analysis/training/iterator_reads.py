@@ -28,16 +28,45 @@ class Read:
     is_callee: bool = False  # the items are in a function that is given the iterator
 
 
-def reads_of(facts: TraceIndex, file: str, parents: Parents, name: str) -> Iterator[Read]:
+def reads_of(facts: TraceIndex, file: str, parents: Parents, made: ast.Assign, name: str) -> Iterator[Read]:
     """Yields the expressions that read all items of an iterator, or give it to a function that does."""
-    tree = facts.tree(file)
+    tree, holder = facts.tree(file), _class_around(parents, made)
     loaded = (n for n in ast.walk(tree) if isinstance(n, _STORED) and isinstance(n.ctx, ast.Load))
     part = name.removeprefix("self.")
     is_attribute = part != name and part.isidentifier()
-    nodes = [n for n in loaded if (getattr(n, "attr", "") == part if is_attribute else plain_name(n) == name)]
+    if is_attribute:
+        nodes: list[ast.expr] = [
+            node
+            for node in loaded
+            if isinstance(node, ast.Attribute) and node.attr == part and _is_of(tree, parents, node.value, holder)
+        ]
+    else:
+        nodes = [node for node in loaded if plain_name(node) == name]
     yield from _direct_reads(parents, nodes)
     for node in nodes:
         yield from _reads_by_callee(facts, file, parents, node)
+
+
+def _class_around(parents: Parents, node: ast.AST) -> ast.ClassDef | None:
+    at: ast.AST | None = node
+    while at is not None and not isinstance(at, ast.ClassDef):
+        at = parents.get(at)
+    return at
+
+
+def _is_of(tree: ast.Module, parents: Parents, owner: ast.expr, holder: ast.ClassDef | None) -> bool:
+    """Returns whether an expression is an object of a class: its own `self`, or a variable that the file sets once."""
+    if not isinstance(owner, ast.Name) or holder is None:
+        return False
+    if owner.id == "self":
+        return _class_around(parents, owner) is holder
+    nodes = list(ast.walk(tree))
+    stored = [each for each in nodes if isinstance(each, ast.Name) and each.id == owner.id]
+    stored = [each for each in stored if not isinstance(each.ctx, ast.Load)]
+    if len(stored) != 1 or any(isinstance(each, ast.arg) and each.arg == owner.id for each in nodes):
+        return False
+    made = parents[stored[0]]
+    return isinstance(made, ast.Assign) and isinstance(made.value, ast.Call) and called_name(made.value) == holder.name
 
 
 def _direct_reads(parents: Parents, nodes: Iterable[ast.expr]) -> Iterator[Read]:

@@ -101,7 +101,7 @@ def _read_again(facts: TraceIndex, file: str, parents: Parents, named: tuple[ast
     made, name = named
     times = _times_made(facts, file, parents, named)
     taken = _optimizer_given(facts, file, parents, named)
-    for read in reads_of(facts, file, parents, name) if times else ():
+    for read in reads_of(facts, file, parents, made, name) if times else ():
         runs = _runs_again(facts, file, parents, named, read.node)
         if runs < _MIN_RUNS * times:
             continue

@@ -29,6 +29,7 @@ _OF_ANY_SIGN = frozenset(("binary_cross_entropy_with_logits", "multilabel_soft_m
 """These take a score below 0 for a probability below a half, so that an activation without such is unfit, too."""
 _SAME_VALUES = frozenset("view reshape squeeze unsqueeze flatten transpose permute getitem contiguous float t".split())
 _OF_RATES = "poisson_nll_loss"
+_LIMITS, _LIMITS_ABOVE = frozenset(("clamp", "clip")), frozenset("hardtanh relu6 clamp_max minimum".split())
 _SUMS = frozenset("add radd iadd".split())
 _MAX_DEPTH = 8
 
@@ -77,6 +78,15 @@ def _takes_logarithms(facts: TraceIndex, loss: Call) -> bool:
     return given is None or (isinstance(given, ast.Constant) and given.value is True)
 
 
+def _has_upper_limit(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call keeps values below a limit, as logarithms of rates are before `exp()`."""
+    if op_name(call) not in _LIMITS:
+        return op_name(call) in _LIMITS_ABOVE
+    written = written_call(facts, call)
+    limit = None if written is None else written.argument(2, "max")
+    return limit is not None and not (isinstance(limit, ast.Constant) and limit.value is None)
+
+
 def _keeps_rates(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a call adds a positive number to what it is given, or multiplies that by one."""
     if op_name(call) not in _SUMS or len(call.inputs) != 1:
@@ -104,9 +114,10 @@ def _made(facts: TraceIndex, loss: Call) -> Call | None:
             return call
         if op_name(loss) in _OF_ANY_SIGN and keeps_above_zero(facts, call):
             return None if _is_never_below_chance(loss, call) else call
-        if op_name(loss) == _OF_RATES and keeps_above_zero(facts, call):
+        is_limit = op_name(loss) == _OF_RATES and _has_upper_limit(facts, call)
+        if op_name(loss) == _OF_RATES and not is_limit and keeps_above_zero(facts, call):
             return call
-        is_rate = op_name(loss) == _OF_RATES and _keeps_rates(facts, call)
+        is_rate = op_name(loss) == _OF_RATES and (is_limit or _keeps_rates(facts, call))
         if not (is_rate or op_name(call) in _SAME_VALUES) or not call.inputs:
             return None
         number, before = call.inputs[0].tensor, call.index

@@ -23,6 +23,7 @@ _OF_TOKENS = frozenset(  # a source, an input or a text can be what precedes ano
 REPEATING = frozenset("expand_as repeat".split())
 _OF_OTHER_PLACES = frozenset("arange sub rsub isub eq".split())  # `T - lengths` counts what is left of each row
 _ZEROS, _FULL = frozenset("zeros zeros_like new_zeros".split()), frozenset("full full_like new_full".split())
+_OF_ALL_ROWS = ast.Slice | ast.Constant  # `[:, :k]` is a prior for the first places of each row
 _MAX_CALLS = 8
 _MAX_EARLIER = 200
 
@@ -128,8 +129,11 @@ def _begins(facts: TraceIndex, call: Call) -> bool:
     node = None if span is None else facts.names.syntax.node(span)
     if made is None or not is_blank(facts, made) or not isinstance(node, ast.Subscript):
         return False
-    last = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) else node.slice
-    return isinstance(last, ast.Slice) and last.lower is None and last.upper is not None and last.step is None
+    *rows, last = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    is_row = len(facts.tensor(call.inputs[0].tensor).shape) == 1 or bool(rows and not isinstance(rows[0], _OF_ALL_ROWS))
+    if not is_row or not isinstance(last, ast.Slice) or isinstance(last.upper, ast.Constant):
+        return False
+    return last.lower is None and last.upper is not None and last.step is None
 
 
 def is_blank(facts: TraceIndex, made: Call) -> bool:

@@ -9,13 +9,18 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import scope_around, statement_at
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Label, StandingOut
 
 _MAX_CALLS = 64  # after the change, until both variables are read
+_MAX_NEAR = 4  # calls of `x[i] += y`: it reads, adds and assigns
+_COLLECTIONS = frozenset("dict list defaultdict OrderedDict Counter float int".split())
+_NO_TENSORS = ast.Constant | ast.Dict | ast.DictComp | ast.List | ast.ListComp | ast.Tuple
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 
@@ -39,7 +44,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         readers = _readers(facts, place, (name, _other(alias, name)), scope)
         labels = [facts.label("needed_here", each.site, "reads the changed values", each.index) for each in readers]
-        given = None if readers else _given_on(scope, (name, _other(alias, name)), statement, alias)
+        is_tensor = not readers and _changes_tensor(facts, place, (name, statement), (scope, alias))
+        given = _given_on(scope, (name, _other(alias, name)), statement, alias) if is_tensor else None
         labels += [] if given is None else [Label("needed_here", facts.span_of(given, span.file), "gives both on")]
         if labels:
             said.add((span.file, statement.lineno))
@@ -120,6 +126,45 @@ def _given_on(
             if given.issuperset(names) and not any(_is_set(scope, each, begin, node.lineno) for each in names):
                 return node
     return None
+
+
+def _changes_tensor(
+    facts: TraceIndex, place: int, changed: tuple[str, ast.stmt], known: tuple[_Scope, ast.Assign]
+) -> bool:
+    """Returns whether a call changes the tensor that a variable has since the line that gives it a second name.
+
+    The variable may as well be a number, of which a later sum makes a tensor, or a dict of tensors.
+    """
+    call, (name, statement), (scope, alias) = facts.calls[place], changed, known
+    source = alias.value.id if isinstance(alias.value, ast.Name) else ""
+    last = max(
+        (each for each in ast.walk(scope) if isinstance(each, ast.Assign | ast.AnnAssign) and each.lineno < alias.lineno
+         and source in _names_set(each)), key=lambda each: each.lineno, default=None,
+    )  # fmt: skip
+    if last is not None and _is_no_tensor(last.value):
+        return False
+    made = facts.creator(call.writes[0].tensor)
+    at, span = None if made is None else facts.span(made.site), facts.span(call.site)
+    if at is not None and span is not None and at.file == span.file and alias.lineno < at.line <= statement.lineno:
+        return False
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    if isinstance(target, ast.Subscript):
+        near = facts.calls[place : place + _MAX_NEAR]
+        return isinstance(target.value, ast.Name) and any(
+            op_name(each) == "setitem" and (own := facts.span(each.site)) is not None and span is not None
+            and own.file == span.file and statement.lineno <= own.line <= (statement.end_lineno or 0)
+            for each in near
+        )  # fmt: skip
+    node = facts.names.syntax.node(span) if span is not None else None
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == name
+    return op_name(call).startswith("i")  # `iadd` and the like
+
+
+def _is_no_tensor(value: ast.expr | None) -> bool:
+    """Returns whether an expression is a number, or a collection that the program itself makes."""
+    value = value.operand if isinstance(value, ast.UnaryOp) else value
+    return isinstance(value, _NO_TENSORS) or (isinstance(value, ast.Call) and called_name(value) in _COLLECTIONS)
 
 
 def _parts(value: ast.expr | None) -> list[ast.expr]:

@@ -19,10 +19,14 @@ from tensorlens.analysis.training.loss_calls import examined_passes, recorded_ab
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.report import StandingOut
 
 _SUMS = frozenset(("sum", "mean"))
+_AVERAGES = frozenset(("mean", "binary_cross_entropy_with_logits"))
+_TERMS = frozenset("add radd iadd sub rsub isub neg mul rmul imul truediv div".split())
+_KEPT = frozenset("relu softplus logsigmoid view reshape squeeze flatten getitem chunk split float clamp min".split())
+_LAYERS = frozenset("linear conv1d conv2d conv3d bilinear".split())
 _MAX_CALLS = 24
 
 
@@ -44,6 +48,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             samples, norms = shape[0], prod(result)
             if not (is_whole or samples < norms < prod(shape)) or not _has_one_score(facts, gradient, samples, result):
                 continue
+            if is_whole and not _is_of_averaged_scores(facts, gradient):
+                continue
             reported.add(norm.site)
             taken_norms = (
                 f"one norm of the gradients of all {samples:,} samples, and {as_written(facts, compared)} compares it "
@@ -61,6 +67,52 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 facts.label("observed_here", gradient.site, "one gradient for each sample", gradient.index),
                 facts.label("needed_here", compared.site, "compared with a number", compared.index),
             )
+
+
+def _is_of_averaged_scores(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether a call differentiates the scores of samples one by one, or a loss averages those of their layer.
+
+    The energy of a molecule is a sum over its atoms, too, and its gradient is one for all of them.
+    """
+    gradient = asked_gradient(facts, made)
+    summed = None if gradient is None else _sum_below(facts, gradient)
+    if gradient is None or summed is None:
+        return gradient is not None
+    layers = _layers_above(facts, summed) if op_name(summed) == "sum" else set()
+    passes = examined_passes(facts) if layers else ()
+    return any(layers & _layers_above(facts, call) for each in passes for call in _averages(facts, each))
+
+
+def _averages(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
+    """Yields the averages that a loss is a sum of, as that of a critic, and not an error of: energies have those."""
+    waiting = [(root.tensor, backward.index) for root in backward.roots]
+    for number, before in waiting:
+        made = next(iter(facts.producers(number, before)), None)
+        if made is not None and op_name(made) in _AVERAGES and made.inputs:
+            yield made
+        elif made is not None and op_name(made) in _TERMS and len(waiting) < _MAX_CALLS:
+            waiting += [(access.tensor, made.index) for access in made.inputs]
+
+
+def _sum_below(facts: TraceIndex, gradient: Call) -> Call | None:
+    """Returns the sum or the mean that is differentiated, if it is one."""
+    number = gradient.inputs[0].tensor
+    made = next(iter(facts.producers(number, gradient.index)), None) if not facts.tensor(number).shape else None
+    return made if made is not None and op_name(made) in _SUMS else None
+
+
+def _layers_above(facts: TraceIndex, reduction: Call) -> set[int]:
+    """Returns the weights of the layers whose results a call reduces, with no sum and no square in between."""
+    waiting, found = [(reduction.inputs[0].tensor, reduction.index)], set[int]()
+    for number, before in waiting:
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or len(waiting) > _MAX_CALLS:
+            continue
+        if op_name(made) in _LAYERS:
+            found |= {access.tensor for access in made.inputs[1:]}
+        elif op_name(made) in _TERMS | _KEPT:
+            waiting += [(access.tensor, made.index) for access in made.inputs]
+    return found
 
 
 def _has_one_score(facts: TraceIndex, made: Call, samples: int, norms: tuple[int, ...]) -> bool:

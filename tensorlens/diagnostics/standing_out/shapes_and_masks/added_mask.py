@@ -9,6 +9,7 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.shapes_and_masks.padding_masks import padding_places
+from tensorlens.analysis.training.shapes_and_masks.padding_signs import marks_beginnings
 from tensorlens.analysis.training.shapes_and_masks.score_masks import SUMS, is_of_attention
 from tensorlens.analysis.training.value_ranges import made_as_zero_or_one
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -19,6 +20,8 @@ from tensorlens.records.report import StandingOut
 _ATTENTION = frozenset(("scaled_dot_product_attention", "multi_head_attention_forward"))
 _FLOATS = frozenset(("float32", "float64", "float16", "bfloat16"))
 _TRIANGLES = frozenset(("tril", "triu"))
+_COMPARISONS = frozenset("eq ne lt gt le ge".split())
+_MATRIX = 2
 _INPUTS = 3  # query, key, value
 
 
@@ -73,5 +76,13 @@ def _is_of_padding(facts: TraceIndex, number: int, call: Call) -> bool:
 def _hides_keys(facts: TraceIndex, number: int, call: Call, lookups: list[Call]) -> bool:
     """Returns whether a mask of padding has one number for each key, the last dimension of scores."""
     shape = facts.tensor(number).shape
-    is_there = len(shape) > 1 and shape[-1] > 1 and shape[-2] in (1, shape[-1])
-    return is_there and padding_places(facts, (number, call.index), lookups) == shape[-1]
+    made = made_as_zero_or_one(facts, number, call.index)
+    if made is None or len(shape) < _MATRIX or shape[-1] == 1 or shape[-2] not in (1, shape[-1]):
+        return False
+    if op_name(made) in _COMPARISONS:
+        return padding_places(facts, (number, call.index), lookups) == shape[-1]
+    rows = facts.tensor(made.outputs[0].tensor).shape
+    is_of_batch = any(facts.tensor(each.inputs[0].tensor).shape[:2] == rows[:2] for each in lookups)
+    if not is_of_batch or shape[0] != rows[0] or shape[-1] != rows[-1] or rows[0] == rows[1]:
+        return False  # a square may have a row for each place, as a prior has
+    return marks_beginnings(facts, number, call.index)
