@@ -84,6 +84,21 @@ RIGHT = {
         SUM.format(mask="").replace("0.95 * running", "0.95 * running if not ends[t] else delta"),
     ),
     "differences before the loop": ("done", BEFORE),
+    "differences for a function": (
+        "done",
+        """def add_up(x, factors):
+            out, running = x.clone(), 0.0
+            for t in reversed(range(len(x))):
+                out[t] = running = x[t] + factors[t] * running
+            return out
+        errors = r + 0.9 * (1 - ends) * v2 - v
+        y = v + add_up(errors / 2, 0.8 * (1 - ends))""",
+    ),
+    "differences that are turned": (
+        "done",
+        """errors = (r + 0.9 * (1 - ends) * v2 - v)
+        y = v + errors.flip(0).mul(0.8).cumsum(0).flip(0)""",
+    ),
     "masked returns": ("done", RETURNS.format(mask=" * (1 - done)")),
     "only an end": ("terminated", BOOTSTRAP),
     "both are kept": ("terminated, truncated", BOOTSTRAP.replace("(1 - ends)", "(1 - ends[:, 0])")),

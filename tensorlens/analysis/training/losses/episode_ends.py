@@ -20,6 +20,7 @@ _MASK = re.compile(r".*(mask|non_?term|not_?done|alive|contin|discount).*")
 _LIMIT = re.compile(r"(.*_)?(truncs?|truncated|truncations?|time_?outs?|timed_?out|time_?limits?|out_of_time)")
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 _OR = frozenset("logical_or bitwise_or maximum max any".split())
+_BACK = frozenset("lfilter flip flipud fliplr reversed cumsum".split())
 _MAX_CALLERS = 4
 
 
@@ -122,17 +123,34 @@ def _is_in_loop_back(facts: TraceIndex, file: str, node: ast.AST) -> bool:
 
 
 def _is_read_by_loop_back(facts: TraceIndex, file: str, mask: ast.AST) -> bool:
-    """Returns whether a statement with a mask defines a name that a loop back reads, or is the result of a function."""
+    """Returns whether a statement with a mask defines a name that a loop back reads, or a function with one, or is the
+    result of a function."""
     above: ast.AST | None = mask
     while above is not None and not isinstance(above, ast.stmt):
         above = parent_of(facts, file, above)
-    loops = [node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.For) and _goes_back(node)]
+    nodes = list(ast.walk(facts.tree(file)))
+    loops = [node for node in nodes if isinstance(node, ast.For) and _goes_back(node)]
     outside = [loop for loop in loops if not any(node is above for node in ast.walk(loop))]
+    sums = _sums_back(facts, nodes)
     if not isinstance(above, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        return bool(outside)
+        return bool(outside or sums)
     targets = above.targets if isinstance(above, ast.Assign) else [above.target]
     defined = {name for target in targets for name in names_in(target)}
-    return any(defined & names_in(loop) for loop in outside)
+    for each in (node for node in ast.walk(_scope(facts, file, above)) if isinstance(node, ast.Assign)):
+        defined |= names_in(each.targets[0]) if names_in(each.value) & defined else set()
+    return any(defined & names_in(each) or mask in ast.walk(each) for each in (*outside, *sums))
+
+
+def _sums_back(facts: TraceIndex, nodes: list[ast.AST]) -> list[ast.AST]:
+    """Returns the expressions that turn the order of steps, or call what may add them up from the last one."""
+    functions = (each for _, tree in facts.trees() for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
+    names = _BACK | {
+        function.name
+        for function in functions
+        if any(isinstance(each, ast.For) and _goes_back(each) for each in ast.walk(function))
+    }
+    turned = [node for node in nodes if isinstance(node, ast.Subscript) and ast.unparse(node.slice) == "::-1"]
+    return [*turned, *(node for node in nodes if called_name(node) in names)]
 
 
 def _is_stored(facts: TraceIndex, file: str, node: ast.AST) -> bool:
