@@ -92,9 +92,14 @@ train()
 BY_BATCH = FROZEN.replace('        opt.param_groups[0]["lr"] = 0.0 if epoch < 4 else 0.01', (
     '        if epoch >= 4:\n            opt.param_groups[0]["lr"] = 0.01 * (batch // 16)'))  # fmt: skip
 DECAY = FROZEN.replace("0.0 if epoch < 4 else 0.01", "0.01 * 0.5 ** min(3, epoch // 4) * min(1, epoch / 9) ** 9")
+LATER = """\
+body, head = nn.Linear(4, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([{"params": body.parameters()}, {"params": head.parameters()}], lr=0.1)
+schedule = torch.optim.lr_scheduler.LambdaLR(opt, [lambda n: min(1, n // 5), lambda n: 1.0])
+""" + STEPS.replace("net(torch.randn(8, 4))", "head(body(torch.randn(8, 4)))")
 
 
-@pytest.mark.parametrize("body", [FROZEN, BY_BATCH, DECAY], ids=["frozen", "by batch", "decay"])
+@pytest.mark.parametrize("body", [FROZEN, BY_BATCH, DECAY, LATER], ids=["frozen", "by batch", "decay", "unfrozen"])
 def test_rates_that_other_lines_set_to_zero_are_left_alone(tmp_path: Path, body: str) -> None:
     assert [each.text for each in sentences(tmp_path, body) if WHOLE in each.text] == []
 
