@@ -172,5 +172,7 @@ EACH = """
 
 def test_a_sum_of_a_caller_in_the_loop_over_episodes_is_no_news(tmp_path: Path) -> None:
     assert said(tmp_path, EACH, "episode")[0] == []
-    later = EACH.replace("            agent.learn(memory)\n            memory, s = [], env.reset()", "            s = env.reset()")
+    later = EACH.replace(
+        "            agent.learn(memory)\n            memory, s = [], env.reset()", "            s = env.reset()"
+    )
     assert len(said(tmp_path, later + "    agent.learn(memory)\n", "episode")[0]) == 1
