@@ -89,7 +89,18 @@ for epoch in range(3):
         opt.zero_grad(); loss.backward(); opt.step()
         smooth.update(loss.item(), i + 1)
 """
+INLINE = """\
+net, value = nn.Linear(8, 2), 0.0
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    for i, x in enumerate(torch.randn(32, 8).split(8)):
+        loss = net(x).square().mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+        value = 0.9 * value + (1 - 0.9) * loss.item()
+        shown = value / (1 - 0.9 ** (i + 1))  #!
+"""
 WRONG = {
+    "in a script": INLINE,
     "of an average of losses": SMOOTH.replace("    smooth.start_epoch()\n", ""),
     "in a class": CLASS,
     "of a group": CLASS.replace("self.t += 1", 'self.t["step"] = self.t["step"] + 1')
@@ -129,8 +140,8 @@ RIGHT = {
         "for epoch", "def begin():\n    smooth.start_epoch()\n\nfor epoch"),
     "the first batch empties it": SMOOTH.replace("    smooth.start_epoch()\n", "").replace(
         "        loss =", "        if i == 0:\n            smooth = Smooth()\n        loss ="),
-    "averages with a type": EPOCHS.replace("    for i, x", (
-        "    m: list = [torch.zeros_like(p) for p in params]\n    for i, x")),
+    "an average with a type": INLINE.replace("    for i", "    value: float = 0.0\n    for i"),
+    "an average times zero": INLINE.replace("    for i", "    value *= 0\n    for i"),
     "one epoch": EPOCHS.replace("range(3)", "range(1)"),
     "an optimizer of an epoch": GIVEN.replace("opt = Adam(net.parameters())\n", "").replace(
         "    for k in", "    opt = Adam(net.parameters())\n    for k in"),
