@@ -54,6 +54,16 @@ RIGHT = {
                 best = q.argmax(1, keepdim=True)""",
         "q.gather(1, best)",
     ),
+    "two critics": (
+        DOUBLE,
+        "q = target(x2); best = q.argmax(1, keepdim=True)",
+        "torch.min(q.gather(1, best), online(x2).gather(1, best))",
+    ),
+    "the smaller of two critics": (
+        DOUBLE,
+        "q = torch.min(target(x2), online(x2)); best = q.argmax(1, keepdim=True)",
+        "q.gather(1, best)",
+    ),
     "another state": (DOUBLE, "best = target(x).argmax(1, keepdim=True)", PICKED),
 }
 

@@ -70,7 +70,38 @@ GIVEN = CLASS.replace("def step(self)", "def step(self, t)").replace("          
 GIVEN = GIVEN.replace(
     "self.t)", "t)  #!").replace("for _ in range(4)", "for k in range(4)").replace(
     "opt.step()", "opt.step(k + 1)")  # fmt: skip
+SMOOTH = """\
+class Smooth:
+    def __init__(self):
+        self.value = 0.0
+    def start_epoch(self):
+        self.value = 0.0
+    def update(self, loss, count):
+        self.value = 0.9 * self.value + (1 - 0.9) * loss
+        return self.value / (1 - 0.9 ** count)  #!
+
+net, smooth = nn.Linear(8, 2), Smooth()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    smooth.start_epoch()
+    for i, x in enumerate(torch.randn(32, 8).split(8)):
+        loss = net(x).square().mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+        smooth.update(loss.item(), i + 1)
+"""
+INLINE = """\
+net, value = nn.Linear(8, 2), 0.0
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    for i, x in enumerate(torch.randn(32, 8).split(8)):
+        loss = net(x).square().mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+        value = 0.9 * value + (1 - 0.9) * loss.item()
+        shown = value / (1 - 0.9 ** (i + 1))  #!
+"""
 WRONG = {
+    "in a script": INLINE,
+    "of an average of losses": SMOOTH.replace("    smooth.start_epoch()\n", ""),
     "in a class": CLASS,
     "of a group": CLASS.replace("self.t += 1", 'self.t["step"] = self.t["step"] + 1')
     .replace("** self.t", '** self.t["step"]')
@@ -104,6 +135,13 @@ RIGHT = {
         "    m = [torch.zeros_like(p) for p in params]\n    for i, x")),
     "averages that are emptied": EPOCHS.replace("    for i, x", "    [each.zero_() for each in m]\n    for i, x"),
     "a count of all steps": EPOCHS.replace("(i + 1)", "(4 * epoch + i + 1)"),
+    "a method that begins an epoch": SMOOTH,
+    "a function that begins an epoch": SMOOTH.replace("    smooth.start_epoch()", "    begin()").replace(
+        "for epoch", "def begin():\n    smooth.start_epoch()\n\nfor epoch"),
+    "the first batch empties it": SMOOTH.replace("    smooth.start_epoch()\n", "").replace(
+        "        loss =", "        if i == 0:\n            smooth = Smooth()\n        loss ="),
+    "an average with a type": INLINE.replace("    for i", "    value: float = 0.0\n    for i"),
+    "an average times zero": INLINE.replace("    for i", "    value *= 0\n    for i"),
     "one epoch": EPOCHS.replace("range(3)", "range(1)"),
     "an optimizer of an epoch": GIVEN.replace("opt = Adam(net.parameters())\n", "").replace(
         "    for k in", "    opt = Adam(net.parameters())\n    for k in"),

@@ -84,6 +84,21 @@ RIGHT = {
         SUM.format(mask="").replace("0.95 * running", "0.95 * running if not ends[t] else delta"),
     ),
     "differences before the loop": ("done", BEFORE),
+    "differences for a function": (
+        "done",
+        """def add_up(x, factors):
+            out, running = x.clone(), 0.0
+            for t in reversed(range(len(x))):
+                out[t] = running = x[t] + factors[t] * running
+            return out
+        errors = r + 0.9 * (1 - ends) * v2 - v
+        y = v + add_up(errors / 2, 0.8 * (1 - ends))""",
+    ),
+    "differences that are turned": (
+        "done",
+        """errors = (r + 0.9 * (1 - ends) * v2 - v)
+        y = v + errors.flip(0).mul(0.8).cumsum(0).flip(0)""",
+    ),
     "masked returns": ("done", RETURNS.format(mask=" * (1 - done)")),
     "only an end": ("terminated", BOOTSTRAP),
     "both are kept": ("terminated, truncated", BOOTSTRAP.replace("(1 - ends)", "(1 - ends[:, 0])")),
@@ -111,3 +126,53 @@ def test_a_limit_that_never_comes_is_no_news(tmp_path: Path) -> None:
         "1.0, terminated, truncated", "1.0, terminated, False"
     )
     assert said(tmp_path, script, "episode", "time limit")[0] == []
+
+
+EACH = """
+    import torch
+
+    class Env:
+        def reset(self):
+            self.t = 0
+            return torch.zeros(3)
+        def step(self, action):
+            self.t += 1
+            return torch.randn(3), 1.0, self.t >= 5, {}
+
+    class Agent:
+        def __init__(self):
+            self.value = torch.nn.Linear(3, 1)
+            self.opt = torch.optim.SGD(self.value.parameters(), lr=0.1)
+        def gae(self, r, v, dones):
+            advantages, running = [], 0.0
+            for t in reversed(range(len(r))):
+                delta = r[t] + 0.9 * v[t + 1] * (1 - dones[t]) - v[t]
+                running = delta + 0.9 * 0.95 * running
+                advantages.insert(0, running)
+            return torch.tensor(advantages)
+        def learn(self, memory):
+            s, r, dones = zip(*memory)
+            v = self.value(torch.stack(s)).squeeze(1)
+            for _ in range(2):
+                y = self.gae(r, v.detach().tolist() + [0.0], dones) + v.detach()
+            (v - y).pow(2).mean().backward()
+            self.opt.step()
+
+    env, agent, memory = Env(), Agent(), []
+    s = env.reset()
+    for _ in range(20):
+        s2, r, done, _ = env.step(0)
+        memory.append((s, r, int(done)))
+        s = s2
+        if done:
+            agent.learn(memory)
+            memory, s = [], env.reset()
+"""
+
+
+def test_a_sum_of_a_caller_in_the_loop_over_episodes_is_no_news(tmp_path: Path) -> None:
+    assert said(tmp_path, EACH, "episode")[0] == []
+    later = EACH.replace(
+        "            agent.learn(memory)\n            memory, s = [], env.reset()", "            s = env.reset()"
+    )
+    assert len(said(tmp_path, later + "    agent.learn(memory)\n", "episode")[0]) == 1

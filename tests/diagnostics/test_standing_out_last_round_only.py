@@ -29,7 +29,17 @@ for _ in range(3):
     evaluate(loader)
 """
 LOSS = "        loss = (out - y).pow(2).mean()\n    return"
+METER = """\
+class Mean:
+    total = count = 0
+    def add(self, value):
+        self.total, self.count = self.total + float(value), self.count + 1
+        return self.total / self.count
+meter = Mean()
+"""
 WRONG = {
+    "a share": LOADED.replace(".pow(2).mean()\n    return loss.item()", (
+        ".pow(2).mean().cpu().item() / len(x)\n    return loss")),
     "a loader": LOADED,
     "a count": LOADED.replace("for x, y in batches", "for i, (x, y) in enumerate(batches)"),
     "a number": LOADED.replace(".pow(2).mean()\n    return loss.item()", ".pow(2).mean().item()\n    return loss"),
@@ -39,6 +49,10 @@ WRONG = {
 RIGHT = {
     "a sum": LOADED.replace("return loss.item()", "return total").replace("    return", (
         "        total += loss.item()\n    return")),
+    "a running mean": METER + LOADED.replace("loss = (out - y).pow(2).mean()\n    return loss.item()", (
+        "loss = meter.add((out - y).pow(2).mean())\n    return loss")),
+    "a running mean in a sum": METER + LOADED.replace("loss = (out - y).pow(2).mean()\n    return loss.item()", (
+        "loss = (out - y).mean() * 0 + meter.add(out[0, 0])\n    return loss")),
     "a list": LOADED.replace(LOSS, (
         "        values.append(out - y)\n        loss = torch.cat(values).pow(2).mean()\n    return")),
     "a mean so far": LOADED.replace(LOSS, (

@@ -48,6 +48,7 @@ _SCRIPT = """
         "-0.5 * (F.cosine_similarity(p1, z2).mean() + F.cosine_similarity(p2, z1).mean())",
         "(distance(p1, z2) + distance(p2, z1)).mean()",
         "1 - nn.CosineSimilarity(dim=1)(p1, z2).mean()",
+        "-((label[index] == 1).float() * F.cosine_similarity(p1, z2)).mean()",
     ],
 )
 def test_a_target_with_a_graph_is_named(tmp_path: Path, loss: str) -> None:
@@ -68,6 +69,10 @@ def test_a_target_with_a_graph_is_named(tmp_path: Path, loss: str) -> None:
         "distance((p1 - p1.mean(0)) / p1.std(0), (p2 - p2.mean(0)) / p2.std(0)).mean()",
         "distance(F.batch_norm(p1, None, None, training=True), F.batch_norm(p2, None, None, training=True)).mean()",
         "-F.cosine_similarity(p1.view(16, 2, 4), p2.view(16, 2, 4)).mean()",
+        "-((label[index] * 2 - 1) * F.cosine_similarity(p1, z2)).mean()",
+        "-(F.cosine_similarity(p1, z2) / (label[index] - 1.5)).mean()",
+        "-F.cosine_similarity(p1, z2).mean() * (label[0] - 1)",
+        "(lambda cos: 1 - (cos * cos).mean())(F.cosine_similarity(p1, z2))",
         "(z1.std(0) - 1).relu().mean() - F.cosine_similarity(z1, z2).mean()",
     ],
 )

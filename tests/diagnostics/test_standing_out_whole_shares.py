@@ -92,9 +92,16 @@ train()
 BY_BATCH = FROZEN.replace('        opt.param_groups[0]["lr"] = 0.0 if epoch < 4 else 0.01', (
     '        if epoch >= 4:\n            opt.param_groups[0]["lr"] = 0.01 * (batch // 16)'))  # fmt: skip
 DECAY = FROZEN.replace("0.0 if epoch < 4 else 0.01", "0.01 * 0.5 ** min(3, epoch // 4) * min(1, epoch / 9) ** 9")
+LATER = """\
+body, head = nn.Linear(4, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([{"params": body.parameters()}, {"params": head.parameters()}], lr=0.1)
+import types
+schedule = types.SimpleNamespace(step=lambda: None)
+""" + STEPS.replace("net(torch.randn(8, 4))", "head(body(torch.randn(8, 4)))").replace(
+    "    opt.step", '    opt.param_groups[0]["lr"] = 0.1 * min(1, step // 5)\n    opt.step')  # fmt: skip
 
 
-@pytest.mark.parametrize("body", [FROZEN, BY_BATCH, DECAY], ids=["frozen", "by batch", "decay"])
+@pytest.mark.parametrize("body", [FROZEN, BY_BATCH, DECAY, LATER], ids=["frozen", "by batch", "decay", "unfrozen"])
 def test_rates_that_other_lines_set_to_zero_are_left_alone(tmp_path: Path, body: str) -> None:
     assert [each.text for each in sentences(tmp_path, body) if WHOLE in each.text] == []
 
@@ -122,6 +129,25 @@ for _ in range(3):
 EMPTY = "with a weight decay of 0 holds no parameters"
 
 
+OWN = GROUPS.replace(
+    "class Net",
+    """class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+    def forward(self, x):
+        return x * self.weight
+class Net""",
+).replace("nn.LayerNorm(4)", "Scale()")
+OWN_NORM, OTHER_CASE = OWN.replace("Scale", "RMSNorm"), OWN.replace("ln_1", "prenorm").replace('"norm"', '"Norm"')
+
+
+@pytest.mark.parametrize("body", [OWN_NORM, OTHER_CASE], ids=["a norm of its own", "another case"])
+def test_norms_of_the_program_are_named(tmp_path: Path, body: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, body) if EMPTY in each.text)
+    assert "2 parameters of at most one dimension have one of 0.1" in found.text
+
+
 def test_a_group_without_decay_that_holds_nothing_is_named(tmp_path: Path) -> None:
     (found,) = (each for each in sentences(tmp_path, GROUPS) if EMPTY in each.text)
     assert "3 parameters of at most one dimension have one of 0.1" in found.text
@@ -137,8 +163,12 @@ def test_a_group_without_decay_that_holds_nothing_is_named(tmp_path: Path) -> No
             "nn.Linear(4, 1)", ("nn.Linear(4, 1, bias=False)")
         ),
         GROUPS.replace('"weight_decay": 0.0}', '"weight_decay": 0.0}').replace('"norm" in name', "p.ndim < 2"),
+        OWN,
+        GROUPS.replace("nn.LayerNorm(4)", "nn.Linear(4, 4)")
+        .replace("    def forward", "        self.logit_scale = nn.Parameter(torch.ones([]))\n    def forward")
+        .replace("self.ln_1(x)", "self.logit_scale * self.ln_1(x)"),
     ],
-    ids=["a name that fits", "biases alone", "no vectors", "by dimensions"],
+    ids=["a name that fits", "biases alone", "no vectors", "by dimensions", "a scale", "a number"],
 )
 def test_other_groups_are_left_alone(tmp_path: Path, body: str) -> None:
     assert [each.text for each in sentences(tmp_path, body) if EMPTY in each.text] == []

@@ -16,6 +16,7 @@ from tensorlens.analysis.training.value_ranges import SHAPING
 from tensorlens.records.model import Call
 
 _PICKING = frozenset(("gather", "take_along_dim"))
+_SMALLER = frozenset("min minimum amin where".split())
 _RANDOM = re.compile("dropout|rand|normal|bernoulli|multinomial|batch_norm")
 _MAX_ABOVE, _MAX_EQUAL, _MAX_STEPS, _MAX_LOOKS = 200, 64, 4, 4
 
@@ -47,7 +48,7 @@ def chosen_values(facts: TraceIndex) -> Iterator[ChosenValue]:
                         continue
                     looks[made.site] += 1
                     found = _found(facts, made)
-                    if found is not None:
+                    if found is not None and not _is_picked_twice(facts, found, backward.index):
                         reported.add(made.site)
                         yield found
 
@@ -67,6 +68,23 @@ def _found(facts: TraceIndex, picked: Call) -> ChosenValue | None:
     compared = choice.inputs[0].tensor
     is_equal = compared == values or _are_equal(facts, (values, picked.index), (compared, choice.index))
     return ChosenValue(picked, choice, values) if is_equal and is_double(facts, choice.site) else None
+
+
+def _is_picked_twice(facts: TraceIndex, found: ChosenValue, before: int) -> bool:
+    """Returns whether the places pick values of another network too, or the values are the smaller ones of two, as in
+    a clipped double Q-learner."""
+    made = next(iter(facts.producers(found.values, found.picked.index)), None)
+    if made is not None and op_name(made) in _SMALLER:
+        return True
+    values, places = (access.tensor for access in found.picked.inputs)
+    for call in facts.calls_between(found.choice.index, before):
+        if op_name(call) not in _PICKING or len(call.inputs) != 2 or call is found.picked:
+            continue
+        others, again = ((access.tensor, call.index) for access in call.inputs)
+        if _are_equal(facts, (places, found.picked.index), again):
+            if not _are_equal(facts, (values, found.picked.index), others):
+                return True
+    return False
 
 
 def _are_equal(facts: TraceIndex, one: tuple[int, int], other: tuple[int, int]) -> bool:

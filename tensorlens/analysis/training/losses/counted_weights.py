@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.pair_tables import made_by, shape_of
+from tensorlens.analysis.written_call import written_call
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
@@ -141,15 +143,26 @@ def _share(facts: TraceIndex, number: int, before: int, above: dict[int, bool]) 
         if others or len(shape_of(facts, table)) != 1 or name not in _GROWING | _DIVISIONS:
             return None
         if name in _DIVISIONS:
-            found = made if _divides(facts, made) else found
+            if len(given) == 1 and not _is_dividend(facts, made):
+                return None
+            found = made
         number, before = table, made.index
     return None
 
 
-def _divides(facts: TraceIndex, made: Call) -> bool:
-    """Returns whether the source divides the counts by a number, as `counts / counts.sum()` does."""
-    node = facts.node_at(made.site)
-    return len(made.inputs) == 2 or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div))
+def _is_dividend(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether the source divides a tensor by a number, and not the number by the tensor: `torch.div(n, x)`."""
+    node, written = facts.node_at(made.site), written_call(facts, made)
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Div)
+    if written is None or written.kind != "function":
+        return written is not None and written.kind == "method"
+    first, second = written.argument(0, "input"), written.argument(1, "other")
+    return second is not None and _is_number(facts, second) and first is not None and not _is_number(facts, first)
+
+
+def _is_number(facts: TraceIndex, node: ast.expr) -> bool:
+    return written_number(facts, node) is not None or called_name(node) in ("len", "item", "numel")
 
 
 def _reads(facts: TraceIndex, number: int, before: int, above: dict[int, bool]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import parent_of
@@ -20,6 +20,8 @@ _MASK = re.compile(r".*(mask|non_?term|not_?done|alive|contin|discount).*")
 _LIMIT = re.compile(r"(.*_)?(truncs?|truncated|truncations?|time_?outs?|timed_?out|time_?limits?|out_of_time)")
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 _OR = frozenset("logical_or bitwise_or maximum max any".split())
+_BACK = frozenset("lfilter flip flipud fliplr reversed cumsum".split())
+_MAX_CALLERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +48,37 @@ class MergedEnd:
 def unmasked_sums(facts: TraceIndex) -> Iterator[UnmaskedSum]:
     """Yields these statements if the program collects several episodes in a row."""
     for file, tree in facts.trees():
-        collected = next(_collecting(facts, file, tree), None)
-        for loop in ast.walk(tree) if collected is not None else ():
-            if not isinstance(loop, ast.For) or not _goes_back(loop) or collected is None:
+        collected = list(_collecting(facts, file, tree))
+        for loop in ast.walk(tree) if collected else ():
+            if not isinstance(loop, ast.For) or not _goes_back(loop):
                 continue
-            is_of_one = _is_of_one_episode(facts, file, loop, collected[0])
+            is_of_one = _is_of_one_episode(facts, file, loop, [each for each, _ in collected])
             for statement in () if is_of_one else loop.body:
                 mask = _missing_mask(loop, statement)
                 if isinstance(statement, ast.Assign) and mask is not None:
-                    yield UnmaskedSum(file, statement, mask[0], collected[1], mask[1])
+                    yield UnmaskedSum(file, statement, mask[0], collected[0][1], mask[1])
 
 
-def _is_of_one_episode(facts: TraceIndex, file: str, loop: ast.For, collecting: ast.AST) -> bool:
-    """Returns whether a loop may run for each episode alone: in the loop that collects them, or in one over these."""
+def _is_of_one_episode(facts: TraceIndex, file: str, loop: ast.For, collecting: Sequence[ast.AST]) -> bool:
+    """Returns whether a loop may run for each episode alone: in a loop that collects them, or in one over these.
+
+    The loops around the calls of its function count, and those around the calls of the functions with these calls.
+    """
     holder = _scope(facts, file, loop)
     if isinstance(holder, ast.Module) or any(_loops_around(facts, file, loop)):
         return True
-    calls = [n for n in ast.walk(facts.tree(file)) if isinstance(n, ast.Call) and called_name(n) == holder.name]
-    return any(
-        above is collecting or set(stored_in(getattr(above, "target", ast.Constant(0)))) & names_in(call)
-        for call in calls
-        for above in _loops_around(facts, file, call)
-    )
+    names, seen = {holder.name}, set[str]()
+    for _ in range(_MAX_CALLERS):
+        seen |= names
+        calls = [n for n in ast.walk(facts.tree(file)) if isinstance(n, ast.Call) and called_name(n) in names]
+        for call in calls:
+            for above in _loops_around(facts, file, call):
+                over = stored_in(getattr(above, "target", ast.Constant(0)))
+                if any(above is each for each in collecting) or set(over) & names_in(call):
+                    return True
+        scopes = [_scope(facts, file, call) for call in calls]
+        names = {scope.name for scope in scopes if not isinstance(scope, ast.Module)} - seen
+    return bool(names)  # there are more callers
 
 
 def _loops_around(facts: TraceIndex, file: str, node: ast.AST) -> Iterator[ast.AST]:
@@ -112,17 +123,34 @@ def _is_in_loop_back(facts: TraceIndex, file: str, node: ast.AST) -> bool:
 
 
 def _is_read_by_loop_back(facts: TraceIndex, file: str, mask: ast.AST) -> bool:
-    """Returns whether a statement with a mask defines a name that a loop back reads, or is the result of a function."""
+    """Returns whether a statement with a mask defines a name that a loop back reads, or a function with one, or is the
+    result of a function."""
     above: ast.AST | None = mask
     while above is not None and not isinstance(above, ast.stmt):
         above = parent_of(facts, file, above)
-    loops = [node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.For) and _goes_back(node)]
+    nodes = list(ast.walk(facts.tree(file)))
+    loops = [node for node in nodes if isinstance(node, ast.For) and _goes_back(node)]
     outside = [loop for loop in loops if not any(node is above for node in ast.walk(loop))]
+    sums = _sums_back(facts, nodes)
     if not isinstance(above, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        return bool(outside)
+        return bool(outside or sums)
     targets = above.targets if isinstance(above, ast.Assign) else [above.target]
     defined = {name for target in targets for name in names_in(target)}
-    return any(defined & names_in(loop) for loop in outside)
+    for each in (node for node in ast.walk(_scope(facts, file, above)) if isinstance(node, ast.Assign)):
+        defined |= names_in(each.targets[0]) if names_in(each.value) & defined else set()
+    return any(defined & names_in(each) or mask in ast.walk(each) for each in (*outside, *sums))
+
+
+def _sums_back(facts: TraceIndex, nodes: list[ast.AST]) -> list[ast.AST]:
+    """Returns the expressions that turn the order of steps, or call what may add them up from the last one."""
+    functions = (each for _, tree in facts.trees() for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
+    names = _BACK | {
+        function.name
+        for function in functions
+        if any(isinstance(each, ast.For) and _goes_back(each) for each in ast.walk(function))
+    }
+    turned = [node for node in nodes if isinstance(node, ast.Subscript) and ast.unparse(node.slice) == "::-1"]
+    return [*turned, *(node for node in nodes if called_name(node) in names)]
 
 
 def _is_stored(facts: TraceIndex, file: str, node: ast.AST) -> bool:

@@ -17,12 +17,14 @@ from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.losses.spread_rows import may_be_spread
 from tensorlens.analysis.training.pair_tables import has_unit_rows, made_by, shape_of
 from tensorlens.analysis.training.timeline import Training
+from tensorlens.analysis.training.value_ranges import is_count, never_negative
 from tensorlens.analysis.written_call import written_call
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
 _PRODUCTS = frozenset(("mul", "rmul", "multiply"))
 _FLIPPING = frozenset(("neg", "rsub"))
+_SCALING = _PRODUCTS | frozenset("imul div truediv itruediv idiv true_divide".split())
 _LINEAR = frozenset(LINEAR)
 _FOLLOWED = _LINEAR | _FLIPPING | frozenset(SUMS)
 _MOST_CALLS = 80
@@ -71,7 +73,7 @@ def _terms(facts: TraceIndex, backward: Backward) -> list[Call]:
             if sign > 0:
                 return []
             found[call.index] = call
-        elif op_name(call) in _FOLLOWED and trained and _keeps(facts, call, trained):
+        elif op_name(call) in _FOLLOWED and trained and _keeps(facts, call, trained) and _is_weighted(facts, call):
             for each in trained:
                 waiting.append((each, call.index, sign * _sign(facts, call, given, each)))
         else:
@@ -81,6 +83,19 @@ def _terms(facts: TraceIndex, backward: Backward) -> list[Call]:
 
 def _keeps(facts: TraceIndex, call: Call, trained: list[int]) -> bool:
     return op_name(call) in SUMS or len(trained) == 1
+
+
+def _is_weighted(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether another tensor that a call multiplies or divides by has no negative values, as labels have."""
+    if len(call.inputs) < 2 or op_name(call) not in _SCALING:
+        return True
+    result, *others = [access.tensor for access in call.inputs]
+    if op_name(call) in _PRODUCTS and facts.requires_grad(others[0], call.index - 1):
+        result, others = others[0], [result]
+    is_first = facts.requires_grad(result, call.index - 1)
+    return is_first and all(
+        is_count(facts, each, call.index) or never_negative(facts, each, call.index) for each in others
+    )
 
 
 def _sign(facts: TraceIndex, call: Call, given: list[int], number: int) -> int:

@@ -21,9 +21,10 @@ from tensorlens.analysis.training.given_arguments import argument_of, arguments_
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.records.model import Span
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Function, _Import = ast.FunctionDef | ast.AsyncFunctionDef, ast.Import | ast.ImportFrom
 _POWERS = frozenset(("pow", "float_power"))
 _EMPTYING = frozenset("zero_ fill_ clear reset copy_ load_state_dict".split())
+_READING = frozenset("train eval state_dict parameters named_parameters".split())
 _REPEATING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 _MIN_STEPS = 3
 _MAX_NAMES = 8
@@ -272,21 +273,44 @@ def _roots(node: ast.expr) -> set[str]:
 
 def _goes_on(facts: TraceIndex, file: str, loops: tuple[ast.For, ast.For | ast.While], names: set[str]) -> bool:
     """Returns whether a name is set before the outer loop, or belongs to the object, and none of them is set, emptied
-    or loaded in it, but in the inner loop."""
+    or loaded in it, but in the inner loop, where no branch does so."""
     inner, outer = loops
-    inside = set(ast.walk(inner))
-    for node in ast.walk(outer):
-        if node in inside:
-            continue
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.For) else []
-        if any(_roots(each) & names for each in targets) and node is not outer:
+    inside, nodes = set(ast.walk(inner)), ast.walk(facts.tree(file))
+    names = names - {each.asname or each.name for node in nodes if isinstance(node, _Import) for each in node.names}
+    branches = [part for each in inside if isinstance(each, ast.If) for part in ast.walk(each)]
+    if any(_is_emptied(node, names) for node in branches):
+        return False
+    for node in (each for each in ast.walk(outer) if each not in inside and each is not outer):
+        if _is_emptied(node, names) or (isinstance(node, ast.Call) and _may_empty(facts, node, names)):
             return False
-        if isinstance(node, ast.Call) and last_name(node.func) in _EMPTYING and isinstance(node.func, ast.Attribute):
+        if any(_roots(each) & names for each in _targets(node)):
             return False
-        if isinstance(node, ast.Call) and any(isinstance(each, ast.Name) and each.id in names for each in node.args):
-            if last_name(node.func) not in ("len", "enumerate", "zip"):
-                return False
     return True
+
+
+def _targets(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.Assign):
+        return node.targets
+    return [node.target] if isinstance(node, ast.For | ast.AnnAssign | ast.AugAssign | ast.NamedExpr) else []
+
+
+def _is_emptied(node: ast.AST, names: set[str]) -> bool:
+    """Returns whether a call empties or loads something, or a line sets one of some names without its value."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and last_name(node.func) in _EMPTYING
+    return isinstance(node, ast.Assign) and any(_roots(each) & names - _roots(node.value) for each in node.targets)
+
+
+def _may_empty(facts: TraceIndex, call: ast.Call, names: set[str]) -> bool:
+    """Returns whether a call gets one of some names, is a method of it, or is of a function of the program with it."""
+    called = last_name(call.func)
+    if isinstance(call.func, ast.Attribute) and _roots(call.func) & names:
+        return called not in _READING
+    if any(isinstance(each, ast.Name) and each.id in names for each in call.args):
+        return called not in ("len", "enumerate", "zip")
+    functions = (each for _, tree in facts.trees() for each in ast.walk(tree) if isinstance(each, _Function))
+    return any(isinstance(node, ast.Name) and node.id in names - {"self"}
+               for each in functions if each.name == called for node in ast.walk(each))  # fmt: skip
 
 
 def _is_run_again(facts: TraceIndex, file: str, loop: ast.For) -> bool:

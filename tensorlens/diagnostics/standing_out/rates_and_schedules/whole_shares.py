@@ -27,6 +27,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         zeros = next((place for place, rate in enumerate(course) if rate), 0)
         if group.is_shared or not zeros or course[zeros] < max(course) or group.rates[0] < 0:
             continue
+        others = (each for each in training.groups if each.optimizer == group.optimizer)
+        if any(each.course and each.course[0] > 0 for each in others):
+            continue  # one group begins after another, as where layers are trained one by one
         width = -(-group.steps // len(course))  # a rate of the course is the mean of so many steps
         division = _division(training, group.optimizer) if zeros * width >= _MIN_STEPS else None
         if division is None:

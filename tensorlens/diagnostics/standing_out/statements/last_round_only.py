@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from tensorlens.analysis.code_around import function_around, loop_around_line, statement_at
+from tensorlens.analysis.code_around import function_around, loop_around_line, parent_of, statement_at
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -15,6 +15,7 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_READING = frozenset("item float cpu detach round double numpy tolist".split())
 _LEAVING = ast.Break | ast.Return | ast.Yield
 
 
@@ -34,7 +35,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         name = statement.targets[0]
         given = _only_returned(function, loop, name.id) if isinstance(name, ast.Name) else None
-        runs = _runs(facts, call, loop)
+        runs = _runs(facts, call, loop) if _is_own_value(facts, call, statement) else 0
         if given is None or runs < 2 or not _is_of_round(loop, statement):
             continue
         yield stands_out(
@@ -43,6 +44,22 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             Label("observed_here", facts.span_of(given, span.file), "only that of the last round"),
             facts.label("value_made_here", call.site, "set anew in each round", call.index),
         )
+
+
+def _is_own_value(facts: TraceIndex, call: Call, statement: ast.Assign) -> bool:
+    """Returns whether a statement keeps the result of a call itself, and gives it to nothing that may add it up."""
+    span, node = facts.span(call.site), facts.node_at(call.site)
+    while span is not None and node is not None and node is not statement.value:
+        above = parent_of(facts, span.file, node)
+        if isinstance(above, ast.BinOp):
+            other = above.right if above.left is node else above.left
+            if any(isinstance(each, ast.Call) and last_name(each.func) != "len" for each in ast.walk(other)):
+                return False
+        elif not isinstance(above, ast.UnaryOp | ast.Attribute):
+            if not isinstance(above, ast.Call) or last_name(above.func) not in _READING:
+                return False
+        node = above
+    return node is not None
 
 
 def _loop_of(function: _Function, statement: ast.stmt | None) -> ast.For | None:
