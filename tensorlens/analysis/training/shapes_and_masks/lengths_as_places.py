@@ -44,7 +44,8 @@ def lengths_as_places(facts: TraceIndex) -> Iterator[LengthAsPlace]:
             if op_name(call) in _TAKING and len(call.inputs) > 1 and call.site not in reported:
                 clamp = _clamp(facts, call)
                 steps = 0 if clamp is None else _steps(facts, clamp, lookups)
-                if clamp is not None and steps > 1 and _is_of_steps(facts, call, clamp, steps):
+                is_of_steps = clamp is not None and steps > 1 and _is_of_steps(facts, call, clamp, steps)
+                if clamp is not None and is_of_steps and not _is_written(facts, clamp):
                     reported.add(call.site)
                     yield LengthAsPlace(call, clamp, steps)
 
@@ -81,6 +82,17 @@ def _has_greatest(facts: TraceIndex, clamp: Call) -> bool:
     if isinstance(value, ast.UnaryOp) or value is None:
         return False
     return not (isinstance(value, ast.Constant) and value.value is None)
+
+
+def _is_written(facts: TraceIndex, clamp: Call) -> bool:
+    """Returns whether a line writes at the places that a call cuts off, as a last id after the others."""
+    lengths = _above(facts, clamp.inputs[0].tensor, clamp.index)
+    return any(
+        not lengths.isdisjoint(_above(facts, access.tensor, call.index, _CLAMPS))
+        for call in facts.calls
+        if op_name(call) in ("setitem", "scatter_", "scatter")
+        for access in call.inputs[1:]
+    )
 
 
 def _adds_dimensions(facts: TraceIndex, call: Call) -> bool:
@@ -130,11 +142,11 @@ def _compared(facts: TraceIndex, lengths: int) -> int:
     return 0
 
 
-def _above(facts: TraceIndex, number: int, before: int) -> set[int]:
+def _above(facts: TraceIndex, number: int, before: int, cuts: frozenset[str] = frozenset()) -> set[int]:
     found = {number}
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
-        if made is None or not made.inputs or not (op_name(made) in _SAME or op_name(made) == "getitem"):
+        if made is None or not made.inputs or op_name(made) not in _SAME | cuts | {"getitem"}:
             break
         number, before = made.inputs[0].tensor, made.index
         found.add(number)
