@@ -254,6 +254,19 @@ HARMLESS_TOTALS = {
             total = total + norm**2
         print(total.sqrt().item() > 0)
         """,
+    "a sum of errors that were there before": """
+        import torch
+        net = torch.nn.Linear(3, 4)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(4):
+            errors = dict(zip("abcd", net(torch.ones(2, 3)).unbind(1)))
+            optimizer.zero_grad()
+            sum(k * (e**2).mean() for k, e in enumerate(errors.values())).backward()
+            optimizer.step()
+            if step % 2:
+                plain = sum((e**2).mean() for e in errors.values()).item()
+        print(plain > 0)
+        """,
     "a state, run once after training": """
         import torch
         cell, head = torch.nn.RNNCell(2, 3), torch.nn.Linear(3, 1)
