@@ -41,6 +41,12 @@ RIGHT = {
     "counted by a value": "        x = torch.tensor([[float(n)] for n in range(int(out.abs().sum().item()) * 0 + 8)])",
     "the next state of a simulation": "        world = lambda action: 0.9 * x.numpy() + 0.1 * action.clip(-1, 1)\n"
     "        x = torch.as_tensor(world(out.detach().numpy()))",
+    "made by the head of a loop": (
+        "        class Rows(torch.utils.data.Dataset):\n            __len__ = lambda self: 16\n"
+        "            __getitem__ = lambda self, i: numpy.ones(1, dtype=numpy.float32)[0]\n"
+        "        for x in torch.utils.data.DataLoader(Rows(), batch_size=8):\n"
+        "            x = x[:, None]\n            outs[-1], shown = head(cell(x, state)), out.sum().item()"
+    ),
     "only shown": "        print(torch.tensor(out.tolist()).mean().item(), end='')",
 }
 WORDS = "makes a new tensor of the values of"

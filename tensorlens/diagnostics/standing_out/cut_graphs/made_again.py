@@ -69,6 +69,8 @@ def _made_again(facts: TraceIndex, backward: Backward) -> Iterator[tuple[Call, C
 def _taken_inside(facts: TraceIndex, made: Call) -> Call | None:
     """Returns the call inside the expression of another that takes values with a history out of torch."""
     around = facts.span(made.site)
+    if facts.names.syntax.is_head(facts.trace.sites[made.site]):
+        return None  # the span of a loop has its body as well
     for index in range(made.index - 1, max(made.index - _MAX_CALLS, -1), -1):
         call = facts.call(index)
         if call is None or call.op not in OPS_LEAVING_TORCH or not call.inputs:
