@@ -877,6 +877,26 @@ def test_a_parameter_that_nothing_was_computed_from_is_a_note(run: Run) -> None:
     }
 
 
+def test_an_optimizer_whose_gradients_a_program_writes_itself_may_hold_others(run: Run) -> None:  # noqa: F811
+    trace = expect_nothing(
+        run,
+        """
+        import copy, torch
+        server = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.LayerNorm(1))
+        optimizer, client = torch.optim.Adam(server.parameters()), copy.deepcopy(server)
+        inner = torch.optim.SGD(client.parameters(), lr=0.1)
+        for step in range(2):
+            inner.zero_grad()
+            client(torch.ones(1, 2)).square().sum().backward()
+            inner.step()
+            for p, q in zip(server[0].parameters(), client[0].parameters()):
+                p.grad = p.detach() - q.detach()
+            optimizer.step()
+        """,
+    )
+    assert not diagnose(trace)
+
+
 def test_a_result_that_nobody_adds_to_the_loss_is_a_warning_if_it_is_a_single_number(run: Run) -> None:  # noqa: F811
     text = next(text for name, text in HARMLESS.items() if name.endswith("assigned to a name that nothing reads"))
     _, trace = run(text.replace("loss = taken", "print(result.square().mean().shape); loss = taken"))

@@ -57,17 +57,22 @@ def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagn
 
 
 def find_unused(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
-    """Makes a note of each optimizer's parameters that nothing was computed from."""
+    """Makes a note of each optimizer's parameters that nothing was computed from.
+
+    If parameters of an optimizer had gradients although nothing was computed from any, the program writes gradients
+    itself, and leaves some out.
+    """
     training = training_of(facts)
     folded = len(facts.trace.events) <= facts.events[-1].index if facts.events else True
     if folded or facts.trace.script.failure is not None or training.is_hidden or not training.had_gradient:
         return
     stepped = _stepped(training)
-    known = {end.number for end in _path_ends_of(training, stepped)}
-    known |= {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
+    used = {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
+    known = used | {end.number for end in _path_ends_of(training, stepped)}
     groups: dict[tuple[int, ...], list[int]] = {}
     for number, step in stepped.items():
-        if number not in known:
+        by_hand = used.isdisjoint(step.parameters) and not training.had_gradient.isdisjoint(step.parameters)
+        if number not in known and not by_hand:
             groups.setdefault(step.parameters, []).append(number)
     for group in groups.values():
         name, step = several(facts, group), stepped[group[0]]
