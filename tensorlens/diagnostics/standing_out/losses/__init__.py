@@ -30,6 +30,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     probabilities_in_loss,
     probability_ratio,
     queued_positive,
+    returns_in_order,
     scaled_codes,
     several_classes,
     small_terms,
@@ -83,4 +84,5 @@ FINDERS: tuple[Finder, ...] = (
     several_classes.find,
     own_nearest.find,
     normalised_target.find,
+    returns_in_order.find,
 )
