@@ -23,6 +23,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     lost_mask,
     masked_place,
     mixed_without_root,
+    moved_sample,
     normalised_target,
     own_nearest,
     own_similarity,
@@ -85,4 +86,5 @@ FINDERS: tuple[Finder, ...] = (
     own_nearest.find,
     normalised_target.find,
     returns_in_order.find,
+    moved_sample.find,
 )
