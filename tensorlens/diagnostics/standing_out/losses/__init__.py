@@ -36,6 +36,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     several_classes,
     small_terms,
     squashed_density,
+    state_of_episode,
     trained_advantage,
     trained_target,
     turned_sign,
@@ -87,4 +88,5 @@ FINDERS: tuple[Finder, ...] = (
     normalised_target.find,
     returns_in_order.find,
     moved_sample.find,
+    state_of_episode.find,
 )
