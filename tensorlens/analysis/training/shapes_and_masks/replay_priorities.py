@@ -129,8 +129,9 @@ def _written_one_by_one(loop: ast.For) -> ast.Subscript | None:
     count = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else loop.target
     for each in loop.body:
         target = each.targets[0] if isinstance(each, ast.Assign) else None
-        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Name) and isinstance(count, ast.Name):
-            if target.slice.id == count.id and not isinstance(each.value, ast.Constant):  # type: ignore[union-attr]
+        is_computed = isinstance(each, ast.Assign) and not isinstance(each.value, ast.Constant)
+        if is_computed and isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Name):
+            if isinstance(count, ast.Name) and target.slice.id == count.id:
                 return target
     return None
 

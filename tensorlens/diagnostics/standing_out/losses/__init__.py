@@ -37,6 +37,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     small_terms,
     squashed_density,
     state_of_episode,
+    step_return,
     trained_advantage,
     trained_target,
     turned_sign,
@@ -89,4 +90,5 @@ FINDERS: tuple[Finder, ...] = (
     returns_in_order.find,
     moved_sample.find,
     state_of_episode.find,
+    step_return.find,
 )
