@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ RIGHT = {
 }
 
 
-def _script(name: str, cases: dict[str, tuple[tuple[str, ...], str, str]]) -> str:
+def _script(name: str, cases: Mapping[str, tuple[tuple[str, ...], str, str]]) -> str:
     (table, draw, returned, sample), update, call = cases[name]
     return SCRIPT.format(table=table, draw=draw, returned=returned, sample=sample, update=update, call=call)
 

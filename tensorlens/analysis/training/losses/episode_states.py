@@ -134,7 +134,7 @@ def _state(statement: ast.AST) -> str | None:
 
 
 def _is_carried(tree: ast.Module, loop: _Loop, given: tuple[ast.Assign, str], ends: set[str]) -> bool:
-    """Returns whether a loop sets a state only by what the model returns, and tells the model nothing about ends."""
+    """Returns whether a loop sets a state only by what the model returns, and gives the model no flag of an end."""
     statement, state = given
     for node in ast.walk(loop):
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For):

@@ -142,7 +142,8 @@ def _counts_back(index: ast.expr) -> bool:
 def _use(facts: TraceIndex, file: str, loop: ast.For, put: ast.AST) -> Call | None:
     """Returns the call that weighs log-probabilities by the list, or compares it with what a model gives."""
     made = [call for call in facts.calls if _takes(facts, file, call, (loop, put))]
-    known = {access.tensor for call in made for access in (*call.outputs, *call.writes)}
+    known = {access.tensor for call in made for access in call.outputs}
+    known |= {write.tensor for call in made for write in call.writes}
     known = {number for number in known if prod(facts.tensor(number).shape) > 1}
     first, looks, is_of_rewards = made[0].index if made else 0, 0, _is_of_rewards(facts, file, loop)
     for seen, call in enumerate(facts.calls_between(first) if known else ()):

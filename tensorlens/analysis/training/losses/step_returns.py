@@ -82,7 +82,8 @@ def _sum_of(facts: TraceIndex, file: str, power: ast.AST) -> _Sum | None:
     that adds up, or by `gamma ** torch.arange(n)`."""
     if not isinstance(power, ast.BinOp) or not isinstance(power.left, ast.Name | ast.Attribute | ast.Constant):
         return None
-    above, over = parent_of(facts, file, power), None
+    above = parent_of(facts, file, power)
+    over: ast.expr | None = None
     inner: ast.expr = power
     if isinstance(power.right, ast.Call) and called_name(power.right) == "arange" and power.right.args:
         over = power.right
@@ -92,13 +93,13 @@ def _sum_of(facts: TraceIndex, file: str, power: ast.AST) -> _Sum | None:
                 over = generator.iter
                 inner = above if isinstance(above, ast.expr) else inner
         above = parent_of(facts, file, above)
-    total = above.value if isinstance(above, ast.Assign | ast.AugAssign | ast.Return) else inner
+    total = (above.value if isinstance(above, ast.Assign | ast.AugAssign | ast.Return) else None) or inner
     while over is None and above is not None and not isinstance(above, ast.FunctionDef):
         if isinstance(above, ast.For) and isinstance(power.right, ast.Name):
             over = above.iter if power.right.id in names_in(above.target) else None
         above = parent_of(facts, file, above)
     steps = None if over is None else _count(facts, file, over)
-    return _Sum(file, power, total, steps) if total is not None and steps is not None and steps > 1 else None
+    return _Sum(file, power, total, steps) if steps is not None and steps > 1 else None
 
 
 def _count(facts: TraceIndex, file: str, over: ast.expr) -> int | None:
@@ -137,6 +138,7 @@ def _capacity(facts: TraceIndex, name: str) -> tuple[str, ast.expr] | None:
 
 def _targets(node: ast.AST) -> Iterator[tuple[ast.expr, ast.BinOp]]:
     """Yields the rewards and the product that a node adds: `reward + gamma * (1 - done) * value`."""
+    pairs: list[tuple[ast.expr, ast.expr]]
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
         pairs = [(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target), node.value)]
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):

@@ -36,7 +36,7 @@ class FedTarget:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a decoder gives at one step: `place` is the index by which it is kept, None for the items of a list."""
+    """The result of a decoder at one step: `place` is the index by which it is kept, None for the items of a list."""
 
     logits: int
     before: int
