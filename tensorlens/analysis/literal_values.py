@@ -10,6 +10,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator
 
+from tensorlens.analysis.naming.assignments import assigned_pairs
 from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 
@@ -118,11 +119,12 @@ def _of_attribute(facts: TraceIndex, name: str, seen: _Seen) -> set[float] | Non
             if isinstance(node, ast.Call) and _sets_by_name(node, name):
                 return None
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                if any(isinstance(each, ast.Attribute) and each.attr == name for each in targets):
-                    if isinstance(node, ast.AugAssign):
-                        return None
-                    found.append((file, node.value))
+                pairs = [(value, list(_items(target))) for target, value in assigned_pairs(node)]
+                for value, targets in pairs:
+                    if any(isinstance(each, ast.Attribute) and each.attr == name for each in targets):
+                        if isinstance(node, ast.AugAssign) or len(targets) > 1:
+                            return None
+                        found.append((file, value))
             if isinstance(node, ast.ClassDef):
                 found += [(file, value) for value in _fields(node, name)]
             elif isinstance(node, ast.Call) and called_name(node) == "add_argument":
@@ -132,6 +134,14 @@ def _of_attribute(facts: TraceIndex, name: str, seen: _Seen) -> set[float] | Non
     values = [_values(facts, file, value, seen) for file, value in found]
     known = [each for each in values if each is not None]
     return set().union(*known) if values and len(known) == len(values) else None
+
+
+def _items(target: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(target, ast.Tuple | ast.List):
+        for each in target.elts:
+            yield from _items(each)
+    else:
+        yield target
 
 
 def _sets_by_name(call: ast.Call, name: str) -> bool:
@@ -172,9 +182,9 @@ def _assigned(scope: ast.AST, name: str) -> list[ast.expr]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name:
             found.append(node)  # replaced below if the assignment is a plain one
     for node in ast.walk(scope):
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        if isinstance(target, ast.Name) and target.id == name and isinstance(node, ast.Assign):
-            found[found.index(target)] = node.value
+        for target, value in assigned_pairs(node) if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Name) and target.id == name:
+                found[found.index(target)] = value
     return found
 
 

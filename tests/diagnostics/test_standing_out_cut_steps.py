@@ -78,7 +78,14 @@ for _ in range(3):
         x = x.detach()
 """
 STATE = "`h.detach()` cuts a state off at each step of a loop, 5 times in the graph of one backward pass"
+LAST = LOOP.replace("        loss = loss +", "    loss =").replace("y[t]", "y[0]")
+ONE_BY_ONE = LAST.replace("GRUCell", "GRU").replace("torch.zeros(4, 8)", "torch.zeros(1, 4, 8)")
 WRONG = {
+    "a state of which only the last is read": (
+        LAST + STEP, "`h.detach()` cuts a state off at each step of a loop, 5 times before one backward pass, whose"),
+    "a state of a layer of which only the last is read": (
+        ONE_BY_ONE.replace("h = cell(x[t], h.detach())", "_, h = cell(x[t : t + 1], h.detach())") + STEP,
+        "5 times before one backward pass, whose graph has only the last step"),
     "a state of a cell": (LOOP + STEP, STATE),
     "data of a state": (LOOP.replace("h.detach()", "h.data") + STEP, "`h.data` cuts a state off at each step"),
     "states of two cells": (
@@ -137,6 +144,8 @@ WRONG = {
         FROZEN, "`body.weight` and `body.bias` get gradients after `body.requires_grad_(True)`, but no optimizer that"),
 }  # fmt: skip
 RIGHT = {
+    "an iteration to a fixed point": LAST.replace("x[t]", "x[0]") + STEP,
+    "the last two steps": LAST.replace("h.detach()", "h.detach() if t < 5 else h") + STEP,
     "a state with its graph": LOOP.replace("h.detach()", "h") + STEP,
     "a state that is detached between passes": LOOP.replace(BEGIN, "    h = torch.zeros(4, 8)\n")
     .replace("        loss = loss +", "        loss =").replace("h.detach()  #!", "h")

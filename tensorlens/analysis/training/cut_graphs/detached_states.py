@@ -6,13 +6,20 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
+from tensorlens.analysis.code_around import loop_around_line
+from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above, recorded_from
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 
 _CUTS = frozenset(("Tensor.detach", "torch.detach", "Tensor.data.__get__"))
+_PARTS = frozenset("getitem select unbind narrow split chunk".split())
+_EACH_STEP = frozenset("embedding float to unsqueeze squeeze dropout linear".split())
+_MAX_LOOKUPS = 4
 _MIN_STEPS = 3
 _MOST_STEPS = 1_000
 _MOST_STATES = 6  # that one line cuts in a step
@@ -24,7 +31,8 @@ class DetachedState:
 
     cut: Call
     backward: Backward
-    count: int  # steps in the graph of one pass that the line cuts
+    count: int  # steps that the line cuts: in the graph of one pass, or since the pass before
+    is_read_last: bool = False  # the loss is computed from the last step only
 
 
 def detached_states(training: Training) -> Iterator[DetachedState]:
@@ -49,11 +57,93 @@ def detached_states(training: Training) -> Iterator[DetachedState]:
             used = {access.tensor for access in call.outputs}
             if call.index < backward.index and call.inputs[0].tensor in made and used & read:
                 by_site[call.site].append(call)
+        for found in _behind_last(facts, backward, cuts, (made, read)):
+            if found[0].site not in reported:
+                reported.add(found[0].site)
+                yield DetachedState(found[0], backward, len(found), is_read_last=True)
         for site, found in by_site.items():
             states = _states(facts, found) if site not in reported and len(found) <= _MOST_STEPS else 0
             if states:
                 reported.add(site)
                 yield DetachedState(found[0], backward, len(found) // states)
+
+
+def _behind_last(
+    facts: TraceIndex, backward: Backward, cuts: list[Call], graph: tuple[set[int], set[int]]
+) -> Iterator[list[Call]]:
+    """Yields the cuts of each line since the pass before, if the graph has only the result of the last one, and each
+    step reads its own part of a sequence. Rounds that read the same value may be those of an iteration to a fixed
+    point, which is differentiated at its end only."""
+    made, read = graph
+    since = max((each.index for each in facts.backwards if each.index < backward.started), default=-1)
+    by_site: dict[int, list[Call]] = defaultdict(list)
+    for call in cuts:
+        if since < call.index < backward.started:
+            by_site[call.site].append(call)
+    for found in by_site.values():
+        if any(call.inputs[0].tensor in made for call in found) or len(found) > _MOST_STEPS:
+            continue
+        for states in range(1, _MOST_STATES + 1):
+            series = [found[first::states] for first in range(states)]
+            steps = len(found) // states
+            if steps >= _MIN_STEPS and len(found) == steps * states and not _repeats_after(facts, series[0], backward):
+                if all(_is_read_last(facts, cuts, read) for cuts in series):
+                    yield series[0]
+                    break
+
+
+def _is_read_last(facts: TraceIndex, cuts: list[Call], read: set[int]) -> bool:
+    """Returns whether the graph reads only the last of some cut states, each of which is computed from the one before
+    and from another part of a sequence."""
+    used = [{access.tensor for access in call.outputs} & read for call in cuts]
+    return bool(used[-1]) and not any(used[:-1]) and _reads_parts(facts, cuts) and _cuts_all(facts, cuts)
+
+
+def _repeats_after(facts: TraceIndex, cuts: list[Call], backward: Backward) -> bool:
+    """Returns whether a line of a step runs more often after the last cut than in the step before: then the graph has
+    more than one step."""
+    step = [call.site for call in facts.calls_between(cuts[-2].index + 1, cuts[-1].index - 1)]
+    rest = [call.site for call in facts.calls_between(cuts[-1].index + 1, backward.index)]
+    return any(rest.count(site) > step.count(site) for site in {*step} & {*rest})
+
+
+def _reads_parts(facts: TraceIndex, cuts: list[Call]) -> bool:
+    """Returns whether each step reads another part of one tensor, which shares a size with the state: that of rows."""
+    bases, parts = list[set[int]](), list[set[int]]()
+    for before, cut in pairwise(cuts):
+        sizes = set(facts.tensor(cut.inputs[0].tensor).shape) - {1}
+        step = list(recorded_from(facts, [(cut.inputs[0].tensor, cut.index)]))
+        read = {access.tensor for call in step if call.index > before.index for access in call.inputs}
+        taken = {number: made for number in read if (made := _part(facts, number)) is not None}
+        own = {number: made for number, made in taken.items() if sizes & set(facts.tensor(number).shape)}
+        bases.append({made.inputs[0].tensor for made in own.values()})
+        parts.append(set(own))
+    return bool(set.intersection(*bases)) and all(not one & other for one, other in pairwise(parts))
+
+
+def _part(facts: TraceIndex, number: int) -> Call | None:
+    """Returns the call that took a tensor out of a larger one, apart from a look-up or a layer behind it."""
+    for _ in range(_MAX_LOOKUPS):
+        made = facts.creator(number)
+        if made is None or not made.inputs:
+            return None
+        source = made.inputs[0].tensor
+        if op_name(made) in _PARTS:
+            is_smaller = prod(facts.tensor(source).shape) > prod(facts.tensor(number).shape)
+            return made if is_smaller and _varies(facts, made) else None
+        if op_name(made) not in _EACH_STEP:
+            return None
+        number = made.inputs[-1].tensor if op_name(made) == "embedding" else source
+    return None
+
+
+def _varies(facts: TraceIndex, taking: Call) -> bool:
+    """Returns whether a call takes several parts, or the source writes its place by a variable of the loop."""
+    node, span = facts.node_at(taking.site), facts.span(taking.site)
+    if len(taking.outputs) > 1 or span is None or node is None:
+        return len(taking.outputs) > 1
+    loop = loop_around_line(facts, span.file, span.line)
+    return len(taking.inputs) == 1 and loop is not None and bool(assigned_in(loop) & read_in(node))
 
 
 def _states(facts: TraceIndex, cuts: list[Call]) -> int:

@@ -23,7 +23,7 @@ _EACH_STEP = _VIEWS | _TURNS | frozenset("dropout layer_norm rms_norm relu gelu 
 _SUMS, _PRODUCTS = frozenset("add radd iadd".split()), frozenset(("linear", "matmul"))
 _SCALED = frozenset(("mul", "rmul", "div", "truediv"))
 _MAX_CALLS, _MAX_VIEWS = 400, 8
-_Key = tuple[int, tuple[str, ...]]  # a tensor, and the parts and turns that calls take of it
+IdsKey = tuple[int, tuple[str, ...]]  # a tensor, and the parts and turns that calls take of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ def own_targets(facts: TraceIndex) -> Iterator[OwnTarget]:
 def _lookup(facts: TraceIndex, loss: Call) -> Call | None:
     """Returns the call that looks up the targets' embeddings, if each step of the logits is made from its own one."""
     logits, target = (access.tensor for access in loss.inputs)
-    key, shape = _key(facts, target, loss.index), facts.tensor(logits).shape
+    key, shape = ids_key(facts, target, loss.index), facts.tensor(logits).shape
     for call in _same_steps(facts, logits, loss.index):
         numbers = [access.tensor for access in call.inputs]
         ids = [each for each in numbers if facts.tensor(each).dtype.startswith("int")]
         kinds = [facts.tensor(each).shape for each in numbers if each not in ids]
         is_of_tokens = len(ids) == len(kinds) == 1 and kinds[0][0] in shape[-1:] + shape[1:2]
         if is_of_tokens and len(facts.tensor(ids[0]).shape) == 2 and min(facts.tensor(ids[0]).shape) > 1:
-            return call if _key(facts, ids[0], call.index) == key else None
+            return call if ids_key(facts, ids[0], call.index) == key else None
     return None
 
 
@@ -93,7 +93,7 @@ def _may_hide(facts: TraceIndex, product: Call) -> bool:
     return any(facts.tensor(each).shape and not facts.requires_grad(each, product.index - 1) for each in numbers)
 
 
-def _key(facts: TraceIndex, number: int, before: int) -> _Key:
+def ids_key(facts: TraceIndex, number: int, before: int) -> IdsKey:
     """Returns the tensor that ids are a part of, and which part, as the source says it by numbers."""
     parts: list[str] = []
     for _ in range(_MAX_VIEWS):

@@ -16,9 +16,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     if training.training.is_hidden or facts.trace.inspection.switches:
         return
     for each in detached_states(training.training):
+        where = "before one backward pass, whose graph has only the last step"
+        label = "the pass of the last step" if each.is_read_last else "one pass for all steps"
+        where = where if each.is_read_last else "in the graph of one backward pass"
         yield stands_out(
-            f"{as_written(facts, each.cut)} cuts a state off at each step of a loop, {each.count} times in the graph "
-            "of one backward pass: no gradient goes back through it to an earlier step",
+            f"{as_written(facts, each.cut)} cuts a state off at each step of a loop, {each.count} times {where}: no "
+            "gradient goes back through it to an earlier step",
             facts.label("graph_cut_here", each.cut.site, "cut at each step", each.cut.index),
-            facts.label("needed_here", each.backward.site, "one pass for all steps"),
+            facts.label("needed_here", each.backward.site, label),
         )

@@ -1,0 +1,80 @@
+"""Recurrent states that a loop carries from one episode into the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.script_under_training import said
+
+SCRIPT = """
+    import torch
+    class Env:
+        def reset(self):
+            self.x, self.t = torch.randn(1, 3), 0
+            return self.x
+        def step(self, action):
+            self.x, self.t = torch.randn(1, 3), self.t + 1
+            return self.x, float(action), self.t > 3
+    cell, head = torch.nn.GRUCell(3, 5), torch.nn.Linear(5, 2)
+    opt = torch.optim.Adam([*cell.parameters(), *head.parameters()], lr=0.1)
+    def act(x, memory):
+        memory = cell(x, memory)
+        return torch.distributions.Categorical(logits=head(memory)), memory
+    env = Env()
+    obs, memory, done, scale = env.reset(), torch.zeros(1, 5), False, 1.0
+    def decay(x, scale):
+        return x * scale, 0.99 * scale
+    for _ in range(3):
+        log_ps, rewards = [], []
+        memory = memory.detach()
+{steps}
+        loss = -(torch.cat(log_ps) * sum(rewards)).sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+ROLLOUT = """\
+        for t in range(10):
+            dist, memory = act(obs, memory)
+            a = dist.sample()
+            log_ps.append(dist.log_prob(a))
+            obs, reward, done = env.step(a)
+            rewards.append(reward)
+            if done:
+                obs = env.reset()
+"""
+EPISODE = (
+    ROLLOUT.replace("for t in range(10)", "while not done")
+    .replace("            if done:\n                obs = env.reset()\n", "")
+    .replace("        while", "        obs, done = env.reset(), False\n        while", 1)
+)
+RESET = "                obs = env.reset()"
+WRONG = {
+    "a rollout": ROLLOUT,
+    "episodes": EPISODE,
+    "kept, too": ROLLOUT.replace("rewards.append(reward)", "rewards.append(reward); log_ps[-1:] = [log_ps[-1]]"),
+}
+RIGHT = {
+    "set back": ROLLOUT.replace(RESET, "                obs, memory = env.reset(), torch.zeros(1, 5)"),
+    "multiplied": ROLLOUT.replace("act(obs, memory)", "act(obs, memory * (1.0 - float(done)))"),
+    "set back for each episode": EPISODE.replace(
+        "env.reset(), False", "env.reset(), False; memory = torch.zeros(1, 5)"
+    ),
+    "the loop ends": ROLLOUT.replace(RESET, RESET + "; memory = torch.zeros(1, 5); break"),
+    "told of the end": ROLLOUT.replace("act(obs, memory)", "act(obs + float(done), memory)"),
+    "another value": ROLLOUT.replace(
+        "dist, memory = act(obs, memory)", ("y, scale = decay(obs, scale); dist, _ = act(y, torch.zeros(1, 5))")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_state_of_the_episode_before_is_named(tmp_path: Path, name: str) -> None:
+    found, _ = said(tmp_path, SCRIPT.format(steps=WRONG[name]), "state of the episode before")
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_state_of_its_own_episode_is_not(tmp_path: Path, name: str) -> None:
+    assert not said(tmp_path, SCRIPT.format(steps=RIGHT[name]), "state of the episode before")[0]

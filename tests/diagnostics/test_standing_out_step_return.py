@@ -1,0 +1,67 @@
+"""Targets of several steps that discount the value behind them by a single step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.script_under_training import said
+
+SCRIPT = """
+    import torch
+    from collections import deque
+    gamma, n = 0.9, {n}
+    net = torch.nn.Linear(3, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    memory, window = [], deque(maxlen=n)
+    for step in range(20):
+        x, reward = torch.randn(3), torch.randn(()).item()
+        window.append((x, reward))
+        if len(window) == n:
+            {stored}
+        if len(memory) < 4:
+            continue
+        x, total, after = zip(*memory[-4:])
+        with torch.no_grad():
+            value = net(torch.stack(after)).squeeze(1)
+        target = {target}
+        loss = (net(torch.stack(x)).squeeze(1) - target).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+SUM = "sum(gamma ** k * r for k, (_, r) in enumerate(window))"
+STORED = f"total = {SUM}; memory.append((window[0][0], total, x))"
+LOOP = """total = 0.0
+            for k in range(n):
+                total += gamma ** k * window[k][1]
+            memory.append((window[0][0], total, x))"""
+POWERS = """r = torch.tensor([r for _, r in window])
+            memory.append((window[0][0], ((gamma ** torch.arange(n)) * r).sum().item(), x))"""
+TARGET = "torch.tensor(total) + gamma * value"
+NAMED = "rewards + 0.9 * value if (rewards := torch.tensor(total)) is not None else 0"
+WRONG = {
+    "a sum": (STORED, TARGET, 3),
+    "a loop": (LOOP, NAMED, 3),
+    "a tensor of powers": (POWERS, NAMED, 2),
+}
+RIGHT = {
+    "the power": (STORED, NAMED.replace("0.9 *", "gamma ** n *"), 3),
+    "one step": (STORED, NAMED, 1),
+    "only shown": (f"shown = {SUM}; memory.append((window[0][0], reward, x))", NAMED, 3),
+    "a discount of its own": (LOOP.replace("total = 0.0", "total, last = 0.0, gamma; last *= gamma"), NAMED, 3),
+    "another number": (STORED, NAMED.replace("0.9 *", "0.729 *"), 3),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_value_that_is_discounted_once_is_named(tmp_path: Path, name: str) -> None:
+    stored, target, n = WRONG[name]
+    found, _ = said(tmp_path, SCRIPT.format(stored=stored, target=target, n=n), "multiplies the value behind")
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_value_that_is_discounted_by_its_steps_is_not(tmp_path: Path, name: str) -> None:
+    stored, target, n = RIGHT[name]
+    assert not said(tmp_path, SCRIPT.format(stored=stored, target=target, n=n), "multiplies the value behind")[0]
