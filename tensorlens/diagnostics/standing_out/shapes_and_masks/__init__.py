@@ -9,6 +9,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     averaged_padding_places,
     batch_position,
     class_weights,
+    copied_mask,
     counted_mask,
     default_dimension,
     edge_messages,
@@ -45,6 +46,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
 
 FINDERS: tuple[Finder, ...] = (
     unused_part.find,
+    copied_mask.find,
     counted_mask.find,
     added_mask.find,
     ahead_convolution.find,
