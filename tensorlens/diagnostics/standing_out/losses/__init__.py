@@ -23,6 +23,7 @@ from tensorlens.diagnostics.standing_out.losses import (
     lost_mask,
     masked_place,
     mixed_without_root,
+    one_temperature,
     own_nearest,
     own_similarity,
     probabilities_added,
@@ -81,4 +82,5 @@ FINDERS: tuple[Finder, ...] = (
     blended_ids.find,
     several_classes.find,
     own_nearest.find,
+    one_temperature.find,
 )
