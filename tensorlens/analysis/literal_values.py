@@ -118,11 +118,10 @@ def _of_attribute(facts: TraceIndex, name: str, seen: _Seen) -> set[float] | Non
             if isinstance(node, ast.Call) and _sets_by_name(node, name):
                 return None
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                if any(isinstance(each, ast.Attribute) and each.attr == name for each in targets):
-                    if isinstance(node, ast.AugAssign):
-                        return None
-                    found.append((file, node.value))
+                given = [value for each, value in _given(node) if isinstance(each, ast.Attribute) and each.attr == name]
+                if given and isinstance(node, ast.AugAssign):
+                    return None
+                found += [(file, value) for value in given]
             if isinstance(node, ast.ClassDef):
                 found += [(file, value) for value in _fields(node, name)]
             elif isinstance(node, ast.Call) and called_name(node) == "add_argument":
@@ -172,10 +171,25 @@ def _assigned(scope: ast.AST, name: str) -> list[ast.expr]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name:
             found.append(node)  # replaced below if the assignment is a plain one
     for node in ast.walk(scope):
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        if isinstance(target, ast.Name) and target.id == name and isinstance(node, ast.Assign):
-            found[found.index(target)] = node.value
+        for target, value in _given(node) if isinstance(node, ast.Assign) and len(node.targets) == 1 else ():
+            if target in found:
+                found[found.index(target)] = value
     return found
+
+
+def _given(node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yields the targets of an assignment, each with its value: of `a, b = 1, 2` each of the two."""
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        if not isinstance(target, ast.Tuple | ast.List):
+            yield target, node.value or target
+            continue
+        values = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else []
+        is_paired = len(values) == len(target.elts) and not any(
+            isinstance(each, ast.Starred) for each in (*values, *target.elts)
+        )
+        yield from (
+            zip(target.elts, values, strict=True) if is_paired else ((each, node.value or each) for each in target.elts)
+        )
 
 
 def _is_of_lambda(tree: ast.Module, node: ast.Name) -> bool:
