@@ -22,7 +22,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             )
         else:
             text = (
-                f"{code} compares two distances with a margin of {each.margin:g}: it is 0 even where `{each.near}` is "
-                f"on the wrong side of `{each.far}` by less than {-each.margin:g}, and asks for no distance between both"
+                f"{code} compares two distances with a margin of {each.margin:g}: it is 0 also where `{each.near}` is "
+                f"on the wrong side of `{each.far}` by less than {-each.margin:g}, and asks for no gap between them"
             )
         yield stands_out(text, label)
