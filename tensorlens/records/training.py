@@ -81,6 +81,9 @@ class ParameterMovement:
     elements: NonNegative
     unreached: NonNegative  # elements whose gradient was missing or exactly zero in each round
     unreached_moved: NonNegative  # of these, the ones with another value now
+    unreached_rows: tuple[
+        NonNegative, ...
+    ] = ()  # the first of a matrix with such elements only, if others had gradients
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from tensorlens.tracer.isolation.torch_originals import (
 _HALF = (torch.float16, torch.bfloat16)
 _ALWAYS_COUNTED = 8  # rounds whose zeros are counted: the first ones
 _COUNTED_EACH, _OFTEN, _LATER_EACH = 8, 128, 64  # then every so many, up to this one; and every so many after it
+_MOST_ROWS, _MOST_NAMED = 4096, 16  # of a matrix that are looked at, and that are named
 _SMALL = 512  # elements: below, one operation takes less time than two
 
 
@@ -174,13 +175,15 @@ class MeasuredParameter:
         now = to_like(detach(parameter), start)
         changed = not_equal(now, start)
         size, distance = tolist(stack(list(norms([as_real(start), as_real(now - start)], 2))))
-        unreached = unreached_moved = 0
+        unreached, unreached_moved, rows = 0, 0, tuple[int, ...]()
         if self._reached is False:
             unreached, unreached_moved = self._elements, int(count_nonzero(changed))
         elif isinstance(self._reached, torch.Tensor):
             rest = ~to_like(self._reached, changed)
             unreached, unreached_moved = int(count_nonzero(rest)), int(count_nonzero(changed & rest))
-        return ParameterMovement(0, number, self.number, size, distance, self._elements, unreached, unreached_moved)
+            rows = _whole_rows(rest)
+        counts = self._elements, unreached, unreached_moved
+        return ParameterMovement(0, number, self.number, size, distance, *counts, rows)
 
     def _keeping(self, parameter: torch.Tensor) -> tuple[int, int]:
         """Counts the rounds in half precision, and the elements that had a gradient and were never seen without their
@@ -193,6 +196,14 @@ class MeasuredParameter:
             same &= ~to_like(self._left, same)
         kept = same if self._reached is True else same & to_like(self._reached, same)
         return self.half_steps, int(count_nonzero(kept))
+
+
+def _whole_rows(rest: torch.Tensor) -> tuple[int, ...]:
+    """Returns the first rows of a matrix that consist of elements without a gradient."""
+    if rest.dim() != 2 or not 1 < rest.shape[0] <= _MOST_ROWS:
+        return ()
+    counts: list[int] = tolist(count_nonzero(rest, 1))
+    return tuple(row for row, count in enumerate(counts) if count == rest.shape[1])[:_MOST_NAMED]
 
 
 def _is_like(first: torch.Tensor, parameter: torch.Tensor) -> bool:

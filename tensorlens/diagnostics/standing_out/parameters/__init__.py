@@ -27,6 +27,7 @@ from tensorlens.diagnostics.standing_out.parameters import (
     rounded_away,
     same_module,
     untied,
+    untrained_null,
     untrained_original,
 )
 
@@ -37,6 +38,7 @@ FINDERS: tuple[Finder, ...] = (
     given_memory.find,
     repeated_module.find,
     equal_members.find,
+    untrained_null.find,
     untrained_original.find,
     overwritten_values.find,
     lost_start.find,
