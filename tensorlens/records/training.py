@@ -67,6 +67,7 @@ class ParameterStatistics:
     first_nonfinite: NonNegative  # the first round with an infinity or NaN in the gradient, from 1; 0: none
     half_steps: NonNegative = 0  # rounds in half precision
     kept: NonNegative = 0  # elements that had a gradient and, whenever looked at, their first value in half precision
+    unreached_rows: tuple[NonNegative, ...] = ()  # the first rows of a matrix without a gradient, if others had some
 
 
 @dataclass(frozen=True, slots=True)

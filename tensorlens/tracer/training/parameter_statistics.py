@@ -165,7 +165,8 @@ class MeasuredParameter:
             self._kept = self._keeping(parameter)
         half = self._kept if self._half is not None else (0, 0)
         values = share, self._norms.all(), self.first_nonfinite
-        return ParameterStatistics(0, number, self.number, *counts, *values, *half)
+        rows = _rows_left(self._reached) if isinstance(self._reached, torch.Tensor) else ()
+        return ParameterStatistics(0, number, self.number, *counts, *values, *half, rows)
 
     def movement(self, number: int) -> ParameterMovement | None:
         """Compares the values with those before the first round; None if they can't be read any more."""
@@ -175,15 +176,13 @@ class MeasuredParameter:
         now = to_like(detach(parameter), start)
         changed = not_equal(now, start)
         size, distance = tolist(stack(list(norms([as_real(start), as_real(now - start)], 2))))
-        unreached, unreached_moved, rows = 0, 0, tuple[int, ...]()
+        unreached = unreached_moved = 0
         if self._reached is False:
             unreached, unreached_moved = self._elements, int(count_nonzero(changed))
         elif isinstance(self._reached, torch.Tensor):
             rest = ~to_like(self._reached, changed)
             unreached, unreached_moved = int(count_nonzero(rest)), int(count_nonzero(changed & rest))
-            rows = _whole_rows(rest)
-        counts = self._elements, unreached, unreached_moved
-        return ParameterMovement(0, number, self.number, size, distance, *counts, rows)
+        return ParameterMovement(0, number, self.number, size, distance, self._elements, unreached, unreached_moved)
 
     def _keeping(self, parameter: torch.Tensor) -> tuple[int, int]:
         """Counts the rounds in half precision, and the elements that had a gradient and were never seen without their
@@ -198,12 +197,12 @@ class MeasuredParameter:
         return self.half_steps, int(count_nonzero(kept))
 
 
-def _whole_rows(rest: torch.Tensor) -> tuple[int, ...]:
-    """Returns the first rows of a matrix that consist of elements without a gradient."""
-    if rest.dim() != 2 or not 1 < rest.shape[0] <= _MOST_ROWS:
+def _rows_left(reached: torch.Tensor) -> tuple[int, ...]:
+    """Returns the first rows of a matrix without any element that a gradient has reached."""
+    if reached.dim() != 2 or not 1 < reached.shape[0] <= _MOST_ROWS:
         return ()
-    counts: list[int] = tolist(count_nonzero(rest, 1))
-    return tuple(row for row, count in enumerate(counts) if count == rest.shape[1])[:_MOST_NAMED]
+    counts: list[int] = tolist(count_nonzero(reached, 1))
+    return tuple(row for row, count in enumerate(counts) if count == 0)[:_MOST_NAMED]
 
 
 def _is_like(first: torch.Tensor, parameter: torch.Tensor) -> bool:

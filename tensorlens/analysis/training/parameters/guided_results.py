@@ -50,16 +50,17 @@ def guidance_without_training(training: MeasuredTraining) -> Iterator[Guidance]:
     for weight, calls in lookups.items():
         row = training.row(weight)
         learned = [call for call in calls if call.mode == "grad" and call.nodes[1] > call.nodes[0]]
-        if row is None or row.movement is None or not row.has_moved or not row.is_stepped or not learned:
+        if row is None or row.statistics is None or not row.is_stepped or not learned:
             continue
+        left = row.statistics.unreached_rows
         later = [call for call in calls if call.mode != "grad" and call.index > learned[0].index]
         for call in later:
             found = _null(facts, call.inputs[0].tensor, call.index)
             if found is None:
                 continue
             null, place = found
-            drawn = _drawn(facts, learned[-1], place) if place not in row.movement.unreached_rows else None
-            difference = _difference(facts, call, weight) if drawn or place in row.movement.unreached_rows else None
+            drawn = _drawn(facts, learned[-1], place) if place not in left else None
+            difference = _difference(facts, call, weight) if drawn or place in left else None
             if difference is not None:
                 yield Guidance(weight, place, null, difference, learned[-1], drawn)
                 break
