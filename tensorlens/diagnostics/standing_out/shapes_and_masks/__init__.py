@@ -40,6 +40,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     swapped_shape,
     turned_alone,
     turned_mask,
+    unchanged_half,
     unplaced_rows,
     unused_part,
 )
@@ -78,6 +79,7 @@ FINDERS: tuple[Finder, ...] = (
     ignored_end.find,
     neighbour_target.find,
     unplaced_rows.find,
+    unchanged_half.find,
     edge_messages.find,
     class_weights.find,
     turned_alone.find,
