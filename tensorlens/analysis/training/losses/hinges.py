@@ -114,8 +114,8 @@ def _parts(facts: TraceIndex, number: int, before: int) -> tuple[list[_Term], fl
             plain = _plain(facts, made, node)
             if plain is None:
                 return None
-            side, number, is_left = plain
-            total += each.sign * number * (1 if is_left else turned)
+            side, value, is_left = plain
+            total += each.sign * value * (1 if is_left else turned)
             waiting.append(_Term(tensors[0], made.index, each.sign * (turned if is_left else 1), ast.unparse(side)))
         else:
             found.append(each)
