@@ -1,6 +1,6 @@
-"""Computes what the rows of a target add up to, from the calls that put it together and the numbers of the source.
+"""Computes the sum of each row of a target, from the calls that put it together and the numbers of the source.
 
-A sum is a number, or a number plus a multiple of one value that the source does not tell, as a drawn `lam`.
+A sum is a number, or a number plus a multiple of a value that is not known, as a drawn `lam`.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class RowSum:
-    """What each row adds up to. `each` is the value of every element, if all are equal."""
+    """The sum of each row. `each` is the value of every element, if all are equal."""
 
     total: Linear
     each: Linear | None = None
 
 
 def row_sum(facts: TraceIndex, number: int, before: int, depth: int = _MAX_DEPTH) -> RowSum | None:
-    """Returns what each row of a tensor adds up to; None if it is not known."""
+    """Returns the sum of each row of a tensor; None if it is not known."""
     made = next(iter(facts.producers(number, before)), None)
     shape = facts.tensor(number).shape
     if made is None or len(shape) != 2 or not depth:

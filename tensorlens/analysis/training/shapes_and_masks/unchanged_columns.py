@@ -38,7 +38,7 @@ class UnchangedColumns:
 
 @dataclass(slots=True)
 class _Way:
-    """Which columns tensors have, and by how many joins."""
+    """Follows the columns of tensors back to the data, and counts the joins."""
 
     facts: TraceIndex
     calls: int = 0
