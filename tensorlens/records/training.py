@@ -67,6 +67,7 @@ class ParameterStatistics:
     first_nonfinite: NonNegative  # the first round with an infinity or NaN in the gradient, from 1; 0: none
     half_steps: NonNegative = 0  # rounds in half precision
     kept: NonNegative = 0  # elements that had a gradient and, whenever looked at, their first value in half precision
+    unreached_rows: tuple[NonNegative, ...] = ()  # the first rows of a matrix without a gradient, if others had some
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,9 @@ class ParameterMovement:
     elements: NonNegative
     unreached: NonNegative  # elements whose gradient was missing or exactly zero in each round
     unreached_moved: NonNegative  # of these, the ones with another value now
+    unreached_rows: tuple[
+        NonNegative, ...
+    ] = ()  # the first of a matrix with such elements only, if others had gradients
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,19 @@ for _ in range(3):
     opt.step()
 """
 RIGHT = {
+    "halves of a flow": """\
+layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(4)])
+opt = torch.optim.SGD(layers.parameters(), lr=0.01)
+for _ in range(4):
+    x = torch.randn(8, 4)
+    for k, layer in enumerate(layers):
+        a, b = x.chunk(2, dim=1)
+        x = torch.cat([a, b + layer(a)], 1) if k % 2 else torch.cat([a + layer(b), b], 1)
+    loss = x.square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "the first positions of a pass": SINKS,
     "a replay memory of the newest": REPLAY.replace("[:32]", "[-32:]"),
     "choices that no model makes": REPLAY.replace("net(x).argmax(1)", "torch.randint(3, (8,))"),

@@ -35,6 +35,12 @@ WRONG = {
         "    parts = (parts - parts.mean(0)).flatten() * draws",
         0,
     ),
+    "rewards of drawn actions": DRAWS.format(
+        "x.repeat(5, 1)",
+        "(torch.distributions.Categorical(logits=many).sample() == 1).float().view(8, 5)  #!\n"
+        "    parts = (parts - parts.mean(1, keepdim=True)).flatten() * draws",
+        0,
+    ),
     "interleave": DRAWS.format("torch.repeat_interleave(x, 5, dim=0)", "draws.view(5, 8)  #!", 0),
     "merged": DRAWS.format("torch.randn(8, 5, 3).reshape(40, 3)", "draws.view(5, 8)  #!", 0),
     "a mean for each row that is taken off": DRAWS.format(
@@ -49,6 +55,12 @@ RIGHT = {
     "groups that are merged again": DRAWS.format(
         "x[:, None].expand(-1, 5, -1).flatten(0, 1)",
         "draws.unflatten(0, (8, 5))\n    parts = (parts - parts.mean(1, keepdim=True)).flatten()",
+        0,
+    ),
+    "rewards of drawn actions": DRAWS.format(
+        "x.repeat_interleave(5, 0)",
+        "(torch.distributions.Categorical(logits=many).sample() == 1).float().view(8, 5)\n"
+        "    parts = (parts - parts.mean(1, keepdim=True)).flatten() * draws",
         0,
     ),
     "an index": DRAWS.format("x[torch.arange(8).repeat(5)]", "draws.view(5, 8)", 0),

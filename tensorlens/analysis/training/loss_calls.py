@@ -25,6 +25,7 @@ _ARITHMETIC = frozenset((
 ))  # fmt: skip
 ERRORS = frozenset(("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"))
 _POWERS = frozenset(("pow", "square"))
+_MOST_OF_LINE = 4 * MAX_PASSES
 
 
 def is_error(call: Call) -> bool:
@@ -52,18 +53,31 @@ def loss_calls(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
 
 
 def examined_passes(facts: TraceIndex, with_asked: bool = False) -> Iterator[Backward]:
-    """Yields the passes that fill `.grad`, at most MAX_PASSES of one line.
+    """Yields the passes that fill `.grad`, at most MAX_PASSES of one line for one loss of one model.
 
-    With `with_asked`, also those of single numbers that return gradients, as in `torch.autograd.grad(loss, weights)` or
+    A function that trains several models in turn, or one by several losses, has one line for all of them. With
+    `with_asked`, also those of single numbers that return gradients, as in `torch.autograd.grad(loss, weights)` or
     `torch.func.grad()`.
     """
-    counts: Counter[int] = Counter()
+    counts, totals = Counter[tuple[int, int, int]](), Counter[int]()
     for backward in facts.backwards:
-        counts[backward.site] += 1
+        place = _place(facts, backward)
+        if counts[place] >= MAX_PASSES or totals[backward.site] >= _MOST_OF_LINE:
+            continue
+        counts[place] += 1
+        totals[backward.site] += 1
         is_asked = backward.op == "autograd.grad"
         is_number = all(facts.tensor(root.tensor).shape == () for root in backward.roots)
-        if not backward.failed and counts[backward.site] <= MAX_PASSES and (not is_asked or (with_asked and is_number)):
+        if not backward.failed and (not is_asked or (with_asked and is_number)):
             yield backward
+
+
+def _place(facts: TraceIndex, backward: Backward) -> tuple[int, int, int]:
+    """Returns the line of a pass, that of its loss, and the first leaf that gets a gradient."""
+    roots = [root.tensor for root in backward.roots[:1]]
+    made = next((call for root in roots for call in facts.producers(root, backward.index)[:1]), None)
+    leaf = next((change.tensor for change in backward.gradients), -1)
+    return backward.site, -1 if made is None else made.site, leaf
 
 
 def recorded_above(facts: TraceIndex, backward: Backward) -> tuple[Call, ...]:
@@ -71,7 +85,7 @@ def recorded_above(facts: TraceIndex, backward: Backward) -> tuple[Call, ...]:
     return _recorded_above(facts, backward.index)
 
 
-@lru_cache(maxsize=64)  # several finders ask for the same passes
+@lru_cache(maxsize=128)  # several finders ask for the same passes
 def _recorded_above(facts: TraceIndex, index: int) -> tuple[Call, ...]:
     backward = facts.event(index)
     roots = backward.roots if isinstance(backward, Backward) else ()

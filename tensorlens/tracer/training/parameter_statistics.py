@@ -29,6 +29,7 @@ from tensorlens.tracer.isolation.torch_originals import (
 _HALF = (torch.float16, torch.bfloat16)
 _ALWAYS_COUNTED = 8  # rounds whose zeros are counted: the first ones
 _COUNTED_EACH, _OFTEN, _LATER_EACH = 8, 128, 64  # then every so many, up to this one; and every so many after it
+_MOST_ROWS, _MOST_NAMED = 4096, 16  # of a matrix that are looked at, and that are named
 _SMALL = 512  # elements: below, one operation takes less time than two
 
 
@@ -164,7 +165,8 @@ class MeasuredParameter:
             self._kept = self._keeping(parameter)
         half = self._kept if self._half is not None else (0, 0)
         values = share, self._norms.all(), self.first_nonfinite
-        return ParameterStatistics(0, number, self.number, *counts, *values, *half)
+        rows = _rows_left(self._reached) if isinstance(self._reached, torch.Tensor) else ()
+        return ParameterStatistics(0, number, self.number, *counts, *values, *half, rows)
 
     def movement(self, number: int) -> ParameterMovement | None:
         """Compares the values with those before the first round; None if they can't be read any more."""
@@ -193,6 +195,14 @@ class MeasuredParameter:
             same &= ~to_like(self._left, same)
         kept = same if self._reached is True else same & to_like(self._reached, same)
         return self.half_steps, int(count_nonzero(kept))
+
+
+def _rows_left(reached: torch.Tensor) -> tuple[int, ...]:
+    """Returns the first rows of a matrix without any element that a gradient has reached."""
+    if reached.dim() != 2 or not 1 < reached.shape[0] <= _MOST_ROWS:
+        return ()
+    counts: list[int] = tolist(count_nonzero(reached, 1))
+    return tuple(row for row, count in enumerate(counts) if count == 0)[:_MOST_NAMED]
 
 
 def _is_like(first: torch.Tensor, parameter: torch.Tensor) -> bool:

@@ -64,8 +64,22 @@ def filled_memories(training: Training) -> Iterator[FilledMemory]:
                 sites |= _drawing_sites(facts, sources, call.index)
     drawn = set[int]().union(*(_drawn_from(facts, call) for call in facts.calls if call.site in sites))
     for each in found:
+        if _uses_rest(facts, each):
+            continue
         used = [one for one in each if (drawn if one.is_drawn else read | drawn) & _kept_values(facts, one)]
         yield from (replace(one, times=len(each)) for one in used[-1:])
+
+
+def _uses_rest(facts: TraceIndex, found: list[FilledMemory]) -> bool:
+    """Returns whether calls read the other part of what a line joins too, as the layers of a flow use both halves."""
+    joined = {each.joined.outputs[0].tensor for each in found}
+    rest = {access.tensor for each in found for access in each.cut.outputs[1:]}
+    sites = {each.cut.site for each in found}
+    return any(
+        access.tensor in rest or (access.tensor in joined and call.site not in sites and op_name(call) in _CUTS)
+        for call in facts.calls
+        for access in call.inputs
+    )
 
 
 def _kept_values(facts: TraceIndex, memory: FilledMemory) -> set[int]:

@@ -24,14 +24,22 @@ _ELEMENTWISE = frozenset(
     "silu softplus logsigmoid clamp sin cos where lerp binary_cross_entropy_with_logits binary_cross_entropy mse_loss "
     "lgamma erf expm1 reciprocal clone detach contiguous float to double".split()
 )
+_COMPARING = frozenset(  # of which no sum is a loss
+    "eq ne lt gt le ge remainder and or invert logical_and logical_or logical_not masked_fill floor_divide long int "
+    "bool half bfloat16 type_as type maximum minimum sign".split()
+)
 _BY_ROW = frozenset(  # of the first input
     "linear dropout layer_norm batch_norm squeeze unsqueeze chunk split sum mean logsumexp log_softmax softmax expand "
-    "flatten conv1d conv2d embedding gather take_along_dim norm vector_norm amax amin std var".split()
+    "flatten conv1d conv2d embedding gather take_along_dim norm vector_norm amax amin std var "
+    "multinomial bernoulli argmax".split()
 )
+_OF_CHANCES = frozenset(("multinomial", "bernoulli"))  # draws that depend on what they are given
+_PRODUCTS = frozenset(("bmm", "baddbmm", "matmul", "einsum"))  # one for each row
 _BY_DIMENSION = frozenset(
     "chunk split sum mean logsumexp log_softmax softmax expand flatten gather take_along_dim norm vector_norm amax "
-    "amin std var".split()
+    "amin std var argmax transpose".split()
 )
+_TURNING = frozenset("T t transpose view reshape squeeze unsqueeze flatten".split())
 _SAME_FIRST = frozenset(
     "view reshape unflatten getitem cat stack".split()
 )  # if as many rows are first before and after
@@ -67,7 +75,7 @@ def mixed_rows(facts: TraceIndex) -> Iterator[MixedRows]:
                     continue
                 is_merged = after[:2] in merged and call.outputs[0].tensor not in reduced
                 is_excused = after[1::-1] in shapes or is_merged
-                found = None if is_excused else _put_together(facts, call, before[0])
+                found = None if is_excused else put_together(facts, call.inputs[0].tensor, call.index, before[0])
                 if found is None or found[1] != after[1::-1] or after[0] == after[1]:
                     continue
                 if not is_order_free(facts, call, backward.index, _ELEMENTWISE):
@@ -83,18 +91,19 @@ def _calls(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
             yield from (made for made in facts.producers(access.tensor, call.index)[:1] if op_name(made) in _RESHAPING)
 
 
-def _put_together(facts: TraceIndex, call: Call, rows: int) -> tuple[Call, _Order] | None:
-    """Returns the only call that put together the rows that a call takes apart, and their order.
+def put_together(facts: TraceIndex, tensor: int, until: int, rows: int) -> tuple[Call, _Order] | None:
+    """Returns the only call that put together the rows of a tensor, and their order.
 
     All calls in between keep the rows in their places, and the other values that they use have no order of their own.
     """
-    waiting, seen = [(call.inputs[0].tensor, call.index)], set[int]()
+    waiting, seen = [(tensor, until)], set[int]()
     found: dict[int, tuple[Call, _Order]] = {}
     for number, before in waiting:
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.outputs or len(seen) > _MAX_CALLS:
             return None
-        if made.index in seen or op_name(made) in _FREE:
+        is_of_rows = op_name(made) in _OF_CHANCES and bool(_row_by_row(facts, made, rows))
+        if made.index in seen or (op_name(made) in _FREE and not is_of_rows):
             continue
         seen.add(made.index)
         order = _order(facts, made, rows) if made.inputs else None
@@ -114,14 +123,20 @@ def _row_by_row(facts: TraceIndex, made: Call, rows: int) -> list[int]:
     """Returns the inputs whose rows the rows of a call's result are computed from, each from that in its place; empty
     if a call may move rows."""
     name, result = op_name(made), _shape(facts, made.outputs[0].tensor)
-    if made.writes or not made.inputs:
+    if (made.writes and name != "masked_fill") or not made.inputs:
         return []
+    if _is_turned_row(facts, made, rows):
+        return [made.inputs[0].tensor]
+    if name in _PRODUCTS:
+        shapes = [result, *(_shape(facts, access.tensor) for access in made.inputs)]
+        is_by_row = len(result) > 2 and all(shape[:1] == (rows,) and shape.count(rows) == 1 for shape in shapes)
+        return [access.tensor for access in made.inputs] if is_by_row else []
     if name in _SAME_FIRST:
         own = [_shape(facts, access.tensor) for access in made.inputs]
         is_joined = name in ("cat", "stack")
         is_kept = result[:1] == (rows,) and all(shape[:1] == (rows,) for shape in own) and result.count(rows) == 1
         return [access.tensor for access in made.inputs] if is_kept and (is_joined or len(own) == 1) else []
-    if name not in _ELEMENTWISE and name not in _BY_ROW:
+    if name not in _ELEMENTWISE | _COMPARING | _BY_ROW and name != "transpose":
         return []
     inputs = made.inputs[:1] if name in _BY_ROW else made.inputs
     own = [_shape(facts, access.tensor) for access in inputs]
@@ -129,6 +144,14 @@ def _row_by_row(facts: TraceIndex, made: Call, rows: int) -> list[int]:
     if name in _BY_DIMENSION and not _is_plain(facts, made, rows):
         return []
     return [each.tensor for each, is_row in zip(inputs, aligned, strict=True) if is_row]
+
+
+def _is_turned_row(facts: TraceIndex, made: Call, rows: int) -> bool:
+    """Returns whether a call makes a row of a column, or the other way round, as the draws of `Categorical` are."""
+    is_turning = op_name(made) in _TURNING and len(made.inputs) == 1
+    return is_turning and all(
+        sorted(_shape(facts, access.tensor)) in ([rows], [1, rows]) for access in (*made.inputs, *made.outputs)
+    )
 
 
 def _reduced(facts: TraceIndex) -> set[int]:
@@ -158,7 +181,7 @@ def _order(facts: TraceIndex, made: Call, rows: int) -> _Order | None:
         return None if index is None or not index.inputs else _order(facts, index, rows)
     if name == "repeat_interleave" and len(made.inputs) == 1:
         return shape[0], copies
-    if name in _MERGING and len(shape) > 1 and shape[0] * shape[1] == rows:
+    if name in _MERGING and len(shape) > 1 and shape[0] * shape[1] == rows and min(shape[:2]) > 1:
         return (shape[0], shape[1])
     return None
 

@@ -13,6 +13,7 @@ from tensorlens.diagnostics.standing_out.parameters import (
     frozen_untrained,
     given_memory,
     kept_ascent,
+    kept_between_folds,
     lost_product,
     lost_start,
     masked_gradient,
@@ -27,6 +28,7 @@ from tensorlens.diagnostics.standing_out.parameters import (
     rounded_away,
     same_module,
     untied,
+    untrained_null,
     untrained_original,
 )
 
@@ -37,6 +39,8 @@ FINDERS: tuple[Finder, ...] = (
     given_memory.find,
     repeated_module.find,
     equal_members.find,
+    untrained_null.find,
+    kept_between_folds.find,
     untrained_original.find,
     overwritten_values.find,
     lost_start.find,

@@ -9,6 +9,7 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     averaged_padding_places,
     batch_position,
     class_weights,
+    copied_mask,
     counted_mask,
     default_dimension,
     edge_messages,
@@ -41,12 +42,14 @@ from tensorlens.diagnostics.standing_out.shapes_and_masks import (
     swapped_shape,
     turned_alone,
     turned_mask,
+    unchanged_half,
     unplaced_rows,
     unused_part,
 )
 
 FINDERS: tuple[Finder, ...] = (
     unused_part.find,
+    copied_mask.find,
     counted_mask.find,
     added_mask.find,
     ahead_convolution.find,
@@ -80,6 +83,7 @@ FINDERS: tuple[Finder, ...] = (
     ignored_end.find,
     neighbour_target.find,
     unplaced_rows.find,
+    unchanged_half.find,
     edge_messages.find,
     class_weights.find,
     turned_alone.find,

@@ -1,0 +1,107 @@
+"""Finds derivatives of several columns at once, in a loss that uses the columns one by one.
+
+`torch.autograd.grad(uv, xy, torch.ones_like(uv))` returns the derivatives of `u + v`, also if a line takes the first
+column of `uv` for `u` and that of the result for the derivative of `u` by `x`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.value_ranges import is_written_between
+from tensorlens.records.model import Call
+
+_GRAD = "autograd.grad"
+_ONES = frozenset(("ones_like", "ones", "new_ones"))
+_TAKES = frozenset("getitem unbind split chunk select narrow unsafe_chunk tensor_split".split())
+_MIXING = frozenset("linear addmm matmul mm".split())
+_AFTER = frozenset("add radd mul rmul tanh sigmoid softplus exp sub div truediv".split())
+_MAX_CALLS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SummedColumns:
+    """A derivative of the sum of the columns of `outputs`, and a call that takes some of the columns."""
+
+    gradient: Call
+    outputs: int
+    taken: Call
+
+
+def summed_columns(facts: TraceIndex) -> Iterator[SummedColumns]:
+    """Yields these derivatives, one for each line and its caller."""
+    reported: set[int] = set()
+    for backward in examined_passes(facts):
+        above = recorded_above(facts, backward)
+        for call in above:
+            outputs = _outputs(facts, call) if call.op == _GRAD and call.site not in reported else None
+            if outputs is None or not _is_mixed(facts, outputs, call.index):
+                continue
+            taken = next((each for each in above if _takes(facts, each, outputs)), None)
+            if taken is not None and _is_derivative(facts, call, above):
+                reported.add(call.site)
+                yield SummedColumns(call, outputs, taken)
+
+
+def _outputs(facts: TraceIndex, gradient: Call) -> int | None:
+    """Returns the outputs of two or more columns that a call differentiates by one tensor of data, all at once."""
+    inputs = [access.tensor for access in gradient.inputs]
+    if len(gradient.outputs) != 1 or len(inputs) not in (2, 3):
+        return None
+    root, given = inputs[0], inputs[1]
+    if facts.tensor(given).type.endswith("Parameter"):
+        return None
+    if len(inputs) == 3:
+        outputs = root if _is_ones(facts, inputs[2], root, gradient) else None
+    else:
+        outputs = _summed(facts, root, gradient)
+    shape = () if outputs is None else facts.tensor(outputs).shape
+    rows = facts.tensor(given).shape[:1]
+    return outputs if len(shape) == 2 and shape[1] > 1 and shape[0] > 1 and rows == shape[:1] else None
+
+
+def _is_ones(facts: TraceIndex, weights: int, root: int, gradient: Call) -> bool:
+    made = next(iter(facts.producers(weights, gradient.index)), None)
+    is_whole = facts.tensor(weights).shape == facts.tensor(root).shape
+    is_made = made is not None and op_name(made) in _ONES and is_whole
+    return made is not None and is_made and not is_written_between(facts, weights, made, gradient.index)
+
+
+def _summed(facts: TraceIndex, root: int, gradient: Call) -> int | None:
+    """Returns the tensor of which a call has added all elements."""
+    made = next(iter(facts.producers(root, gradient.index)), None)
+    is_sum = made is not None and op_name(made) == "sum" and len(made.inputs) == 1 and not facts.tensor(root).shape
+    return made.inputs[0].tensor if made is not None and is_sum else None
+
+
+def _is_mixed(facts: TraceIndex, outputs: int, before: int) -> bool:
+    """Returns whether a layer makes all columns of all inputs, so that each column has a derivative of its own."""
+    number = outputs
+    for _ in range(_MAX_CALLS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs:
+            return False
+        if op_name(made) in _MIXING:
+            return True
+        if op_name(made) not in _AFTER:
+            return False
+        number, before = made.inputs[0].tensor, made.index
+    return False
+
+
+def _takes(facts: TraceIndex, call: Call, outputs: int) -> bool:
+    """Returns whether a call takes some of the columns: its results have all rows, and fewer columns."""
+    if op_name(call) not in _TAKES or len(call.inputs) != 1 or call.inputs[0].tensor != outputs:
+        return False
+    whole, part = facts.tensor(outputs).shape, facts.tensor(call.outputs[0].tensor).shape
+    return part[:1] == whole[:1] and (len(part) == 1 or part[-1] < whole[-1])
+
+
+def _is_derivative(facts: TraceIndex, gradient: Call, above: tuple[Call, ...]) -> bool:
+    """Returns whether a result is used by its columns, or has one column only: the norm of it may be a penalty."""
+    result, shape = gradient.outputs[0].tensor, facts.tensor(gradient.outputs[0].tensor).shape
+    return shape[1:] in ((), (1,)) or any(_takes(facts, call, result) for call in above)

@@ -1,0 +1,95 @@
+"""Finds targets of a cross entropy that were put together of classes, and whose rows do not add up to 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
+from tensorlens.analysis.training.losses.row_sums import Linear, row_sum
+from tensorlens.records.model import Call
+
+_LOSSES = frozenset(("cross_entropy", "kl_div"))
+_KEPT = frozenset("float to clone detach contiguous getitem index_select".split())
+_TOGETHER = frozenset("add radd iadd sub scatter setitem".split())
+_LEAST = 0.05  # from 1: less is a matter of taste, as `eps / classes` beside `1 - eps`
+_LEAST_FACTOR = 0.5
+_MAX_CALLS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSum:
+    """A target whose rows add up to `total`, and the call that has put its parts together."""
+
+    loss: Call
+    made: Call
+    total: Linear
+
+
+def target_sums(facts: TraceIndex) -> Iterator[TargetSum]:
+    """Yields these targets, one for each line."""
+    reported: set[int] = set()
+    for backward in examined_passes(facts):
+        for call in loss_calls(facts, backward):
+            target = _target(facts, call)
+            made = None if target is None else _put_together(facts, target, call.index)
+            if made is None or made.site in reported:
+                continue
+            found = row_sum(facts, (made.outputs or made.inputs)[0].tensor, made.index + 1)
+            if found is not None and _is_other(found.total):
+                reported.add(made.site)
+                yield TargetSum(call, made, found.total)
+
+
+def _target(facts: TraceIndex, call: Call) -> int | None:
+    """Returns the target of a cross entropy, also of one that a program writes as a product."""
+    shapes = [facts.tensor(access.tensor).shape for access in call.inputs]
+    if len(shapes) != 2 or shapes[0] != shapes[1] or len(shapes[0]) != 2:
+        return None
+    one, other = (access.tensor for access in call.inputs)
+    if op_name(call) in _LOSSES:
+        return other
+    if op_name(call) not in ("mul", "rmul"):
+        return None
+    logs = [each for each in (one, other) if _is_log(facts, each, call.index)]
+    return (other if logs == [one] else one) if len(logs) == 1 else None
+
+
+def _is_log(facts: TraceIndex, number: int, before: int) -> bool:
+    for _ in range(2):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs:
+            return False
+        if op_name(made) == "log_softmax":
+            return True
+        if op_name(made) != "neg":
+            return False
+        number, before = made.inputs[0].tensor, made.index
+    return False
+
+
+def _put_together(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Returns the call that has put a target together of its parts; rows may be taken of the whole, or weighted."""
+    for _ in range(_MAX_CALLS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or op_name(made) in _TOGETHER:
+            return made
+        shape = facts.tensor(number).shape
+        wide = [access.tensor for access in made.inputs if facts.tensor(access.tensor).shape[1:] == shape[1:]]
+        if op_name(made) not in _KEPT | {"mul", "rmul", "div", "truediv"} or len(set(wide)) != 1 or made.writes:
+            return None
+        number, before = wide[0], made.index
+    return None
+
+
+def _is_other(total: Linear) -> bool:
+    """Returns whether a sum is another one than 1. Of a value that is not known, it must be so for all but one: 0, or 1
+    if it is subtracted from 2. With that value the sum has one part only."""
+    if len(total.unknown) > 1:
+        return False
+    if total.unknown:
+        factor = total.unknown[0][1]
+        return (total.number == 1.0 and abs(factor) >= _LEAST_FACTOR) or (total.number, factor) == (2.0, -1.0)
+    return abs(total.number - 1.0) > _LEAST

@@ -1,0 +1,120 @@
+"""Finds models that are made once before a loop over folds, and that each fold trains on.
+
+A loop over folds leaves one part of the rows out, trains on the others, and evaluates on that part. A model that goes
+on from one fold to the next has been trained on the rows that it is evaluated on.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.naming.name_words import words_of
+from tensorlens.analysis.naming.places import callers
+from tensorlens.analysis.naming.syntax import last_name
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.records.model import Call
+
+_FOLDS = frozenset("fold folds kfold kf cv".split())
+_SERIES = frozenset("series expanding rolling walk online stream federated client clients".split())
+_RESETS = frozenset("load_state_dict apply deepcopy copy_".split())
+_REST = frozenset("delete setdiff1d difference".split())
+
+
+@dataclass(frozen=True, slots=True)
+class FoldLoop:
+    """A loop over folds that trains parameters made before it, and evaluates them."""
+
+    file: str
+    loop: ast.For
+    row: ParameterRow
+    made: int  # the site that made the parameter, or the one that called its constructor
+    trained: int  # the site of a backward pass
+    evaluated: Call
+
+
+def fold_loops(training: MeasuredTraining) -> Iterator[FoldLoop]:
+    """Yields these loops."""
+    facts = training.facts
+    for file, tree in facts.trees():
+        if _SERIES & set(words_of(facts.trace.sources[file])):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.For) and _is_over_folds(node, tree):
+                found = _found(training, file, node)
+                if found is not None:
+                    yield found
+
+
+def _is_over_folds(loop: ast.For, tree: ast.Module) -> bool:
+    """Returns whether a loop goes over folds, of which each is left out once, and runs to its end."""
+    header = f"{ast.unparse(loop.target)} {ast.unparse(loop.iter)}"
+    if not _FOLDS & set(words_of(header)) or any(isinstance(each, ast.Break | ast.Return) for each in ast.walk(loop)):
+        return False
+    called = {last_name(node.func) for node in ast.walk(loop) if isinstance(node, ast.Call)}
+    functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name in called]
+    called |= {last_name(node.func) for each in functions for node in ast.walk(each) if isinstance(node, ast.Call)}
+    if called & _RESETS or any("reset" in name or "init" in name for name in called):
+        return False
+    return any(_takes_rest(each) for each in (loop, *functions)) or "KFold" in ast.unparse(tree)
+
+
+def _takes_rest(scope: ast.AST) -> bool:
+    """Returns whether code takes all parts but one: `j != fold`, `cat([rows[:a], rows[b:]])`, `np.delete()`."""
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.NotEq):
+            return True
+        if not isinstance(node, ast.Call):
+            continue
+        if last_name(node.func) in _REST:
+            return True
+        slices = [each.slice for each in ast.walk(node) if isinstance(each, ast.Subscript)]
+        ends = {(each.lower is None, each.upper is None) for each in slices if isinstance(each, ast.Slice)}
+        if last_name(node.func) in ("cat", "concatenate", "concat") and {(True, False), (False, True)} <= ends:
+            return True
+    return False
+
+
+def _found(training: MeasuredTraining, file: str, loop: ast.For) -> FoldLoop | None:
+    """Returns the facts if the loop trains a parameter that was made once before it, and that no line writes since."""
+    facts = training.facts
+    passes = {event.site for event in facts.backwards if _is_within(facts, event.site, file, loop)}
+    rows = [row for row in training.rows if row.is_stepped and set(row.passes) & passes]
+    if not rows or any(not set(row.passes) <= passes for row in rows):
+        return None
+    made = {row.tensor: facts.creator(row.tensor) for row in rows}
+    if any(call is None or _is_within(facts, call.site, file, loop) for call in made.values()):
+        return None
+    if any(facts.times_run(call.site, call.index)[1] > 1 for call in made.values() if call is not None):
+        return None
+    if any(training.writes(row.tensor) for row in rows):
+        return None
+    evaluated = _evaluated(facts, {row.tensor for row in rows}, file, loop)
+    call = made[rows[0].tensor]
+    if evaluated is None or call is None:
+        return None
+    outer = [call.site, *callers(facts.trace, call.site)]
+    place = next((site for site in reversed(outer) if facts.trace.sites[site].targets), call.site)
+    return FoldLoop(file, loop, rows[0], place, next(iter(passes)), evaluated)
+
+
+def _evaluated(facts: TraceIndex, parameters: set[int], file: str, loop: ast.For) -> Call | None:
+    """Returns a call without gradients of the loop that reads the parameters, after a step."""
+    first = next((step.index for step in facts.trace.inspection.steps), None)
+    for call in facts.calls:
+        if call.mode == "grad" or call.within or first is None or call.index < first:
+            continue
+        if any(access.tensor in parameters for access in call.inputs) and _is_within(facts, call.site, file, loop):
+            return call
+    return None
+
+
+def _is_within(facts: TraceIndex, site: int, file: str, loop: ast.For) -> bool:
+    """Returns whether a site, or a line that called its function, is in a loop."""
+    for each in (site, *callers(facts.trace, site)):
+        span = facts.span(each)
+        if span is not None and span.file == file and loop.body[0].lineno <= span.line <= (loop.end_lineno or 0):
+            return True
+    return False

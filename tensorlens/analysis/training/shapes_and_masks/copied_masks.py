@@ -1,0 +1,77 @@
+"""Finds copies of a mask, one for each head, that are in another order than the heads of the batch.
+
+Attention merges (batch, heads) to one dimension, as `nn.MultiheadAttention` expects of a mask of three dimensions.
+`mask.repeat(heads, 1, 1)` puts the copies of the whole batch one after another: (heads, batch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.shapes_and_masks.mixed_rows import put_together
+from tensorlens.records.model import Call
+
+_LAYER = "multi_head_attention_forward"
+_USES = frozenset("masked_fill add radd iadd where scaled_dot_product_attention baddbmm mul".split())
+_COPIES = frozenset("repeat tile cat concat getitem index_select repeat_interleave".split())
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedMask:
+    """A mask whose rows have the order `order`, where `user` has those of `rows`."""
+
+    made: Call  # the copies
+    user: Call
+    order: tuple[int, int]
+    rows: tuple[int, int]
+
+
+def copied_masks(facts: TraceIndex) -> Iterator[CopiedMask]:
+    """Yields these masks, one for each line that makes them."""
+    reported, asked = set[int](), dict[int, int]()
+    for call in facts.calls:
+        if op_name(call) not in _USES | {_LAYER} or not call.inputs:
+            continue
+        asked[call.site] = asked.get(call.site, 0) + 1
+        if asked[call.site] > 2:
+            continue
+        for each in _of_layer(facts, call) if op_name(call) == _LAYER else _of_scores(facts, call):
+            if each.made.site not in reported:
+                reported.add(each.made.site)
+                yield each
+
+
+def _of_layer(facts: TraceIndex, call: Call) -> Iterator[CopiedMask]:
+    """Yields the mask of three dimensions that `nn.MultiheadAttention` gets."""
+    query = facts.tensor(call.inputs[0].tensor).shape
+    for access in call.inputs[1:] if len(query) == 3 else ():
+        shape = facts.tensor(access.tensor).shape
+        if len(shape) != 3 or shape[1] != query[0] or shape[0] == query[1] or shape[0] % query[1]:
+            continue
+        rows = query[1], shape[0] // query[1]
+        found = put_together(facts, access.tensor, call.index, shape[0])
+        if found is not None and found[1] == rows[::-1] and rows[0] != rows[1]:
+            yield CopiedMask(found[0], call, found[1], rows)
+
+
+def _of_scores(facts: TraceIndex, call: Call) -> Iterator[CopiedMask]:
+    """Yields the mask of scores whose heads a program merges with the batch itself."""
+    tensors = list(dict.fromkeys(access.tensor for access in call.inputs))
+    shapes = [facts.tensor(number).shape for number in tensors]
+    if len({shape[0] for shape in shapes if len(shape) == 3}) != 1:
+        return
+    found = [
+        each
+        for number, shape in zip(tensors, shapes, strict=True)
+        if len(shape) == 3 and (each := put_together(facts, number, call.index, shape[0])) is not None
+    ]
+    copies = [each for each in found if op_name(each[0]) in _COPIES]
+    merged = [each for each in found if op_name(each[0]) not in _COPIES]
+    for made, order in copies:
+        for other, rows in merged:
+            if order == rows[::-1] and order[0] != order[1] and made.index != other.index:
+                yield CopiedMask(made, call, order, rows)
+                return

@@ -1,0 +1,76 @@
+"""Checks the sentence about a model that goes on from one fold of a cross-validation to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+SCRIPT = """\
+def build():
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+    return net, torch.optim.Adam(net.parameters(), lr=0.01)
+def fit(net, opt, x, y):
+    for _ in range(3):
+        loss = (net(x).squeeze(1) - y).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+def score(net, x, y):
+    with torch.no_grad():
+        return (net(x).squeeze(1) - y).abs().mean().item()
+def splits(n, k):
+    parts = torch.randperm(n).chunk(k)
+    for i in range(k):
+        yield torch.cat([p for j, p in enumerate(parts) if j != i]), parts[i]
+x, y = torch.randn(40, 4), torch.randn(40)
+def main():
+    scores, fold_of = [], torch.arange(40) % 4
+    {0}
+main()
+"""
+LOOP = (
+    "for fold, (train, held) in enumerate(splits(40, 4)):{1}\n        {0}fit(net, opt, x[train], y[train])\n"
+    "        scores.append(score(net, x[held], y[held]))"
+)
+MASKS = (
+    "for fold in range(4):{1}\n        {0}held = fold_of == fold\n        fit(net, opt, x[~held], y[~held])\n"
+    "        scores.append(score(net, x[held], y[fold_of != fold][:10]))"
+)
+WRONG = {
+    "pairs": SCRIPT.format("net, opt = build()\n    " + LOOP.format("", "  #!")),
+    "masks": SCRIPT.format("net, opt = build()\n    " + MASKS.format("", "  #!")),
+    "an optimizer for each": SCRIPT.format(
+        "net, opt = build()\n    " + LOOP.format("opt = torch.optim.SGD(net.parameters(), lr=0.1); ", "  #!")
+    ),
+}
+RIGHT = {
+    "pairs": SCRIPT.format(LOOP.format("net, opt = build(); ", "")),
+    "masks": SCRIPT.format(MASKS.format("net, opt = build()\n        ", "")),
+    "a first one": SCRIPT.format("net, opt = build()\n    " + LOOP.format("net, opt = build(); ", "")),
+    "set back": SCRIPT.format(
+        "net, opt = build()\n    start = {k: v.clone() for k, v in net.state_dict().items()}\n    "
+        + LOOP.format("net.load_state_dict(start); ", "")
+    ),
+    "set back by hand": SCRIPT.format(
+        "net, opt = build()\n    "
+        + LOOP.format("[torch.nn.init.normal_(p, 0, 0.1) for p in net.parameters()]\n        ", "")
+    ),
+    "one test for all": SCRIPT.format(
+        "net, opt = build()\n    for part in fold_of.split(10):\n        fit(net, opt, x[part], y[part])\n"
+        "        scores.append(score(net, x, y))"
+    ),
+}
+WORDS = "goes on from each fold to the next"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_models_that_go_on_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_models_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

@@ -1,0 +1,68 @@
+"""Checks the sentence about hinges of two distances with a margin, or two terms, of the wrong sign."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+SCRIPT = """\
+import torch.nn.functional as F
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.users, self.items = nn.Linear(6, 4), nn.Embedding(9, 4), nn.Embedding(9, 4)
+    def forward(self, x):
+        return F.normalize(self.layer(x), dim=-1)
+    def score(self, u, i):
+        return (self.users(u) * self.items(i)).sum(-1)
+net, margin = Net(), 0.3
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    a, p, n = net(torch.randn(8, 6)), net(torch.randn(8, 6)), net(torch.randn(8, 6))
+    table, same = torch.cdist(a, a), torch.arange(8) % 2 == torch.arange(8)[:, None] % 2
+    users, liked, other = torch.arange(8), torch.arange(8), torch.arange(1, 9)
+    loss = {}
+    opt.zero_grad()
+    loss.mean().backward()
+    opt.step()
+"""
+WRONG = {
+    "a margin that is subtracted": "F.relu((a - p).norm(dim=1) - (a - n).norm(dim=1) - margin)",
+    "clamp": "torch.clamp((a - p).pow(2).sum(1) - ((a - n).pow(2).sum(1) + margin), min=0)",
+    "similarities": "F.relu(F.cosine_similarity(a, n) - F.cosine_similarity(a, p) - 0.2)",
+    "batch hard": "F.relu((table * same).amax(1) - table.masked_fill(same, 9.0).amin(1) - margin)",
+    "scores that are exchanged": "F.relu(1.0 + net.score(users, pos) - net.score(users, neg))",
+    "distances that are exchanged": "torch.max(F.pairwise_distance(a, n) - F.pairwise_distance(a, p) + margin, "
+    "torch.zeros(8))",
+    "a layer": "nn.TripletMarginLoss()(anchor, negative, positive)",
+}
+RIGHT = {
+    "distances": "F.relu((a - p).norm(dim=1) - (a - n).norm(dim=1) + margin)",
+    "one minus": "F.relu(margin - ((a - n).norm(dim=1) - (a - p).norm(dim=1)))",
+    "similarities": "F.relu(F.cosine_similarity(a, n) - F.cosine_similarity(a, p) + 0.2)",
+    "scores": "F.relu(1.0 - net.score(users, pos) + net.score(users, neg))",
+    "a layer": "nn.TripletMarginLoss()(anchor, positive, negative)",
+    "two bounds": "F.relu((a - p).norm(dim=1) - margin) + F.relu(1.0 - (a - n).norm(dim=1))",
+    "a tolerance": "F.relu((a - n).abs().sum(1) - 0.5)",
+    "other pairs": "F.relu((a - p).norm(dim=1) - (n - n.roll(1)).norm(dim=1) - margin)",
+}
+NAMES = "anchor, positive, negative, pos, neg = a, p, n, liked.clamp(max=7), other.clamp(max=8)\n    loss = "
+
+
+def _script(loss: str) -> str:
+    return SCRIPT.replace("loss = {}", NAMES + loss + "  #!")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_hinges_of_the_wrong_sign_are_named(tmp_path: Path, name: str) -> None:
+    script = _script(WRONG[name])
+    (found,) = (each for each in sentences(tmp_path, script) if "farther apart" in each.text or "margin" in each.text)
+    assert found.labels[0].span.line == marked(script)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_hinges_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, _script(RIGHT[name]))
+    assert [each.text for each in found if "farther apart" in each.text or "a margin of" in each.text] == []
