@@ -198,3 +198,19 @@ def test_a_state_of_the_generator_is_told_apart_without_numpy(monkeypatch: pytes
     first, second, third = (each.state for each in facts_of(lens).seeds)
     assert first == third != second
     assert not [each for each in lens.trace().events if isinstance(each, Gap)]
+
+
+def test_results_of_bytes_that_are_not_exact_are_counted() -> None:
+    one, other = torch.tensor([3, 200, 9], dtype=torch.uint8), torch.tensor([5, 100, 9], dtype=torch.uint8)
+    with tensorlens.trace(training=True) as lens:
+        for _ in range(2):
+            one - other  # noqa: B018 - the result does not matter
+        one.add(other, alpha=2)
+        one.float() - other  # noqa: B018
+        torch.mul(one, 0)
+    facts = facts_of(lens).wrapped_around
+    counts = [(each.elements, each.wrapped, each.least, each.most) for each in facts]
+    assert counts == [(3, 1, -2, 100), (3, 1, -2, 100), (3, 1, 13, 400)]
+    calls = [lens.trace().event(each.index) for each in facts]
+    assert [getattr(call, "op", "") for call in calls] == ["Tensor.sub", "Tensor.sub", "Tensor.add"]
+    assert not [each for each in lens.trace().events if isinstance(each, Gap)]

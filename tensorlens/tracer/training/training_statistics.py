@@ -49,6 +49,7 @@ from tensorlens.tracer.training.schedules import Schedules
 from tensorlens.tracer.training.shared_states import SharedStates
 from tensorlens.tracer.training.sorted_keys import OrderedKeys
 from tensorlens.tracer.training.steady_steps import FoundParameter, SteadySteps
+from tensorlens.tracer.training.wrapped_results import WrappedResults
 from tensorlens.tracer.training.zero_steps import ZeroSteps
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 from tensorlens.tracer.training.zeroed_sequences import InfiniteLosses
@@ -77,10 +78,9 @@ class TrainingStatistics:
         self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
         self.arrays, self.ids = GivenArrays(recorder), LookedUpIds(recorder)
         self.functional, self.indices = FunctionalModes(recorder), WrittenIndices(recorder)
-        self.sorts = OrderedKeys(recorder)
-        self.shared_states = SharedStates(recorder, self._count_of)
+        self.sorts, self.wrapped = OrderedKeys(recorder), WrappedResults(recorder)
+        self.shared_states, self.nonfinite = SharedStates(recorder, self._count_of), NonfiniteValues(recorder)
         self._terms: TermGradients | None = None
-        self.nonfinite = NonfiniteValues(recorder)
         self._steps = self._passes = self._written = 0
 
     def search_nonfinite(self, search: Search) -> Callable[[], tuple[int, int]]:

@@ -1,0 +1,8 @@
+"""Names samples that reach the model with other values, labels or weights than they should."""
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.shared.standing_out_text import Finder
+from tensorlens.diagnostics.standing_out.samples import wrapped_byte
+
+FINDERS: tuple[Finder, ...] = (wrapped_byte.find,)
