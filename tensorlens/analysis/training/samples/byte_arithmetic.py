@@ -16,7 +16,8 @@ from tensorlens.records.training_samples import WrappedAround
 
 _SAME = frozenset(
     "getitem view reshape flatten unflatten squeeze unsqueeze permute transpose t movedim contiguous clone detach cpu "
-    "cuda index_select select unbind iter split chunk stack cat abs expand repeat narrow flip roll to type clamp clip clamp_min clamp_max".split()
+    "cuda index_select select unbind iter split chunk stack cat abs expand repeat narrow flip roll to type clamp clip "
+    "clamp_min clamp_max".split()
 )
 _SUMS = frozenset("add radd sub rsub subtract neg".split())
 _BYTES = ("uint8", "int8")
@@ -56,9 +57,7 @@ def _wraps_on_purpose(facts: TraceIndex) -> bool:
     """Returns whether the program takes remainders of bytes, so that it may mean to wrap around."""
     nodes = (node for _, tree in facts.trees() for node in ast.walk(tree))
     return any(
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Mod | ast.BitAnd)
-        and ast.unparse(node.right) in _WRAPS
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.BitAnd) and ast.unparse(node.right) in _WRAPS
         for node in nodes
     )
 
