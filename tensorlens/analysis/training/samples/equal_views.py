@@ -29,6 +29,7 @@ _TABLES = frozenset("matmul mm einsum cosine_similarity".split())
 _DISTANCES = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss cosine_similarity cosine_embedding_loss".split())
 _LOSSES = frozenset("cross_entropy log_softmax logsumexp softmax".split())
 _INDEXED = frozenset("getitem index_select gather select randperm split chunk".split())
+_OF_VALUES = DRAWS - {"randperm", "randint"}
 _MOST_ABOVE, _MOST_TURNS, _MOST_CALLS = 400, 4, 3_000
 
 
@@ -137,11 +138,10 @@ def _is_augmented_batch(facts: TraceIndex, call: Call) -> bool:
         return False
     chosen = set[int]()
     for number, made in ancestry(facts, call.inputs[0].tensor, call.index, _MOST_ABOVE):
-        if op_name(made) in _INDEXED:
+        name = op_name(made)
+        if name in _INDEXED:
             chosen |= {access.tensor for access in made.inputs}
-        elif (op_name(made) in DRAWS or "dropout" in made.op) and number not in chosen and made.inputs != ():
-            return True
-        elif op_name(made) in DRAWS - {"randperm", "randint"} and number not in chosen:
+        elif number not in chosen and ("dropout" in name or name in (DRAWS if made.inputs else _OF_VALUES)):
             return True
     return False
 
