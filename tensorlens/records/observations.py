@@ -291,6 +291,8 @@ class Observations:
     one_array: tuple[training_values.EntriesOfOneArray, ...] = ()
     loaded_averages: tuple[training_values.LoadedAverages, ...] = ()
     loaded_products: tuple[training_values.LoadedProducts, ...] = ()
+    sampled_labels: tuple[training_samples.SampledLabels, ...] = ()
+    evaluated_rows: tuple[training_samples.EvaluatedRows, ...] = ()
     wrapped_around: tuple[training_samples.WrappedAround, ...] = ()
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from tensorlens.records.fields import NonNegative
+from tensorlens.records.fields import LongAs, NonNegative, SiteId, TensorId
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +17,33 @@ class WrappedAround:
     wrapped: NonNegative  # of these, the ones with another value than the exact one
     least: int  # of the exact values
     most: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampledLabels:
+    """The samples that a loader draws by weights, with the numbers that it gives with them, as labels are."""
+
+    index: int
+    number: NonNegative
+    site: SiteId | None  # the line that the loader runs at
+    weights: TensorId  # of the sampler
+    labels: TensorId  # the first of these numbers
+    samples: NonNegative  # that the weights are for
+    counts: tuple[NonNegative, ...]  # how many samples have each of the different weights
+    values: Annotated[tuple[float, ...], LongAs("counts")]  # these weights
+    drawn: tuple[NonNegative, ...]  # samples that were drawn, for each weight and each label
+    names: tuple[int, ...]  # the labels
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedRows:
+    """Samples that a loader gives without a backward pass, of a part of a data set on which another part is trained."""
+
+    index: int
+    number: NonNegative
+    site: SiteId | None  # the line that evaluates
+    trained_site: SiteId | None  # the line that trains
+    samples: NonNegative  # of the data set, up to the last one that both parts have
+    trained: NonNegative  # samples that backward passes have used before
+    evaluated: NonNegative
+    again: NonNegative  # of these, the ones that backward passes had used

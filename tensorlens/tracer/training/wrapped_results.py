@@ -26,8 +26,11 @@ class WrappedResults:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._looks = RareLooks()
-        recorder.looks_at_small = self.is_small
-        recorder.look_at_small = self.look
+
+    def begin(self) -> None:
+        """Has the recorder give such calls here."""
+        self._recorder.looks_at_small = self.is_small
+        self._recorder.look_at_small = self.look
 
     def is_small(self, function: Any, result: torch.Tensor) -> bool:
         """Returns whether a call may wrap around."""
@@ -35,7 +38,9 @@ class WrappedResults:
 
     def look(self, called: Called, result: object) -> None:
         """Writes a fact if the result of a call that has ended is not exact."""
-        function, frame, (args, kwargs) = called[0], called[2], called[5] or ((), {})
+        function, frame = called[0], called[2]
+        arguments: tuple[tuple[object, ...], dict[str, object]] = called[5] or ((), {})
+        args, kwargs = arguments
         if type(result) is not torch.Tensor or frame is None or kwargs.get("out") is not None:
             return
         with ErrorGuard(self._recorder, "a result", frame), torch._C.DisableTorchFunction(), MutedDispatch():

@@ -83,12 +83,12 @@ def _equal_results(facts: TraceIndex, calls: Sequence[Call]) -> _Results:
         if name in RANDOM or any(part in call.op for part in _UNKNOWN) or len(call.outputs) != 1:
             continue
         read = [_undetached(facts, access.tensor, call.index) for access in call.inputs]
-        inputs = tuple(results.of(number) for number in read)
+        inputs: tuple[object, ...] = tuple(results.of(number) for number in read)
         is_first = name in _LAYERS and not facts.requires_grad(call.inputs[0].tensor, call.index - 1)
         if is_first:
-            inputs = (_source(facts, inputs[0], call.index), *inputs[1:])
+            inputs = (_source(facts, results.of(read[0]), call.index), *inputs[1:])
         key = name, _arguments(facts, call), inputs
-        earlier = results.seen.setdefault(key, call)  # type: ignore[arg-type]
+        earlier = results.seen.setdefault(key, call)
         is_second = earlier is not call and any(number in results.equal for number in read)
         if earlier is not call and (is_first or is_second):
             results.equal[call.outputs[0].tensor] = results.of(earlier.outputs[0].tensor)
@@ -105,7 +105,7 @@ def _undetached(facts: TraceIndex, number: int, before: int) -> int:
     return made.inputs[0].tensor if made is not None and op_name(made) == "detach" and made.inputs else number
 
 
-def _source(facts: TraceIndex, number: int, before: int) -> object:
+def _source(facts: TraceIndex, number: int, before: int) -> int | tuple[str, tuple[int, ...]]:
     """Returns what has the values of an input: it may be a copy, or put together of the same samples."""
     made = next(iter(facts.producers(number, before)), None)
     if made is not None and op_name(made) in _SAME and len(made.inputs) == 1 and not made.writes:
@@ -117,7 +117,7 @@ def _source(facts: TraceIndex, number: int, before: int) -> object:
 
 def _is_doubled(source: object) -> bool:
     """Returns whether an input is one batch twice."""
-    parts = source[1] if isinstance(source, tuple) else ()
+    parts: tuple[int, ...] = source[1] if isinstance(source, tuple) else ()
     return len(parts) == 2 and parts[0] == parts[1]
 
 
