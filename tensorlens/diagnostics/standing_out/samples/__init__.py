@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from tensorlens.diagnostics.shared.standing_out_text import Finder
-from tensorlens.diagnostics.standing_out.samples import equal_view, misplaced_weight, trained_rows, wrapped_byte
+from tensorlens.diagnostics.standing_out.samples import (
+    equal_view,
+    misplaced_weight,
+    shuffled_result,
+    trained_rows,
+    wrapped_byte,
+)
 
-FINDERS: tuple[Finder, ...] = (wrapped_byte.find, misplaced_weight.find, equal_view.find, trained_rows.find)
+FINDERS: tuple[Finder, ...] = (
+    wrapped_byte.find,
+    misplaced_weight.find,
+    shuffled_result.find,
+    equal_view.find,
+    trained_rows.find,
+)
