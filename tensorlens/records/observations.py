@@ -293,6 +293,7 @@ class Observations:
     loaded_products: tuple[training_values.LoadedProducts, ...] = ()
     sampled_labels: tuple[training_samples.SampledLabels, ...] = ()
     evaluated_rows: tuple[training_samples.EvaluatedRows, ...] = ()
+    reshaped_arrays: tuple[training_samples.ReshapedArray, ...] = ()
     wrapped_around: tuple[training_samples.WrappedAround, ...] = ()
 
 

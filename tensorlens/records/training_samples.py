@@ -47,3 +47,13 @@ class EvaluatedRows:
     trained: NonNegative  # samples that backward passes have used before
     evaluated: NonNegative
     again: NonNegative  # of these, the ones that backward passes had used
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapedArray:
+    """A tensor on the memory of an array that is a reshape of another one, with all of its numbers in their order."""
+
+    index: int
+    tensor: TensorId
+    before: tuple[int, ...]  # the shape of the other array
+    after: tuple[int, ...]

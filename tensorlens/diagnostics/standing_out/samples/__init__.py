@@ -6,6 +6,7 @@ from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.samples import (
     equal_view,
     misplaced_weight,
+    reshaped_array,
     shuffled_result,
     trained_rows,
     wrapped_byte,
@@ -13,6 +14,7 @@ from tensorlens.diagnostics.standing_out.samples import (
 
 FINDERS: tuple[Finder, ...] = (
     wrapped_byte.find,
+    reshaped_array.find,
     misplaced_weight.find,
     shuffled_result.find,
     equal_view.find,
