@@ -8,6 +8,7 @@ from tensorlens.diagnostics.standing_out.samples import (
     misplaced_weight,
     reshaped_array,
     shuffled_result,
+    split_again,
     trained_rows,
     wrapped_byte,
 )
@@ -19,4 +20,5 @@ FINDERS: tuple[Finder, ...] = (
     shuffled_result.find,
     equal_view.find,
     trained_rows.find,
+    split_again.find,
 )
