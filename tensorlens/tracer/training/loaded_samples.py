@@ -26,7 +26,7 @@ _WHOLE = (torch.int64, torch.int32, torch.uint8, torch.bool)
 
 @dataclass(slots=True)
 class _Draws:
-    """What a sampler has drawn by its weights."""
+    """The samples that a sampler has drawn by its weights."""
 
     sampler: weakref.ref[Any]
     site: int | None

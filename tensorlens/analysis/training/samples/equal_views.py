@@ -147,8 +147,8 @@ def _is_augmented_batch(facts: TraceIndex, call: Call) -> bool:
 
 
 def _compares(facts: TraceIndex, call: Call, results: _Results, backward: Backward) -> bool:
-    """Returns whether a call compares two results that are equal: it gives their distance, or a table of a loss that
-    is to tell a sample from the others."""
+    """Returns whether a call compares two equal results: it gives their distance, or a table for a loss that takes one
+    sample out of many."""
     name, bases = op_name(call), [_unturned(facts, access.tensor, call.index) for access in call.inputs]
     first, second = results.twins[0]
     is_told_apart = any(op_name(each) in _LOSSES for each in recorded_above(facts, backward))

@@ -6,8 +6,6 @@ from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.samples import (
     equal_view,
     misplaced_weight,
-    reshaped_array,
-    shuffled_result,
     split_again,
     trained_rows,
     wrapped_byte,
@@ -15,9 +13,7 @@ from tensorlens.diagnostics.standing_out.samples import (
 
 FINDERS: tuple[Finder, ...] = (
     wrapped_byte.find,
-    reshaped_array.find,
     misplaced_weight.find,
-    shuffled_result.find,
     equal_view.find,
     trained_rows.find,
     split_again.find,

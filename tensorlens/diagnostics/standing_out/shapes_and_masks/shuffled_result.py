@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.samples.shuffled_results import ShuffledResults, shuffled_results
+from tensorlens.analysis.training.shapes_and_masks.shuffled_results import ShuffledResults, shuffled_results
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut

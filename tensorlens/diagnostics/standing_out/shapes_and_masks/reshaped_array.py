@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.samples.reshaped_arrays import MixedArray, reshaped_arrays
+from tensorlens.analysis.training.shapes_and_masks.reshaped_arrays import MixedArray, reshaped_arrays
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import Label, StandingOut
