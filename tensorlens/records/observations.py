@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, get_args, get_type_hints
 
-from tensorlens.records import training, training_values
+from tensorlens.records import training, training_samples, training_values
 from tensorlens.records.distributed import (
     BroadcastBuffer,
     Collective,
@@ -291,6 +291,10 @@ class Observations:
     one_array: tuple[training_values.EntriesOfOneArray, ...] = ()
     loaded_averages: tuple[training_values.LoadedAverages, ...] = ()
     loaded_products: tuple[training_values.LoadedProducts, ...] = ()
+    sampled_labels: tuple[training_samples.SampledLabels, ...] = ()
+    evaluated_rows: tuple[training_samples.EvaluatedRows, ...] = ()
+    reshaped_arrays: tuple[training_samples.ReshapedArray, ...] = ()
+    wrapped_around: tuple[training_samples.WrappedAround, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -92,6 +92,27 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+SAMPLES = """\
+class Photos(torch.utils.data.Dataset):
+    def __init__(self):
+        self.pixels = torch.randint(0, 256, (32, 6, 7, 3), dtype=torch.uint8)
+
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, i):
+        image = self.pixels[i].float() / 255
+        image = image.reshape(3, 6, 7)  #!
+        return {"x": image - 0.5, "y": i % 2}
+
+conv, out = nn.Conv2d(3, 4, 3), nn.Linear(80, 2)
+opt = torch.optim.Adam([*conv.parameters(), *out.parameters()], lr=0.01)
+for batch in torch.utils.data.DataLoader(Photos(), batch_size=8, shuffle=True):
+    loss = nn.functional.cross_entropy(out(conv(batch["x"]).relu().flatten(1)), batch["y"])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 TEXTS = """\
 words, conv, out = nn.Embedding(20, 6), nn.Conv1d(6, 4, 3, padding=1), nn.Linear(4, 2)
 opt = torch.optim.Adam([*words.parameters(), *conv.parameters(), *out.parameters()], lr=0.01)
@@ -168,6 +189,7 @@ WRONG = {
         "heads.relu() @ torch.eye(4)")), "(8, 3, 5, 4) of (batch, length, size) = (8, 5, 12)", "positions"),
     "pictures with the channels last": (
         PICTURES, "(32, 3, 6, 7) of (batch, height, width, channels) = (32, 6, 7, 3)", "channels"),
+    "samples with the channels last": (SAMPLES, "(3, 6, 7) of (height, width, channels) = (6, 7, 3)", "channels"),
     "embeddings": (TEXTS, "(8, 6, 9) of (batch, length, channels) = (8, 9, 6)", "channels"),
     "steps of data": (STEPS, "(8, 6, 9) of (batch, length, channels) = (8, 9, 6)", "channels"),
     "padded steps of data": (
@@ -221,6 +243,9 @@ RIGHT = {
     "a projection that is moved": SPLIT.replace("view(8, 3, 5, 4)", "view(8, 5, 3, 4).transpose(1, 2)"),
     "pictures with the channels first": PICTURES.replace("(32, 6, 7, 3)", "(32, 3, 6, 7)"),
     "flat pictures": PICTURES.replace("(32, 6, 7, 3)", "(32, 126)"),
+    "samples with the channels first": SAMPLES.replace("(32, 6, 7, 3)", "(32, 3, 6, 7)"),
+    "samples that are moved": SAMPLES.replace("image.reshape(3, 6, 7)", "image.permute(2, 0, 1).reshape(3, 6, 7)"),
+    "flat samples": SAMPLES.replace("(32, 6, 7, 3)", "(32, 126)"),
     "pictures that are moved": PICTURES.replace("data.reshape(", "data.permute(0, 3, 1, 2).reshape("),
     "embeddings that are moved": TEXTS.replace("view(8, 6, 9)", "transpose(1, 2)"),
     "one position": SPLIT.replace("randn(8, 5, 12)", "randn(8, 1, 12)").replace("(8, 3, 5, 4)", "(8, 3, 1, 4)").replace(

@@ -56,6 +56,10 @@ seeds = Seeds()
 TWICE, ROUNDS = "a, b = augment(x, i), augment(x, i)  #!", "a, b = [augment(x, i) for _ in range(2)]  #!"
 WRONG = {
     "a generator": GENERATOR + RUN.format(views=TWICE),
+    "a mask": GENERATOR.replace(
+        "1.1 * x + torch.randn(x.shape, generator=g)", ("x * (torch.rand(x.shape, generator=g) > 0.2).float()")
+    )
+    + RUN.format(views=TWICE),
     "the global seed": SEED + RUN.format(views=ROUNDS),
     "a forked state": FORK + RUN.format(views=TWICE),
     "NumPy": NUMPY + RUN.format(views=ROUNDS),

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 from torch.optim import lr_scheduler
+from torch.utils.data import DataLoader, Dataset, Subset, WeightedRandomSampler
 
 import tensorlens
 from tensorlens.records.invariants import validate
@@ -197,4 +198,53 @@ def test_a_state_of_the_generator_is_told_apart_without_numpy(monkeypatch: pytes
             torch.set_rng_state(each)
     first, second, third = (each.state for each in facts_of(lens).seeds)
     assert first == third != second
+    assert not [each for each in lens.trace().events if isinstance(each, Gap)]
+
+
+def test_results_of_bytes_that_are_not_exact_are_counted() -> None:
+    one, other = torch.tensor([3, 200, 9], dtype=torch.uint8), torch.tensor([5, 100, 9], dtype=torch.uint8)
+    with tensorlens.trace(training=True) as lens:
+        for _ in range(2):
+            one - other
+        one.add(other, alpha=2)
+        one.float() - other
+        torch.mul(one, 0)
+    facts = facts_of(lens).wrapped_around
+    counts = [(each.elements, each.wrapped, each.least, each.most) for each in facts]
+    assert counts == [(3, 1, -2, 100), (3, 1, -2, 100), (3, 1, 13, 400)]
+    calls = [lens.trace().event(each.index) for each in facts]
+    assert [getattr(call, "op", "") for call in calls] == ["Tensor.sub", "Tensor.sub", "Tensor.add"]
+    assert not [each for each in lens.trace().events if isinstance(each, Gap)]
+
+
+class _Numbers(Dataset[tuple[torch.Tensor, int]]):
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, place: int) -> tuple[torch.Tensor, int]:
+        return torch.tensor([float(place)]), place % 2
+
+
+def test_the_samples_of_loaders_are_counted() -> None:
+    weight = nn.Parameter(torch.ones(1))
+    sampler = WeightedRandomSampler([1.0] * 8 + [3.0] * 4, 40)
+    first, second = Subset(_Numbers(), range(8)), Subset(_Numbers(), [6, 7, 8, 9])
+    second.dataset = first.dataset
+    with tensorlens.trace(training=True) as lens:
+        sampler.weights = sampler.weights.clone()
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        for values, _ in DataLoader(_Numbers(), batch_size=4, sampler=sampler):
+            (weight * values).sum().backward()
+            optimizer.step()
+        for values, _ in DataLoader(first, batch_size=4, shuffle=True):
+            (weight * values).sum().backward()
+        for _ in DataLoader(second, batch_size=2):
+            pass
+    facts = facts_of(lens)
+    (drawn,) = [each for each in facts.sampled_labels if each.number == facts.measured[-1].number]
+    assert (drawn.samples, drawn.counts, drawn.values, drawn.names) == (12, (8, 4), (1.0, 3.0), (0, 1))
+    assert len(drawn.drawn) == 4
+    assert sum(drawn.drawn) == 40
+    (rows,) = [each for each in facts.evaluated_rows if each.number == facts.measured[-1].number]
+    assert (rows.samples, rows.trained, rows.evaluated, rows.again) == (10, 8, 4, 2)
     assert not [each for each in lens.trace().events if isinstance(each, Gap)]

@@ -16,6 +16,7 @@ from tensorlens.diagnostics.standing_out import (
     optimizers,
     parameters,
     rates_and_schedules,
+    samples,
     shapes_and_masks,
     statements,
 )
@@ -33,6 +34,7 @@ FINDERS: tuple[Finder, ...] = (
     *gradients.FINDERS,
     *losses.FINDERS,
     *shapes_and_masks.FINDERS,
+    *samples.FINDERS,
     *parameters.FINDERS,
     *checkpoints_and_averages.FINDERS,
     *changed_in_place.FINDERS,

@@ -26,8 +26,10 @@ def new_recorder(own_files: tuple[str, ...] = (), steps: StepChoice | None = Non
         recorder.sampling = SampledSteps(recorder, steps)
     if training:
         from tensorlens.tracer.training.training_statistics import TrainingStatistics
+        from tensorlens.tracer.training.wrapped_results import WrappedResults
 
         recorder.statistics = TrainingStatistics(recorder)
+        WrappedResults(recorder).begin()
         recorder.training.reached.every_path = True
     return recorder
 

@@ -76,6 +76,7 @@ def installed(recorder: Recorder) -> Iterator[None]:
         sampled.will_install(patches)
     if recorder.statistics is not None:
         from tensorlens.tracer.patches import (
+            loaders,
             module_copies,
             module_modes,
             random_state,
@@ -84,7 +85,7 @@ def installed(recorder: Recorder) -> Iterator[None]:
             state_loading,
         )
 
-        modules = saved_files, schedulers, state_loading, module_modes, random_state, module_copies
+        modules = saved_files, schedulers, state_loading, module_modes, random_state, module_copies, loaders
         for module in modules:
             patches += module.PATCHES
     else:

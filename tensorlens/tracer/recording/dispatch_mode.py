@@ -159,7 +159,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         place = site << 32 | number
         found = self._all_templates.get(place)
         if found is None:
-            if is_full or torch._is_functional_tensor(result):  # see `tensor_ids._memory`
+            if is_full or torch._is_functional_tensor(result) or self.looks_at_small(key[0], result):  # see `_memory`
                 raise SlowPathError
             found = self._all_templates[place] = self._new_template(site, key, result, written)
         if found == NONE:

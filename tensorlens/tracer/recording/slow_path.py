@@ -6,6 +6,7 @@ node alive.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -37,6 +38,8 @@ class SlowPath(ExceptionRows):
         self.watched: dict[int, Any] = {}  # number -> watched storage: it can be written past a version counter
         self.guarded: list[Any] = []  # (number, watched storage) of those that are compared after every call
         self.uncounted: set[str] = set()  # why PyTorch's use counts may not show all that is saved
+        self.looks_at_small: Callable[[Function, torch.Tensor], bool] = lambda function, result: False
+        self.look_at_small: Callable[[Called, object], None] | None = None  # in a run with `--training`
         self.risky = False  # an operation whose derivative may be infinite or NaN was recorded since the last backward
 
     def call(self, func: Function, args: Args, kwargs: Kwargs, frame: FrameType | None, name: str = "") -> Any:
@@ -83,6 +86,8 @@ class SlowPath(ExceptionRows):
                 self.saved_tensors.after_call(called, tensors, inputs, before)
             except Exception as error:  # ours, never the user's
                 self.internal_error("watched memory", error, called[2])
+        if self.look_at_small is not None:
+            self.look_at_small(called, result)
         after = _next_sequence()
         try:
             if type(result) in PLAIN and not called[4]:

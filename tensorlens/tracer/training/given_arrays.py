@@ -10,6 +10,7 @@ from zlib import crc32
 
 import torch
 
+from tensorlens.records.training_samples import ReshapedArray
 from tensorlens.records.training_values import GivenArray
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.kept_entries import KeptEntries
@@ -17,6 +18,7 @@ from tensorlens.tracer.training.kept_entries import KeptEntries
 _MOST_ARRAYS = 64
 _MOST_PARTS = 100_000  # of one array
 _MOST_BYTES = 1 << 18  # of one part
+_MOST_RESHAPES = 3  # that are noted of a line
 _MOST_LIVE = 256  # tensors of one array
 Part = tuple[int, int]  # address, bytes
 
@@ -58,10 +60,13 @@ class GivenArrays:
         self._recorder = recorder
         self._arrays: dict[int, _Array] = {}  # by the id of the array that owns the memory
         self._entries = KeptEntries(recorder)
+        self._reshaped = Counter[tuple[int | None, int, tuple[int, ...]]]()
 
     def given(self, array: Any, made: tuple[int, torch.Tensor], site: int | None) -> None:
         """Notes a tensor, with its number, that is made on an array."""
         whole = _whole(array)
+        if whole is not None and whole.shape != array.shape and whole.nbytes == array.nbytes:
+            self._note_reshape(whole, array, made[0], site)
         if whole is None or array.nbytes > _MOST_BYTES or not array.flags.c_contiguous or not array.nbytes:
             return
         known = self._arrays.get(id(whole))
@@ -83,6 +88,15 @@ class GivenArrays:
             known.count_outdated()
         if len(known.live) < _MOST_LIVE:
             known.live.append(_Made(weakref.ref(made[1]), part, now, site))
+
+    def _note_reshape(self, whole: Any, array: Any, tensor: int, site: int | None) -> None:
+        """Notes an array that has all numbers of another one in their order; the first ones of a line."""
+        flags, same = (each.flags.c_contiguous for each in (whole, array)), whole.dtype == array.dtype
+        key = site, whole.ndim, array.shape[-2:]
+        if all(flags) and same and self._reshaped[key] < _MOST_RESHAPES and len(self._reshaped) < _MOST_ARRAYS:
+            self._reshaped[key] += 1
+            shapes = tuple(map(int, whole.shape)), tuple(map(int, array.shape))
+            self._recorder.rows.write_fact(ReshapedArray, tensor, *shapes)
 
     def write(self, number: int) -> None:
         """Writes what was found so far, also about arrays that memories keep."""

@@ -28,6 +28,7 @@ from tensorlens.tracer.training.functional_modes import FunctionalModes
 from tensorlens.tracer.training.given_arrays import GivenArrays
 from tensorlens.tracer.training.layer_modes import LayerModes
 from tensorlens.tracer.training.live_memory import LiveMemory
+from tensorlens.tracer.training.loaded_samples import LoadedSamples
 from tensorlens.tracer.training.loaded_states import LoadedStates
 from tensorlens.tracer.training.made_options import MadeOptions
 from tensorlens.tracer.training.nonfinite_seen import NonfiniteValues, Search
@@ -69,18 +70,16 @@ class TrainingStatistics:
         self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, SeenOptimizer] = weakref.WeakKeyDictionary()
         self._all: list[SeenOptimizer] = []
         self._stepped: set[int] = set()  # parameters
-        self._zeroed = ZeroedGradients(recorder)
+        self._zeroed, self._memory = ZeroedGradients(recorder), LiveMemory(recorder)
         self._losses = ReducedLosses(recorder), InfiniteLosses(recorder)
-        self._memory, self._zero_steps = LiveMemory(recorder), ZeroSteps(recorder)
-        self._hooks, self._equal = RegisteredHooks(recorder), EqualValues(recorder)
-        self.schedules = Schedules(recorder, self._count_of)
+        self._hooks, self._zero_steps = RegisteredHooks(recorder), ZeroSteps(recorder)
+        self.schedules, self._equal = Schedules(recorder, self._count_of), EqualValues(recorder)
         self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
         self.arrays, self.ids = GivenArrays(recorder), LookedUpIds(recorder)
         self.functional, self.indices = FunctionalModes(recorder), WrittenIndices(recorder)
-        self.sorts = OrderedKeys(recorder)
-        self.shared_states = SharedStates(recorder, self._count_of)
+        self.sorts, self.samples = OrderedKeys(recorder), LoadedSamples(recorder)
+        self.shared_states, self.nonfinite = SharedStates(recorder, self._count_of), NonfiniteValues(recorder)
         self._terms: TermGradients | None = None
-        self.nonfinite = NonfiniteValues(recorder)
         self._steps = self._passes = self._written = 0
 
     def search_nonfinite(self, search: Search) -> Callable[[], tuple[int, int]]:
@@ -99,6 +98,7 @@ class TrainingStatistics:
     def made(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> None:
         """Notes the groups of an optimizer that was made, or that has got another group."""
         with self._guard, torch._C.DisableTorchFunction():
+            self.samples.optimizer_made()
             self._known(optimizer, self._recorder.sites.site_or_outside(maker_of(optimizer, frame)))
 
     def options_loaded(self, optimizer: torch.optim.Optimizer, site: int | None) -> None:
@@ -178,7 +178,7 @@ class TrainingStatistics:
 
     def pass_ended(self, leaves: Iterable[int]) -> None:
         """Measures the gradients of the leaves that a backward pass has reached, unless an optimizer steps them."""
-        self._passes += 1
+        self.samples.passes = self._passes = self._passes + 1
         looks_at_hooks = self._passes & (self._passes - 1) == 0
         waiting = [number for number in leaves if number not in self._stepped]
         if not waiting and not looks_at_hooks:
@@ -315,6 +315,6 @@ class TrainingStatistics:
             if known.loaded is not None:
                 rows.write_fact(LoadedRate, number, known.number, *known.loaded)
         for part in (self._zero_steps, self.shared_states, self.schedules, self.layers, self.loads, self.arrays,
-                     self.ids, self.functional):  # fmt: skip
+                     self.ids, self.functional, self.samples):  # fmt: skip
             part.write(number)
         rows.write_fact(TrainingMeasured, number, self._steps, self._passes)

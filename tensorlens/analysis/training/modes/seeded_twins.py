@@ -156,8 +156,9 @@ def _is_determined(call: ast.Call, local: set[str], seed: ast.Call, is_global: b
     """Returns whether a call gives the same result each time that the seed is set and its arguments are the same."""
     name, receiver = last_name(call.func), _receiver(call)
     root: ast.expr = receiver
-    while isinstance(root, ast.Attribute | ast.Subscript | ast.Call | ast.BinOp):
-        root = root.left if isinstance(root, ast.BinOp) else root.func if isinstance(root, ast.Call) else root.value
+    while isinstance(root, ast.Attribute | ast.Subscript | ast.Call | ast.BinOp | ast.Compare):
+        is_left = isinstance(root, ast.BinOp | ast.Compare)
+        root = root.left if is_left else root.func if isinstance(root, ast.Call) else root.value  # type: ignore[union-attr]
     of_library = isinstance(root, ast.Name) and root.id in _LIBRARIES
     if name.strip("_") in _DRAWING:
         has_own = any(word.arg == "generator" for word in call.keywords)

@@ -94,15 +94,21 @@ def _of_result(facts: TraceIndex, call: Call) -> MixedDimensions | None:
 
 
 def _of_input(facts: TraceIndex, layer: Call) -> MixedDimensions | None:
-    """Looks at the reshape that gave the input of a convolution its shape: channels are not last in it."""
+    """Looks at the reshape that gave the input of a convolution its shape, or the samples of which a batch is made:
+    channels are not last in it."""
     number, index = layer.inputs[0].tensor, layer.index
+    batch = tuple[int, ...]()  # of a sample
     for _ in range(_STEPS):
         call = next(iter(facts.producers(number, index)), None)
         if call is None or not call.inputs or not call.outputs:
             return None
         if op_name(call) in RESHAPING:
-            return _of_channels_last(facts, call, layer)
+            return _of_channels_last(facts, call, layer, batch)
         before, after = facts.tensor(call.inputs[0].tensor).shape, facts.tensor(call.outputs[0].tensor).shape
+        if op_name(call) == "stack" and after == (len(call.inputs), *before) and not batch:
+            number, index, batch = call.inputs[0].tensor, call.index, after[:1]
+            continue
+        before, after = batch + before, batch + after
         is_padded = op_name(call) == "pad" and before[:2] == after[:2]
         if not is_padded and (op_name(call) not in _SAME_CHANNELS or before[1:] != after[1:]):
             return None
@@ -110,10 +116,11 @@ def _of_input(facts: TraceIndex, layer: Call) -> MixedDimensions | None:
     return None
 
 
-def _of_channels_last(facts: TraceIndex, call: Call, layer: Call) -> MixedDimensions | None:
-    """Looks at a reshape to the shape that channels have first, of layers' results, pictures and other data."""
+def _of_channels_last(facts: TraceIndex, call: Call, layer: Call, batch: _Shape) -> MixedDimensions | None:
+    """Looks at a reshape to the shape that channels have first, of layers' results, pictures and other data. `batch`
+    has the number of samples if it reshapes one of them."""
     number, made = reshaped(facts, call)
-    before, after = facts.tensor(number).shape, facts.tensor(call.outputs[0].tensor).shape
+    before, after = (batch + facts.tensor(each).shape for each in (number, call.outputs[0].tensor))
     names = _PLACES.get(len(after) - 2)
     if names is None or (after[0], *after[2:], after[1]) != before or keeps_order(before, after):
         return None
@@ -121,7 +128,9 @@ def _of_channels_last(facts: TraceIndex, call: Call, layer: Call) -> MixedDimens
     is_picture = len(names) == 2 and before[-1] == _COLORS and (made is None or op_name(made) not in RESHAPING)
     if not is_of_layer and not is_picture and not _has_places(facts, made):
         return None
-    return MixedDimensions(call, layer, ("batch", *names, "channels"), "channels", before, after)
+    alone = len(batch)
+    dimensions = ("batch", *names, "channels")[alone:]
+    return MixedDimensions(call, layer, dimensions, "channels", before[alone:], after[alone:])
 
 
 def _has_places(facts: TraceIndex, made: Call | None) -> bool:

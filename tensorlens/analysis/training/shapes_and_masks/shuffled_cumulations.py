@@ -93,11 +93,12 @@ def _draw(facts: TraceIndex, start: Start, rows: int) -> Call | None:
     if start.call is None or shape[:1] != (rows,) or shape.count(rows) != 1:
         return None
     if start.is_collated:
-        return _draw_of_loader(facts, start.call)
-    return _draw_of_index(facts, start.call) if start.is_taken else None
+        return draw_of_loader(facts, start.call)
+    return draw_of_index(facts, start.call) if start.is_taken else None
 
 
-def _draw_of_index(facts: TraceIndex, taken: Call) -> Call | None:
+def draw_of_index(facts: TraceIndex, taken: Call) -> Call | None:
+    """Returns the call that draws the order in which another call takes rows by an index."""
     number = taken.inputs[1].tensor
     if len(facts.tensor(number).shape) != 1 or facts.tensor(number).dtype == "bool":
         return None
@@ -116,7 +117,7 @@ def _text(facts: TraceIndex, call: Call) -> str:
     return "" if node is None else ast.unparse(node)
 
 
-def _draw_of_loader(facts: TraceIndex, stacked: Call) -> Call | None:
+def draw_of_loader(facts: TraceIndex, stacked: Call) -> Call | None:
     """Returns the `randperm` of the loader that puts a batch together, if no sampler or function of the program may
     put the rows into another order."""
     sites = facts.trace.sites

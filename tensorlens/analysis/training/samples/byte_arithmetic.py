@@ -1,0 +1,102 @@
+"""Finds sums, differences and products of bytes that wrap around and become numbers for a model."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.records.model import Call
+from tensorlens.records.training_samples import WrappedAround
+
+_SAME = frozenset(
+    "getitem view reshape flatten unflatten squeeze unsqueeze permute transpose t movedim contiguous clone detach cpu "
+    "cuda index_select select unbind iter split chunk stack cat abs expand repeat narrow flip roll to type clamp clip "
+    "clamp_min clamp_max".split()
+)
+_SUMS = frozenset("add radd sub rsub subtract neg".split())
+_BYTES = ("uint8", "int8")
+_FAR, _MOST_ABOVE, _MOST_PASSES, _MOST_OPERANDS = 3_000, 3_000, 3, 40
+_WRAPS = frozenset(("256", "255"))
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedBytes:
+    """A call whose result has wrapped around, and the one that makes floats of it."""
+
+    call: Call
+    converted: Call
+    measured: WrappedAround
+
+
+def wrapped_bytes(facts: TraceIndex) -> Iterator[WrappedBytes]:
+    """Yields these calls, one for each line.
+
+    A further sum of bytes may give the exact values again, as `a + (b - a)` does, so it is left alone.
+    """
+    measured = facts.trace.inspection.wrapped_around
+    if not measured or _wraps_on_purpose(facts):
+        return
+    used, seen = _used_lines(facts), set[int]()
+    for each in measured:
+        call = facts.call(each.index)
+        if call is None or call.site in seen or not call.outputs or call.writes or _may_be_exact(facts, call):
+            continue
+        converted = _converted(facts, call)
+        if converted is not None and converted.site in used:
+            seen.add(call.site)
+            yield WrappedBytes(call, converted, each)
+
+
+def _wraps_on_purpose(facts: TraceIndex) -> bool:
+    """Returns whether the program takes remainders of bytes, so that it may mean to wrap around."""
+    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree))
+    return any(
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.BitAnd) and ast.unparse(node.right) in _WRAPS
+        for node in nodes
+    )
+
+
+def _may_be_exact(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a sum is given bytes that have wrapped around, as the last sum of `a + (b - a)`."""
+    if op_name(call) not in _SUMS:
+        return False
+    lines = {made.site for each in facts.trace.inspection.wrapped_around if (made := facts.call(each.index))}
+    waiting = [(access.tensor, call.index) for access in call.inputs]
+    for number, before in waiting:
+        made = next(iter(facts.producers(number, before)), None)
+        if made is not None and facts.tensor(number).dtype in _BYTES and len(waiting) < _MOST_OPERANDS:
+            if made.site in lines and made.site != call.site:
+                return True
+            waiting += [(access.tensor, made.index) for access in made.inputs]
+    return False
+
+
+def _converted(facts: TraceIndex, call: Call) -> Call | None:
+    """Returns the call that makes floats of a result, if no other arithmetic reads its bytes."""
+    known, found = {access.tensor for access in call.outputs}, list[Call]()
+    for later in islice(facts.calls_between(call.index + 1), _FAR):
+        if known.isdisjoint(access.tensor for access in later.inputs):
+            continue
+        types = {facts.tensor(access.tensor).dtype for access in later.outputs}
+        if any(dtype.startswith(("float", "bfloat")) for dtype in types):
+            found.append(later)
+        elif op_name(later) in _SAME and types <= set(_BYTES):
+            known |= {access.tensor for access in later.outputs}
+        elif types & {"int16", "int32", "int64", *_BYTES} or later.writes:
+            return None
+    return found[0] if found else None
+
+
+def _used_lines(facts: TraceIndex) -> set[int]:
+    """Returns the lines that the values of losses come from."""
+    used = set[int]()
+    for backward in islice(examined_passes(facts), _MOST_PASSES):
+        for root in backward.roots:
+            used |= {made.site for _, made in ancestry(facts, root.tensor, backward.index, _MOST_ABOVE)}
+    return used

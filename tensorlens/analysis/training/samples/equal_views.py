@@ -1,0 +1,201 @@
+"""Finds losses that compare two results of a network for one input, which are equal, as those of two views of a sample.
+
+A network without random numbers returns the same for the same input. So a loss that pulls the two results of a sample
+together has nothing to learn from it if the second view is the first one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from tensorlens.analysis.code_around import scope_around
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.repeated_seeds import DRAWS, RANDOM
+from tensorlens.records.model import Backward, Call
+
+_LAYERS = frozenset("linear conv1d conv2d conv3d embedding".split())
+_SAME = frozenset("clone contiguous detach to float cuda cpu".split())
+_COLLATING = frozenset(("stack", "cat"))
+_UNKNOWN = ("dropout", "attention", "lstm", "gru", "rnn", "gumbel", "rrelu", "apply", "bernoulli")
+_TURNS = frozenset("t T mT transpose permute detach clone unsqueeze contiguous".split())
+_SUMS = frozenset("add radd iadd".split())
+_TABLES = frozenset("matmul mm einsum cosine_similarity".split())
+_DISTANCES = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss cosine_similarity cosine_embedding_loss".split())
+_LOSSES = frozenset("cross_entropy log_softmax logsumexp softmax".split())
+_INDEXED = frozenset("getitem index_select gather select randperm split chunk".split())
+_OF_VALUES = DRAWS - {"randperm", "randint"}
+_MOST_ABOVE, _MOST_TURNS, _MOST_CALLS = 400, 4, 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class EqualViews:
+    """A call that compares two equal results, and the calls of the first layers, both given one input."""
+
+    compared: Call
+    first: Call
+    second: Call
+    view: int  # the input
+
+
+@dataclass(slots=True)
+class _Results:
+    """The results of one pass that are known to equal an earlier one."""
+
+    equal: dict[int, int] = field(default_factory=dict)  # tensor -> the earlier tensor
+    seen: dict[tuple[object, ...], Call] = field(default_factory=dict)
+    twins: list[tuple[Call, Call]] = field(default_factory=list)  # first layers that were given one input
+
+    def of(self, number: int) -> int:
+        return self.equal.get(number, number)
+
+
+def equal_views(facts: TraceIndex) -> Iterator[EqualViews]:
+    """Yields these calls, one for the lines of a network."""
+    reported = set[tuple[int, int]]()
+    for backward in examined_passes(facts):
+        calls = sorted(recorded_above(facts, backward), key=lambda call: call.index)
+        if len(calls) > _MOST_CALLS:
+            continue
+        results = _equal_results(facts, calls)
+        for call in calls if results.twins else ():
+            first, second = results.twins[0]
+            if (first.site, second.site) not in reported and _compares(facts, call, results, backward):
+                reported.add((first.site, second.site))
+                yield EqualViews(call, first, second, first.inputs[0].tensor)
+                break
+
+
+def _equal_results(facts: TraceIndex, calls: Sequence[Call]) -> _Results:
+    """Follows the results of layers that are given one input twice, call by call."""
+    results = _Results()
+    for call in calls:
+        name = op_name(call)
+        written = {write.tensor for write in call.writes}
+        if written & {access.tensor for access in call.outputs}:  # others may be running statistics
+            results.equal |= dict.fromkeys(written, -call.index - 1)
+            continue
+        if name in RANDOM or any(part in call.op for part in _UNKNOWN) or len(call.outputs) != 1:
+            continue
+        read = [_undetached(facts, access.tensor, call.index) for access in call.inputs]
+        inputs: tuple[object, ...] = tuple(results.of(number) for number in read)
+        is_first = name in _LAYERS and not facts.requires_grad(call.inputs[0].tensor, call.index - 1)
+        if is_first:
+            inputs = (_source(facts, results.of(read[0]), call.index), *inputs[1:])
+        key = name, _arguments(facts, call), inputs
+        earlier = results.seen.setdefault(key, call)
+        is_second = earlier is not call and any(number in results.equal for number in read)
+        if earlier is not call and (is_first or is_second):
+            results.equal[call.outputs[0].tensor] = results.of(earlier.outputs[0].tensor)
+            if is_first and _is_augmented_batch(facts, call):
+                results.twins.append((earlier, call))
+        elif is_first and _is_doubled(inputs[0]) and _is_augmented_batch(facts, call):
+            results.twins.append((call, call))
+    return results
+
+
+def _undetached(facts: TraceIndex, number: int, before: int) -> int:
+    """Returns what a constant has the values of, if `detach()` made it."""
+    made = None if facts.requires_grad(number, before - 1) else facts.creator(number)
+    return made.inputs[0].tensor if made is not None and op_name(made) == "detach" and made.inputs else number
+
+
+def _source(facts: TraceIndex, number: int, before: int) -> int | tuple[str, tuple[int, ...]]:
+    """Returns what has the values of an input: it may be a copy, or put together of the same samples."""
+    made = next(iter(facts.producers(number, before)), None)
+    if made is not None and op_name(made) in _SAME and len(made.inputs) == 1 and not made.writes:
+        return _source(facts, made.inputs[0].tensor, made.index)
+    if made is not None and op_name(made) in _COLLATING and not made.writes:
+        return op_name(made), tuple(access.tensor for access in made.inputs)
+    return number
+
+
+def _is_doubled(source: object) -> bool:
+    """Returns whether an input is one batch twice."""
+    parts: tuple[int, ...] = source[1] if isinstance(source, tuple) else ()
+    return len(parts) == 2 and parts[0] == parts[1]
+
+
+def _arguments(facts: TraceIndex, call: Call) -> tuple[str, ...]:
+    """Returns the plain arguments of a call, as it is written; of one within a function of PyTorch, none."""
+    node = facts.node_at(call.site)
+    if isinstance(node, ast.Call):
+        given = [ast.unparse(each) for each in node.args if isinstance(each, ast.Constant | ast.UnaryOp)]
+        return (*given, *(ast.unparse(each) for each in node.keywords))
+    if isinstance(node, ast.Subscript):
+        return (ast.unparse(node.slice),)
+    return (ast.unparse(node.right),) if isinstance(node, ast.BinOp) and len(call.inputs) == 1 else ()
+
+
+def _is_augmented_batch(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether random numbers have changed a batch, other than those that choose its rows."""
+    if len(facts.tensor(call.inputs[0].tensor).shape) < 2:
+        return False
+    chosen = set[int]()
+    for number, made in ancestry(facts, call.inputs[0].tensor, call.index, _MOST_ABOVE):
+        name = op_name(made)
+        if name in _INDEXED:
+            chosen |= {access.tensor for access in made.inputs}
+        elif number not in chosen and ("dropout" in name or name in (DRAWS if made.inputs else _OF_VALUES)):
+            return True
+    return False
+
+
+def _compares(facts: TraceIndex, call: Call, results: _Results, backward: Backward) -> bool:
+    """Returns whether a call compares two equal results: it gives their distance, or a table for a loss that takes one
+    sample out of many."""
+    name, bases = op_name(call), [_unturned(facts, access.tensor, call.index) for access in call.inputs]
+    first, second = results.twins[0]
+    is_told_apart = any(op_name(each) in _LOSSES for each in recorded_above(facts, backward))
+    if first is second:  # the two views of all samples are one batch
+        return name in _TABLES and len(bases) == 2 and bases[0] == bases[1] and is_told_apart
+    pairs = [(one, other) for one, other in combinations(bases, 2) if one != other]
+    if not any(results.of(one) == results.of(other) for one, other in pairs):
+        return False
+    is_joined = name in _COLLATING and len(bases) == 2
+    is_sum = name in _SUMS and facts.tensor(call.outputs[0].tensor).shape == ()
+    return name in _DISTANCES | _TABLES or is_sum or (is_joined and is_told_apart)
+
+
+def copied(facts: TraceIndex, found: EqualViews) -> Call | None:
+    """Returns the call that copies the view, if a copy is the second one."""
+    made = facts.creator(found.second.inputs[0].tensor)
+    return made if found.second is not found.first and made is not None and op_name(made) in _SAME else None
+
+
+def second_name(facts: TraceIndex, found: EqualViews) -> tuple[str, ast.AST] | None:
+    """Returns the statement that gives one view two names, as `one, two = view, view`, and its file."""
+    made = facts.creator(found.view)
+    sites = [site for call in (made, found.second) if call is not None for site in facts.call_chain(call.site)]
+    for site in dict.fromkeys(sites):
+        span = facts.trace.sites[site].span
+        for node in ast.walk(scope_around(facts, span.file, span.line)):
+            if isinstance(node, ast.Assign | ast.Return) and node.value is not None and _names_twice(node):
+                return span.file, node
+    return None
+
+
+def _names_twice(node: ast.Assign | ast.Return) -> bool:
+    value = node.value
+    if isinstance(node, ast.Assign) and len(node.targets) > 1:
+        return isinstance(value, ast.Call)
+    if isinstance(value, ast.Tuple | ast.List):
+        names = [ast.unparse(each) for each in value.elts if isinstance(each, ast.Name | ast.Attribute)]
+        return len(set(names)) < len(names)
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        return isinstance(value.left, ast.List | ast.Tuple) and isinstance(value.right, ast.Constant)
+    return isinstance(value, ast.Name) and isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+
+
+def _unturned(facts: TraceIndex, number: int, before: int) -> int:
+    for _ in range(_MOST_TURNS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or op_name(made) not in _TURNS or not made.inputs:
+            break
+        number, before = made.inputs[0].tensor, made.index
+    return number

@@ -1,0 +1,52 @@
+"""Finds parts of a data set that a program evaluates on, and of which it has trained on many samples.
+
+So it is if the data set is split twice, at random: once for the part to train on, and once for the other part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.records.model import Call
+from tensorlens.records.training_samples import EvaluatedRows
+
+_MIN_ROWS = 10
+_LOADING = "Module.load_state_dict"
+_LEFT = 8  # numbers of samples above the greatest one that is seen
+_WIDE = 4.0  # standard deviations
+
+
+def evaluated_again(facts: TraceIndex) -> Iterator[EvaluatedRows]:
+    """Yields these parts, as they were last seen, one for each line.
+
+    The two parts could be apart, as together they have no more samples than the data set, and they share as many as
+    two random draws do. A program that loads parameters before its last pass may begin anew for another part.
+    """
+    parts = facts.trace.inspection.evaluated_rows
+    last = facts.backwards[-1].index if facts.backwards else 0
+    sites = facts.trace.sites
+    if not parts or any(sites[call.site].through == _LOADING for call in facts.calls_between(0, last)):
+        return
+    seen = set[int | None]()
+    for each in parts:
+        if each.number == parts[-1].number and each.site not in seen and _is_by_chance(each):
+            seen.add(each.site)
+            yield each
+
+
+def draws_of_parts(facts: TraceIndex, part: EvaluatedRows) -> list[Call]:
+    """Returns the permutations of all samples that the program draws, but for those of loaders."""
+    sites = facts.trace.sites
+    drawn = (call for call in facts.calls if op_name(call) == "randperm" and "Loader" not in sites[call.site].through)
+    sizes = [(call, facts.tensor(call.outputs[0].tensor).shape[0]) for call in drawn]
+    return [call for call, size in sizes if part.samples <= size <= part.samples + _LEFT]
+
+
+def _is_by_chance(part: EvaluatedRows) -> bool:
+    share, found = part.trained / part.samples, part.again / part.evaluated
+    is_split = part.trained + part.evaluated <= part.samples + _LEFT and part.evaluated >= _MIN_ROWS
+    near = _WIDE * sqrt(share * (1 - share) / part.evaluated)
+    return is_split and part.again < part.evaluated and abs(found - share) < near

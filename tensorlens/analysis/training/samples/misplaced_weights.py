@@ -1,0 +1,87 @@
+"""Finds weights of a sampler, one for each class of labels, that belong to other samples than those that it draws.
+
+The samples that are drawn by the weight of a class then have all labels, about as often as the whole data set has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.records.model import Call
+from tensorlens.records.training_samples import SampledLabels
+
+_MIN_DRAWN, _MIN_OF_WEIGHT = 150, 30
+_MOST_ALIKE, _NEAR = 0.25, 0.08
+_MOST_ABOVE = 200
+_MAKING = "WeightedRandomSampler.__init__"
+
+
+@dataclass(frozen=True, slots=True)
+class MisplacedWeights:
+    """Samples that a loader has drawn, and the call that gives the sampler its weights."""
+
+    made: Call | None
+    sampled: SampledLabels
+    common: int  # the label that most samples have
+    shares: tuple[float, ...]  # how many of the samples that each weight has drawn have it
+
+
+def misplaced_weights(facts: TraceIndex) -> Iterator[MisplacedWeights]:
+    """Yields these samplers, as they were last seen."""
+    sampled = facts.trace.inspection.sampled_labels
+    last = sampled[-1].number if sampled else 0
+    for each in sampled:
+        if each.number == last and _are_apart(each) and _are_of_labels(facts, each):
+            table = _table(each)
+            common = max(range(len(each.names)), key=lambda place: sum(row[place] for row in table))
+            shares = tuple(row[common] / sum(row) for row in table)
+            yield MisplacedWeights(_made(facts, each.weights), each, each.names[common], shares)
+
+
+def _table(sampled: SampledLabels) -> list[tuple[int, ...]]:
+    """Returns the drawn samples of each label, for each weight."""
+    size = len(sampled.names)
+    return [sampled.drawn[start : start + size] for start in range(0, len(sampled.drawn), size)]
+
+
+def _are_apart(sampled: SampledLabels) -> bool:
+    """Returns whether there is a weight for each label, for as many samples as have the label, while the samples that
+    are drawn by a weight have the labels of all."""
+    table, total = _table(sampled), sum(sampled.drawn)
+    by_weight, by_label = [sum(row) for row in table], [sum(column) for column in zip(*table, strict=True)]
+    if len(by_weight) != len(by_label) or len(by_label) < 2 or total < _MIN_DRAWN or min(by_weight) < _MIN_OF_WEIGHT:
+        return False
+    expected = [[one * other / total for other in by_label] for one in by_weight]
+    pairs = zip((each for row in table for each in row), (each for row in expected for each in row), strict=True)
+    distance = sum((found - mean) ** 2 / mean for found, mean in pairs if mean)
+    weighted = sorted(count / sampled.samples for count in sampled.counts)
+    labelled = sorted(count / total for count in by_label)
+    is_alike = all(abs(one - other) < _NEAR for one, other in zip(weighted, labelled, strict=True))
+    return is_alike and sqrt(distance / total / (len(by_label) - 1)) < _MOST_ALIKE
+
+
+def _are_of_labels(facts: TraceIndex, sampled: SampledLabels) -> bool:
+    """Returns whether the weights may be computed from the labels: not, if they are known to be from other numbers."""
+    ends = len(facts.events) and facts.events[-1].index
+    weights = _whole_sources(facts, sampled.weights, ends)
+    return not weights or bool(weights & _whole_sources(facts, sampled.labels, ends))
+
+
+def _whole_sources(facts: TraceIndex, number: int, before: int) -> set[int | None]:
+    """Returns the memory of whole numbers that a value is computed from."""
+    numbers = {access.tensor for _, made in ancestry(facts, number, before, _MOST_ABOVE) for access in made.inputs}
+    whole = {each for each in numbers | {number} if facts.tensor(each).dtype in ("int64", "int32", "uint8")}
+    return {facts.tensor(each).storage for each in whole}
+
+
+def _made(facts: TraceIndex, weights: int) -> Call | None:
+    """Returns the call that takes the weights of a sampler."""
+    sites = facts.trace.sites
+    taken = (call for call in facts.calls if op_name(call) == "as_tensor" and sites[call.site].through == _MAKING)
+    own = (call for call in taken if any(access.tensor == weights for access in call.outputs))
+    return next(own, facts.creator(weights))

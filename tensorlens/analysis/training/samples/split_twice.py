@@ -1,0 +1,104 @@
+"""Finds rows of a table to evaluate on that are a part of another permutation than the rows to train on.
+
+Each permutation is cut at one place, so a part of one and the other part of the other one look as if they were apart.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.records.model import Call
+
+_VIEWS = frozenset("getitem split chunk tensor_split narrow to long cpu cuda clone contiguous view reshape".split())
+_TAKING = frozenset(("getitem", "index_select"))
+_MOST_ABOVE, _MOST_VIEWS, _NEAR = 1_000, 8, 80
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfRows:
+    """A call that takes rows of a table, of a part of a permutation of all of them."""
+
+    taken: Call
+    drawn: Call
+    cut: Call
+    rows: int  # of the part
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTwice:
+    """Rows that a pass uses, and rows that are evaluated later."""
+
+    trained: PartOfRows
+    evaluated: PartOfRows
+    samples: int
+
+
+def split_twice(facts: TraceIndex) -> Iterator[SplitTwice]:
+    """Yields the first of these, if the two permutations are known to differ."""
+    trained = list(_trained(facts))
+    tables = {part.taken.inputs[0].tensor for part, _, _ in trained}
+    for call in facts.calls if trained else ():
+        is_evaluated = call.mode != "grad" and op_name(call) in _TAKING and call.inputs[:1]
+        part = _part(facts, call) if is_evaluated and call.inputs[0].tensor in tables else None
+        if part is None:
+            continue
+        samples = facts.tensor(part.drawn.outputs[0].tensor).shape[0]
+        for other, used, leaves in trained:
+            is_other = other.drawn.index != part.drawn.index and used < call.index
+            if is_other and other.taken.inputs[0] == call.inputs[0] and other.rows + part.rows == samples:
+                if _runs(facts, call, leaves) and _differ(facts, other.drawn, part.drawn):
+                    yield SplitTwice(other, part, samples)
+                    return
+
+
+def _trained(facts: TraceIndex) -> Iterator[tuple[PartOfRows, int, set[int]]]:
+    """Yields the rows that passes use, with the event of the pass and the parameters to which it gives gradients."""
+    for backward in examined_passes(facts):
+        leaves = {change.tensor for change in backward.gradients}
+        for root in backward.roots:
+            for _, made in ancestry(facts, root.tensor, backward.index, _MOST_ABOVE):
+                part = _part(facts, made) if op_name(made) in _TAKING else None
+                if part is not None:
+                    yield part, backward.index, leaves
+
+
+def _part(facts: TraceIndex, taken: Call) -> PartOfRows | None:
+    """Returns the part of a permutation of all rows of a table that a call takes rows by."""
+    if len(taken.inputs) != 2 or facts.tensor(taken.inputs[1].tensor).dtype != "int64":
+        return None
+    number, cut = taken.inputs[1].tensor, None
+    for _ in range(_MOST_VIEWS):
+        made = facts.creator(number)
+        if made is None:
+            return None
+        if op_name(made) == "randperm":
+            is_whole = facts.tensor(number).shape == facts.tensor(taken.inputs[0].tensor).shape[:1]
+            rows = 0 if cut is None else facts.tensor(cut[1]).shape[0]
+            is_part = cut is not None and 0 < rows < facts.tensor(number).shape[0]
+            return PartOfRows(taken, made, cut[0], rows) if is_whole and is_part and cut is not None else None
+        is_some = op_name(made) in _TAKING and len(made.inputs) == 2  # of the rows of a part
+        if not is_some and (op_name(made) not in _VIEWS or len(made.inputs) != 1):
+            return None
+        cut, number = (made, number), made.inputs[0].tensor
+    return None
+
+
+def _runs(facts: TraceIndex, taken: Call, leaves: set[int]) -> bool:
+    """Returns whether the trained model runs on rows right after they are taken."""
+    near = facts.calls_between(taken.index + 1, taken.index + _NEAR)
+    return any(access.tensor in leaves for call in near if not call.within for access in call.inputs)
+
+
+def _differ(facts: TraceIndex, one: Call, other: Call) -> bool:
+    """Returns whether two permutations are drawn one after the other by the numbers of all the program."""
+    first, last = sorted((one.index, other.index))
+    nodes = [facts.node_at(call.site) for call in (one, other)]
+    words = [word.arg for node in nodes if isinstance(node, ast.Call) for word in node.keywords]
+    is_seeded = any(first < seed.index <= last for seed in facts.trace.inspection.seeds)
+    return all(isinstance(node, ast.Call) for node in nodes) and "generator" not in words and not is_seeded

@@ -1,0 +1,78 @@
+"""Finds arrays with the channels last that a reshape gives the shape of channels first, before a convolution."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tensorlens.analysis.code_around import scope_around
+from tensorlens.analysis.naming.syntax import called_name
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.shapes_and_masks.mixed_dimensions import keeps_order
+from tensorlens.records.model import Call
+from tensorlens.records.training_samples import ReshapedArray
+
+_CONVOLUTIONS = {"conv1d": 1, "conv2d": 2, "conv3d": 3}
+_SAME = frozenset("to float double div truediv sub add mul clone contiguous clamp getitem index_select".split())
+_FAR = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class MixedArray:
+    """A call that makes a tensor of such an array, the convolution that gets it, and the reshape, if it is found."""
+
+    made: Call
+    layer: Call
+    shapes: ReshapedArray
+    reshape: tuple[str, ast.Call] | None
+
+
+def reshaped_arrays(facts: TraceIndex) -> Iterator[MixedArray]:
+    """Yields these calls, one for each line."""
+    seen = set[int]()
+    for each in facts.trace.inspection.reshaped_arrays:
+        made = facts.creator(each.tensor)
+        if made is None or made.site in seen or not _are_turned(each):
+            continue
+        layer = _layer(facts, made, each)
+        if layer is not None:
+            seen.add(made.site)
+            yield MixedArray(made, layer, each, _reshape(facts, made))
+
+
+def _are_turned(shapes: ReshapedArray) -> bool:
+    """Returns whether the last dimension comes first, or right after that of the samples."""
+    before, after = shapes.before, shapes.after
+    is_sample = len(before) in (2, 3) and (before[-1], *before[:-1]) == after
+    is_batch = len(before) in (3, 4) and (before[0], before[-1], *before[1:-1]) == after
+    return (is_sample or is_batch) and not keeps_order(before, after)
+
+
+def _layer(facts: TraceIndex, made: Call, shapes: ReshapedArray) -> Call | None:
+    """Returns the convolution that takes the dimensions of an array as channels and places."""
+    known = {made.outputs[0].tensor}
+    for call in islice(facts.calls_between(made.index + 1), _FAR):
+        inputs = [access.tensor for access in call.inputs]
+        if not inputs or known.isdisjoint(inputs) or not call.outputs:
+            continue
+        number = call.outputs[0].tensor
+        places = _CONVOLUTIONS.get(op_name(call))
+        if places is not None:
+            is_own = inputs[0] in known and facts.tensor(inputs[0]).shape[-places - 1 :] == shapes.after[-places - 1 :]
+            return call if is_own and len(shapes.after) in (places + 1, places + 2) else None
+        is_joined = op_name(call) == "stack" and facts.tensor(number).shape[1:] == shapes.after
+        is_same = op_name(call) in _SAME and facts.tensor(number).shape[-2:] == shapes.after[-2:]
+        if is_joined or is_same:
+            known.add(number)
+    return None
+
+
+def _reshape(facts: TraceIndex, made: Call) -> tuple[str, ast.Call] | None:
+    """Returns the last reshape, as written, of an array in the function that makes a tensor of it."""
+    span = facts.trace.sites[made.site].span
+    nodes = [node for node in ast.walk(scope_around(facts, span.file, span.line)) if isinstance(node, ast.Call)]
+    found = [node for node in nodes if called_name(node) == "reshape" and node.lineno <= span.end_line]
+    return (span.file, max(found, key=lambda node: node.lineno)) if found else None

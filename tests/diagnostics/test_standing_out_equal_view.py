@@ -1,0 +1,95 @@
+"""Checks what `--training` says about losses that compare two equal views of the samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+WORDS = "compares two results of a network for one input"
+PAIRS = """\
+data = torch.randn(64, 6)
+net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
+opt = torch.optim.SGD(net.parameters(), lr=0.05)
+
+def jitter(x):
+    return x + 0.1 * torch.randn_like(x)
+
+def views(x):
+    one = jitter(x)
+    two = one  #!
+    return one, two
+
+def loss_of(one, two):
+    one, two = (nn.functional.normalize(each, dim=1) for each in (one, two))
+    return nn.functional.cross_entropy(one @ two.t() / 0.2, torch.arange(len(one)))
+
+for rows in torch.randperm(64).split(16):
+    one, two = views(data[rows])
+    loss = loss_of(net(one), net(two))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LOADED = """\
+class Views(torch.utils.data.Dataset):
+    def __init__(self):
+        self.data = torch.randn(64, 3, 5, 5)
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, i):
+        return [self.data[i] * torch.rand(3, 1, 1)] * 2  #!
+
+body = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(36, 4))
+top = nn.Linear(4, 4)
+opt = torch.optim.SGD([*body.parameters(), *top.parameters()], lr=0.05)
+for one, two in torch.utils.data.DataLoader(Views(), batch_size=16, shuffle=True):
+    left, right = body(one), body(two)
+    alike = nn.functional.cosine_similarity
+    loss = -(alike(top(left), right.detach()).mean() + alike(top(right), left.detach()).mean()) / 2
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+KERNEL = (
+    PAIRS.replace("two = one  #!", "two = one")
+    .replace("jitter(x)\n    two", "x\n    two")
+    .replace(
+        "return nn.functional.cross_entropy(one @ two.t() / 0.2, torch.arange(len(one)))",
+        "return torch.logdet(one @ two.t() + torch.eye(len(one)))",
+    )
+)
+WRONG = {
+    "one name more": PAIRS,
+    "a copy": PAIRS.replace("two = one  #!", "two = one.clone()  #!"),
+    "one batch twice": PAIRS.replace("one, two = views(data[rows])", (
+        "x = jitter(data[rows])\n    one, two = net(torch.cat([x, x])).chunk(2)")).replace(
+        "loss_of(net(one), net(two))", "told_apart(torch.cat([one, two]))").replace("def loss_of", (
+        "def told_apart(z):\n    table = (z @ z.t()).masked_fill(torch.eye(len(z)).bool(), -9.0)\n"
+        "    return nn.functional.cross_entropy(table, torch.arange(len(z)).roll(len(z) // 2))\n\ndef loss_of")),
+    "of a loader": LOADED,
+}  # fmt: skip
+RIGHT = {
+    "two draws": PAIRS.replace("two = one  #!", "two = jitter(x)"),
+    "of a loader, two draws": LOADED.replace("[self.data[i] * torch.rand(3, 1, 1)] * 2", (
+        "[self.data[i] * torch.rand(3, 1, 1) for _ in range(2)]")),
+    "dropout in the network": PAIRS.replace("nn.ReLU()", "nn.Dropout(0.2)"),
+    "a second network": PAIRS.replace("net(two))", "net[0](two)[:, :4])"),
+    "the kernel of one batch": KERNEL,
+    "the same input for two terms": PAIRS.replace("loss_of(net(one), net(two))", (
+        "net(one).square().mean() + (net(two) - 1).abs().mean()")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_view_that_is_compared_with_itself_is_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert name == "one batch twice" or found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_different_views_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

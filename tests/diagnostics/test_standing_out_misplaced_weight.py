@@ -1,0 +1,71 @@
+"""Checks what `--training` says about weights of a sampler that are those of other samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+WORDS = "not those of the samples at their places"
+SCRIPT = """\
+from torch.utils.data import DataLoader, Subset, TensorDataset, WeightedRandomSampler, random_split
+labels = torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), 300, replacement=True)
+data = TensorDataset(torch.randn(300, 4) + labels[:, None], labels)
+order = torch.randperm(300)[:240]
+{part}
+{weights}
+loader = DataLoader(part, batch_size=20, sampler=sampler)
+net = nn.Linear(4, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(4):
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+OF_ORDER = "part = Subset(data, order.tolist())"
+FIRST = """\
+known = labels[:240]
+sampler = WeightedRandomSampler((1 / known.bincount())[known], 240)  #!
+"""
+MASK = """\
+is_used = torch.zeros(300, dtype=torch.bool)
+is_used[order] = True
+counts = labels[is_used].bincount(minlength=3)
+each = [float(1 / counts[label]) ** 0.5 for label in labels[is_used]]
+sampler = WeightedRandomSampler(each, num_samples=300, replacement=True)  #!
+"""
+GROUPS = """\
+groups = torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), 300, replacement=True)
+sampler = WeightedRandomSampler((1 / groups.bincount())[groups], 300)
+"""
+OWN = FIRST.replace("labels[:240]", "labels[order]").replace("  #!", "")
+WRONG = {
+    "labels of the first samples": SCRIPT.format(part="part, _ = random_split(data, [240, 60])", weights=FIRST),
+    "labels in another order": SCRIPT.format(part=OF_ORDER, weights=MASK),
+}
+RIGHT = {
+    "labels of the part": SCRIPT.format(part=OF_ORDER, weights=OWN),
+    "labels of all": SCRIPT.format(part="part = data", weights=FIRST.replace("[:240]", "").replace("  #!", "")),
+    "weights of groups": SCRIPT.format(part="part = data", weights=GROUPS),
+    "a weight of its own for each sample": SCRIPT.format(
+        part=OF_ORDER, weights="sampler = WeightedRandomSampler(data.tensors[0][order, 0].exp(), 240)"
+    ),
+    "fewer different weights than labels": SCRIPT.format(
+        part=OF_ORDER, weights="sampler = WeightedRandomSampler(1.0 + (torch.rand(240) < 0.3), 240)"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_weights_of_other_samples_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert "gets 3 different weights, for " in found.text
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_weights_of_the_samples_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

@@ -1,0 +1,76 @@
+"""Checks what `--training` says about rows to evaluate on that are a part of another permutation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.standing_out import marked, sentences
+
+WORDS = "a part of another permutation"
+SCRIPT = """\
+data, labels = torch.randn(200, 4), torch.randint(0, 2, (200,))
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def train(rows):
+    for part in rows[torch.randperm(len(rows))].split(30):
+        loss = nn.functional.cross_entropy(net(data[part]), labels[part])
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+
+@torch.no_grad()
+def evaluate(rows):
+    return (net(data[rows]).argmax(1) == labels[rows]).float().mean()
+
+for epoch in range(3):
+{body}
+"""
+ONCE = SCRIPT.replace("for epoch", "order = torch.randperm(200)\nfor epoch")
+EACH = """\
+    train(torch.randperm(200)[:150])
+    evaluate(torch.randperm(200)[150:])  #!
+"""
+ONE = """\
+    train(order[:150])
+    evaluate(order[150:])
+"""
+FOLDS = """\
+    net = nn.Linear(4, 2)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    order = torch.randperm(200)
+    evaluate(order[150:])
+    train(order[:150])
+"""
+FUNCTION = """\
+    def split():
+        return torch.randperm(200).split([150, 50])  #!
+    train(split()[0])
+    evaluate(split()[1])
+"""
+ANEW = "    order = torch.randperm(200)\n" + ONE.replace("evaluate(order[150:])", "evaluate(order[150:])  #!")
+WRONG = {
+    "two draws": SCRIPT.format(body=EACH),
+    "a function that draws": SCRIPT.format(body=FUNCTION),
+    "a draw for each epoch": SCRIPT.format(body=ANEW),
+}
+RIGHT = {
+    "one draw": ONCE.format(body=ONE),
+    "folds, each with a new model": SCRIPT.format(body=FOLDS),
+    "one seed for both": SCRIPT.format(
+        body=FUNCTION.replace("        return", "        torch.manual_seed(4)\n        return")
+    ),
+    "some rows, to look at": ONCE.format(body=ONE + "    evaluate(torch.randperm(200)[:20])\n"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_rows_of_another_permutation_are_named(tmp_path: Path, name: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, WRONG[name]) if WORDS in each.text)
+    assert found.labels[0].span.line == marked(WRONG[name])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_rows_of_one_permutation_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
