@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -225,11 +227,11 @@ class _Numbers(Dataset[tuple[torch.Tensor, int]]):
         return torch.tensor([float(place)]), place % 2
 
 
-def test_the_samples_of_loaders_are_counted() -> None:
+@pytest.mark.parametrize("whole", [_Numbers(), [*map(_Numbers().__getitem__, range(12))]], ids=["a data set", "a list"])
+def test_the_samples_of_loaders_are_counted(whole: Any) -> None:
     weight = nn.Parameter(torch.ones(1))
     sampler = WeightedRandomSampler([1.0] * 8 + [3.0] * 4, 40)
-    first, second = Subset(_Numbers(), range(8)), Subset(_Numbers(), [6, 7, 8, 9])
-    second.dataset = first.dataset
+    first, second = Subset(whole, range(8)), Subset(whole, [6, 7, 8, 9])
     with tensorlens.trace(training=True) as lens:
         sampler.weights = sampler.weights.clone()
         optimizer = torch.optim.SGD([weight], lr=0.1)

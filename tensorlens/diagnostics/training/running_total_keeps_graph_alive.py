@@ -153,8 +153,8 @@ def _over_passes(facts: TraceIndex, chain: _Chain) -> bool:
 def _is_repeated(facts: TraceIndex, chain: _Chain) -> bool:
     """Returns whether each round computed from the same leaves, unlike a sum over different parameters.
 
-    If backward passes run elsewhere, the line must also add: the state of a recurrent network is no total. A sum of what
-    was there before the first round, as `sum(losses.values())`, keeps nothing alive by itself.
+    If backward passes run elsewhere, the line must also add: the state of a recurrent network is no total. A sum of
+    what was there before the first round, as `sum(losses.values())`, keeps nothing alive by itself.
     """
     if chain.added is not None:
         made = facts.producers(chain.added, chain.last.index)[:1]

@@ -53,9 +53,9 @@ class _Part:
 
 @dataclass(slots=True)
 class _Trained:
-    """The samples of a data set that backward passes have used."""
+    """The samples of a data set that backward passes have used, and a part of it: a list has no weak references."""
 
-    root: weakref.ref[Any]
+    part: weakref.ref[Any]
     rows: set[int] = field(default_factory=set)
     site: int | None = None
     last: int = 0  # the greatest number among the samples of these parts
@@ -153,8 +153,8 @@ class LoadedSamples:
         if rows is None or root is None:
             return
         known = self._trained.get(id(root))
-        if known is None or known.root() is not root:
-            known = self._trained[id(root)] = _Trained(weakref.ref(root))
+        if known is None or _rows(known.part(), ())[0] is not root:
+            known = self._trained[id(root)] = _Trained(weakref.ref(waiting.data))
         if self.passes > waiting.passes:
             if len(known.rows) < _MOST_ROWS:
                 known.rows.update(rows)
