@@ -15,9 +15,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     for each in focal_of_means(facts):
         yield stands_out(
-            f"{as_written(facts, each.mean)} returns the mean of {each.samples:,} samples, and "
+            f"{as_written(facts, each.mean)} returns {'one number' if each.is_sum else 'the mean'} of "
+            f"{each.samples:,} samples, and "
             f"{as_written(facts, each.power)} is computed from it: the factor of the loss is one number for all "
             "samples, whatever the loss of each is",
-            facts.label("observed_here", each.mean.site, "the mean", each.mean.index),
+            facts.label("observed_here", each.mean.site, "one number", each.mean.index),
             facts.label("value_made_here", each.power.site, "the factor", each.power.index),
         )
