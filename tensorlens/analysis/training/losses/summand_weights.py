@@ -27,6 +27,7 @@ _SAME = frozenset(
     "view reshape flatten squeeze unsqueeze clone float double to contiguous permute transpose expand expand_as".split()
 )
 _ERRORS = frozenset(("mse_loss", "l1_loss", "binary_cross_entropy_with_logits", "binary_cross_entropy"))
+_STACKS = frozenset("stack cat concat hstack vstack".split())
 _MAX_STEPS = 400
 
 
@@ -96,6 +97,8 @@ def _below(facts: TraceIndex, call: Call) -> Iterator[tuple[int, _Step]]:
                 sign = -1.0 if name == "rsub" or (name in _DIFFERENCES and place) else 1.0
                 if number in trained:
                     yield number, _Step(sign * _repeats(facts, number, size))
+    elif name in _STACKS and len(set(inputs)) == len(inputs):
+        yield from ((number, _Step(1.0)) for number in trained)
     elif len(trained) == 1 and len(set(inputs)) == len(inputs):
         step = _single(facts, call, name, trained[0], size)
         if step is not None:
