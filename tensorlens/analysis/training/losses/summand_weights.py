@@ -198,3 +198,26 @@ def reduced_error(facts: TraceIndex, each: Summand) -> tuple[Call, float, int] |
     if kind not in ("mean", "sum"):
         return None
     return call, each.weight / (elements if kind == "mean" else 1), elements
+
+
+def written_square(facts: TraceIndex, call: Call) -> tuple[int, float] | None:
+    """Returns what a call computes the square of, and what multiplies it, as in `-0.5 * z * z`; None if it is none."""
+    numbers = [access.tensor for access in call.inputs]
+    if written_power(facts, call) == 2:
+        return numbers[0], 1.0
+    if op_name(call) not in _PRODUCTS or len(numbers) != 2:
+        return None
+    (one, first), (other, second) = (_with_factor(facts, number, call.index) for number in numbers)
+    return (one, first * second) if one == other and first * second else None
+
+
+def _with_factor(facts: TraceIndex, number: int, before: int) -> tuple[int, float]:
+    """Returns the tensor that a tensor is a written multiple of, and the factor; 0 if the source does not say it."""
+    factor = 1.0
+    made = next(iter(facts.producers(number, before)), None)
+    while made is not None and len(made.inputs) == 1 and op_name(made) in _PRODUCTS | _RATIOS | {"neg"}:
+        given = -1.0 if op_name(made) == "neg" else factor_of(facts, made)[0] or 0.0
+        factor *= 1 / given if given and op_name(made) in _RATIOS else given
+        number = made.inputs[0].tensor
+        made = next(iter(facts.producers(number, made.index)), None)
+    return number, factor
