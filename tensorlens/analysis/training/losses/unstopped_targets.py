@@ -42,7 +42,7 @@ class UnstoppedTarget:
 def unstopped_targets(training: Training) -> Iterator[UnstoppedTarget]:
     """Yields the last term of these losses, one for each line."""
     facts, reported = training.facts, set[int]()
-    for backward in examined_passes(facts):
+    for backward in examined_passes(facts, with_asked=True):
         terms = _terms(facts, backward)
         used = trained_by(training, backward) if terms else set[int]()
         shared = [_shared(facts, term) & used for term in terms]
@@ -140,7 +140,7 @@ def _is_helped(training: Training, backward: Backward, parameters: set[int]) -> 
         if (
             other.site == backward.site
             or other.failed
-            or not {change.tensor for change in other.gradients} & parameters
+            or not ({change.tensor for change in other.gradients} | set(other.inputs)) & parameters
         ):
             continue
         first, last = sorted((other.index, backward.index))
