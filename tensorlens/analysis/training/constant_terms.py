@@ -89,11 +89,13 @@ def _changed_by_hand(facts: TraceIndex, backward: Backward) -> set[int]:
         return set()
     later = (each.index for each in facts.backwards if each.site == backward.site and each.index > backward.index)
     known, found = {access.tensor for access in asked.outputs}, set[int]()
+    memory = {facts.storage_of(number, backward.index): number for number in backward.inputs}
+    memory.pop(None, None)
     for call in islice(facts.calls_between(asked.index + 1, next(later, facts.calls[-1].index)), _MOST_AFTER):
         inputs = {access.tensor for access in call.inputs}
         if not inputs & known:
             continue
-        found |= {write.tensor for write in call.writes if write.tensor in backward.inputs}
+        found |= {memory.get(facts.storage_of(write.tensor, call.index), -1) for write in call.writes} - {-1}
         if op_name(call) in ("sub", "add", "addcmul", "addcdiv"):
             found |= inputs & set(backward.inputs)
         known |= {access.tensor for access in call.outputs} - found

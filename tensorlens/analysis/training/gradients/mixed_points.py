@@ -125,7 +125,7 @@ class _Products:
         elif name in _PRODUCTS and len(parts) == 2:
             found = _times(*parts)
         elif name in _ADDED and len(parts) == 2 and not _has_alpha(self.facts, made):
-            found = _plus(*parts, _ADDED[name])
+            found = _plus(parts[0], parts[1], _ADDED[name])
         elif len(parts) == 3 and not _has_alpha(self.facts, made):
             one, other, last = parts
             step = _times(_plus(other, one, -1.0), last) if name == "lerp" else _times(other, last)
