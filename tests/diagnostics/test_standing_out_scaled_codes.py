@@ -56,6 +56,8 @@ RIGHT = {
     "a module": "mse = nn.MSELoss()\n    extra = mse(q, z.detach()) + BETA * mse(z, q.detach())",
     "no choice": "q = dec.weight[:, 0].expand(4, 6)[:1, :4].expand(16, 4) * 2\n"
     "    extra = 0.25 * F.mse_loss(q, z.detach()) + F.mse_loss(z, q.detach())",
+    "a usual weight of the codes": "code_share = 0.25\n"
+    "    extra = code_share * F.mse_loss(q, z.detach()) + F.mse_loss(z, q.detach())",
     "a weight of both": "extra = 0.1 * (F.mse_loss(q, z.detach()) + F.mse_loss(z, q.detach()))",
 }
 

@@ -11,7 +11,7 @@ from math import isclose
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import ERRORS
-from tensorlens.analysis.training.losses.summand_weights import Summand, factor_names, reduced_error
+from tensorlens.analysis.training.losses.summand_weights import Summand, factor_names, number_name, reduced_error
 from tensorlens.analysis.training.picked_entries import is_picked_by
 from tensorlens.analysis.training.value_ranges import SAME_VALUES
 from tensorlens.records.model import Call
@@ -77,7 +77,8 @@ def _share(facts: TraceIndex, codes: _Error, values: _Error, factor: Call) -> fl
         share = codes.summand.weight / values.summand.weight
     else:
         return None
-    is_meant = is_other and not is_named and not isclose(share, _USUAL)
+    is_usual = is_named or (isclose(share, _USUAL) and not _OF_TABLE.search(number_name(facts, factor)))
+    is_meant = is_other and not is_usual
     return share if 0 < share < 1 and not is_meant else None
 
 

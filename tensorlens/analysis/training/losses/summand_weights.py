@@ -146,6 +146,17 @@ def factor_of(facts: TraceIndex, call: Call) -> tuple[float | None, bool]:
     return None, False
 
 
+def number_name(facts: TraceIndex, call: Call) -> str:
+    """Returns the source of the number of a product, if it has a name."""
+    span = facts.span(call.site)
+    for side in factor_sides(facts, call) if span is not None else ():
+        is_name = isinstance(side, ast.Name | ast.Attribute | ast.Subscript)
+        number = written_number(facts, side)
+        if is_name and (number is not None or (span is not None and number_of(facts, span.file, side) is not None)):
+            return ast.unparse(side)
+    return ""
+
+
 def factor_sides(facts: TraceIndex, call: Call, *, only_last: bool = False) -> list[ast.expr]:
     """Returns the expressions of a product, one of which is its number."""
     node = facts.node_at(call.site)
