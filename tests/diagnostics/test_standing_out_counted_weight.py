@@ -118,6 +118,25 @@ def test_a_focal_factor_of_a_mean_is_named(tmp_path: Path, loss: str, count: int
     assert len(_texts(tmp_path, labels, loss, 3, "the factor of the loss is one number")) == count
 
 
+_PT = "pt = out.softmax(1).gather(1, target[:, None])"
+_ROWS = "F.cross_entropy(out, target, reduction='none')"
+
+
+@pytest.mark.parametrize(
+    ("loss", "count"),
+    [
+        (_PT + "\nloss = ((1 - pt) ** 2 * F.cross_entropy(out, target)).mean()", 1),
+        (f"pt = {_ROWS}.neg().exp().detach()\nloss = ((1 - pt).square() * F.cross_entropy(out, target)).mean()", 1),
+        (_PT + "\nloss = (0.25 * (1 - pt) ** 2).mul(F.nll_loss(out.log_softmax(1), target)).sum()", 1),
+        (_PT + "\nloss = (1 - pt).pow(2).mean() * F.cross_entropy(out, target)", 0),
+        (_PT + f"[:, 0]\nloss = ((1 - pt) ** 2 * {_ROWS}).mean()", 0),
+    ],
+)
+def test_focal_factors_that_multiply_a_mean_are_named(tmp_path: Path, loss: str, count: int) -> None:
+    labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()"
+    assert len(_texts(tmp_path, labels, loss, 3, "weighs the loss of all of them")) == count
+
+
 def test_the_call_that_takes_the_mean_is_named(tmp_path: Path) -> None:
     labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()"
     loss = "rows = F.cross_entropy(out, target, reduction='none')\nce = rows.mean()\nloss = (1 - (-ce).exp()) ** 2 * ce"

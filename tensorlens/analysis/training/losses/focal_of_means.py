@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -37,7 +38,8 @@ _Way = tuple[tuple[Call, ...], Call]  # the calls on single numbers, the last fi
 class FocalOfMean:
     """The call that multiplies a loss by a factor of its mean, what takes the mean, and the power that the factor is.
 
-    Where `is_sum` is set, the call takes the sum, which another one divides.
+    Where `is_sum` is set, the call takes the sum, which another one divides. With `is_each`, each sample has a factor
+    of its own, which multiplies the mean of all.
     """
 
     product: Call
@@ -45,6 +47,7 @@ class FocalOfMean:
     power: Call
     samples: int
     is_sum: bool
+    is_each: bool = False
 
 
 def focal_of_means(facts: TraceIndex) -> Iterator[FocalOfMean]:
@@ -53,7 +56,8 @@ def focal_of_means(facts: TraceIndex) -> Iterator[FocalOfMean]:
     for backward in examined_passes(facts, with_asked=True):
         of_pass = dict[tuple[object, ...], FocalOfMean]()
         for call in recorded_above(facts, backward):
-            one = _found(facts, call) if op_name(call) in _PRODUCTS and len(call.inputs) == 2 else None
+            is_product = op_name(call) in _PRODUCTS and len(call.inputs) == 2
+            one = (_found(facts, call) or _of_each(facts, call)) if is_product else None
             if one is not None:
                 of_pass[_key(one.mean)] = one
         if len(of_pass) > 1:
@@ -76,6 +80,49 @@ def _found(facts: TraceIndex, product: Call) -> FocalOfMean | None:
         is_mean = reduces_by_mean(facts, way[1]) if op_name(way[1]) in _LOSSES else op_name(way[1]) in _MEANS
         if samples > 1 and (is_mean or is_divided):
             return FocalOfMean(product, way[1], power, samples, is_sum)
+    return None
+
+
+def _of_each(facts: TraceIndex, product: Call) -> FocalOfMean | None:
+    """Finds a factor for each sample, `(1 - p) ** gamma`, that multiplies the mean of the loss of the same scores."""
+    numbers = [access.tensor for access in product.inputs]
+    for number, other in (numbers, numbers[::-1]):
+        mean = _mean_of(facts, number, product.index) if shape_of(facts, number) == () else None
+        if mean is None or op_name(mean) not in _LOSSES or not reduces_by_mean(facts, mean):
+            continue
+        samples, scores = _samples(facts, mean), mean.inputs[0].tensor
+        power = _power_of_rest(facts, other, product.index) if shape_of(facts, other)[:1] == (samples,) else None
+        if power is None or samples < 2:
+            continue
+        read = {each.tensor for _, call in ancestry(facts, other, product.index, _MOST_ABOVE) for each in call.inputs}
+        made = made_by(facts, scores, mean.index)
+        sources = {scores} | ({each.tensor for each in made.inputs[:1]} if made and op_name(made) in _LOGS else set())
+        if read & sources:
+            return FocalOfMean(product, mean, power, samples, is_sum=False, is_each=True)
+    return None
+
+
+def _mean_of(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Returns the call that took the mean that a number is, up to a factor."""
+    way = _way(facts, number, before)
+    return way[1] if way is not None and all(op_name(call) in _SCALED for call in way[0]) else None
+
+
+def _power_of_rest(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Returns the power of `1 - p` that a tensor is."""
+    power: Call | None = None
+    for _ in range(_MOST_CALLS):
+        made = made_by(facts, number, before)
+        if made is None or not made.inputs:
+            return None
+        if op_name(made) in ("rsub", "expm1") or (op_name(made) == "sub" and len(made.inputs) == 2):
+            return power
+        if len({access.tensor for access in made.inputs}) > 1 or op_name(made) not in _SAME | _POWERS | _PRODUCTS | {
+            "neg"
+        }:
+            return None
+        power = made if power is None and _is_power(made) else power
+        number, before = made.inputs[0].tensor, made.index
     return None
 
 
