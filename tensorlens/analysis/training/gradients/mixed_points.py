@@ -85,12 +85,19 @@ class _Products:
         self.facts, self.root = facts, root
         self.draws: dict[int, Call] = {}
         self.uses: dict[int, int] = {}
+        self.known: dict[tuple[int, int], _Terms] = {}
 
     def of(self, number: int, before: int, left: int = _MOST_DEEP) -> _Terms:
-        facts = self.facts
-        made = next(iter(facts.producers(number, before)), None)
+        made = next(iter(self.facts.producers(number, before)), None)
         if made is None or left == 0 or not made.outputs:
             return {(number,): 1.0}
+        key = number, made.index
+        if key not in self.known:
+            self.known[key] = self._of_call(number, made, left)
+        return self.known[key]
+
+    def _of_call(self, number: int, made: Call, left: int) -> _Terms:
+        facts = self.facts
         if _is_draw(facts, made):
             self.draws[number] = made
             self.uses.setdefault(number, number)
