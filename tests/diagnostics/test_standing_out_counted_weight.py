@@ -88,6 +88,22 @@ def test_weights_that_are_shares_of_the_classes_are_named(tmp_path: Path, weight
         ("of = nn.CrossEntropyLoss(reduction='sum')\nce = of(out, target)\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 0),
         ("ce = nn.CrossEntropyLoss(reduction='sum')(out, target)\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 0),
         ("ce = F.cross_entropy(out, target)\nloss = ce + 0.1 * ce ** 2", 0),
+        ("s = F.nll_loss(out.log_softmax(1), target)\nloss = torch.expm1(-s).neg().pow(2.0) * s", 1),
+        ("lp = -F.cross_entropy(out, target)\npt = torch.exp(lp)\nloss = -((1 - pt) ** 2) * lp", 1),
+        ("s = -out.log_softmax(1).gather(1, target[:, None]).mean()\nloss = (1 - torch.exp(-s)).square().mul(s)", 1),
+        ("s = F.cross_entropy(out, target)\nw = 1 - torch.exp(-s)\nloss = w * w * F.cross_entropy(out, target)", 1),
+        (
+            "ce = {'loss': F.cross_entropy}['loss'](out, target)\nloss = (torch.ones_like(ce) - (-ce).exp()) ** 2 * ce",
+            1,
+        ),
+        ("s = F.cross_entropy(out, target, reduction='none')\nloss = ((1 - (-s.mean()).exp()) ** 2 * s).mean()", 1),
+        ("s = -out.log_softmax(1).gather(1, target[:, None])\nloss = (-torch.expm1(-s)).pow(2).mul(s).mean()", 0),
+        ("s = (out - 1).square().mean()\nloss = (1 - torch.exp(-s)) ** 2 * s", 0),
+        ("s = F.cross_entropy(out, target)\nloss = (1 - torch.exp(-s)) ** 2 * (out - 1).square().mean()", 0),
+        (
+            "loss = sum(((1 - torch.exp(-s)) ** 2 * s) for s in (F.cross_entropy(k * out, target) for k in (1, -1)))",
+            0,
+        ),
         (
             (
                 "one, other = F.cross_entropy(out, target), F.cross_entropy(-out, target)\n"
@@ -100,6 +116,25 @@ def test_weights_that_are_shares_of_the_classes_are_named(tmp_path: Path, weight
 def test_a_focal_factor_of_a_mean_is_named(tmp_path: Path, loss: str, count: int) -> None:
     labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()"
     assert len(_texts(tmp_path, labels, loss, 3, "the factor of the loss is one number")) == count
+
+
+_PT = "pt = out.softmax(1).gather(1, target[:, None])"
+_ROWS = "F.cross_entropy(out, target, reduction='none')"
+
+
+@pytest.mark.parametrize(
+    ("loss", "count"),
+    [
+        (_PT + "\nloss = ((1 - pt) ** 2 * F.cross_entropy(out, target)).mean()", 1),
+        (f"pt = {_ROWS}.neg().exp().detach()\nloss = ((1 - pt).square() * F.cross_entropy(out, target)).mean()", 1),
+        (_PT + "\nloss = (0.25 * (1 - pt) ** 2).mul(F.nll_loss(out.log_softmax(1), target)).sum()", 1),
+        (_PT + "\nloss = (1 - pt).pow(2).mean() * F.cross_entropy(out, target)", 0),
+        (_PT + f"[:, 0]\nloss = ((1 - pt) ** 2 * {_ROWS}).mean()", 0),
+    ],
+)
+def test_focal_factors_that_multiply_a_mean_are_named(tmp_path: Path, loss: str, count: int) -> None:
+    labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()"
+    assert len(_texts(tmp_path, labels, loss, 3, "weighs the loss of all of them")) == count
 
 
 def test_the_call_that_takes_the_mean_is_named(tmp_path: Path) -> None:

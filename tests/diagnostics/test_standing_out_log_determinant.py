@@ -32,6 +32,26 @@ WRONG = {
     "subtracted": "b = b * s.exp() + t" + OWN + "loss = -(logp - s.sum(1)).mean()  #!",
     "by a sigmoid": "scale = (s + 2).sigmoid(); b = b * scale" + MANY + "loss = (scale.log().sum(1) - logp).mean()  #!",
     "divided": "b = (b - t) / s.exp()" + OWN + "total = 0.5 * z.pow(2).sum(1) - s.sum(1)  #!\n    loss = total.mean()",
+    "a list of means": "b = b * s.exp() + t"
+    + DENSITY.format(
+        "torch.distributions.Independent(torch.distributions.Normal(torch.zeros(4), torch.ones(4)), 1).log_prob(z)"
+    )
+    + "loss = -(logp + torch.stack([s.flatten(1).mean(-1)]).sum(0)).mean()  #!",
+    "a mean of all": "b = b * s.exp() + t" + NORMAL + "loss = -(logp + s.mean()).mean()  #!",
+    "a product of its own": "b = torch.addcmul(t, b, s.exp())"
+    + DENSITY.format("(-0.5 * z * z).sum(1)")
+    + "loss = -(logp - s.sum(1)).mean()  #!",
+    "computed again": "b = b * torch.exp(torch.tanh(s)) + t"
+    + NORMAL
+    + "volume = torch.tanh(s).mean(dim=1)  #!\n    loss = -(logp + volume).mean()",
+    "a log of a sigmoid": "b = b * torch.sigmoid(s) + t"
+    + OWN
+    + "loss = -(logp + nn.functional.logsigmoid(s).mean(1)).mean()  #!",
+    "one scale for all rows": "z = x * net.logs.exp()"
+    + NORMAL.replace("torch.cat([a, b], 1)", "z")
+    + "loss = -(logp + net.logs.mean()).mean()  #!",
+    "a gradient that is asked for": "b = b * s.exp() + t" + NORMAL + "loss = -(logp + s.mean(1)).mean()  #!\n"
+    "    torch.autograd.grad(loss, net.weight, retain_graph=True)",
     "a mean": "b = b * s.exp() + t" + NORMAL + "loss = -(logp + s.mean(1)).mean()  #!",
     "a sum over the rows": "b = b * s.exp() + t" + MANY + "loss = -(logp + s.sum()).mean()  #!",
 }
@@ -47,6 +67,13 @@ RIGHT = {
     "an error of a row": "error = b * s.exp() + t - a"
     + OWN.replace("z**2", "error**2")
     + "loss = -(logp - s.sum(1)).mean()",
+    "a log of a sigmoid": "b = b * torch.sigmoid(s) + t"
+    + OWN
+    + "loss = -(logp + nn.functional.logsigmoid(s).sum(1)).mean()",
+    "a list": "b = b * torch.exp(torch.tanh(s)) + t"
+    + DENSITY.format("(-0.5 * z * z).sum(1)")
+    + "loss = -(logp + torch.stack([torch.tanh(s).sum(1)]).sum(0)).mean()",
+    "a share of the whole": "b = b * s.exp() + t" + NORMAL + "loss = -(logp / 4 + s.sum(1) / 4).mean()",
     "a mask": "b = b * (s * mask).exp() + t" + OWN + "loss = -(logp + (s * mask).sum(1)).mean()",
 }
 

@@ -29,6 +29,19 @@ for step in range(3):
 WRONG = {
     "functions": "extra = F.mse_loss(z, q.detach()) + BETA * F.mse_loss(q, z.detach())  #!",
     "squares": "extra = (q - z.detach()).pow(2).mean() * BETA + (q.detach() - z).pow(2).mean()  #!",
+    "a module": "mse = nn.MSELoss()\n    extra = BETA * mse(q, z.detach()) + mse(z, q.detach())  #!",
+    "lengths": "far = lambda a, b: torch.linalg.vector_norm(a - b, dim=-1).square().mean()\n"
+    "    extra = sum([0.25 * far(z.detach(), q), far(z, q.detach())])  #!",
+    "reshaped": "frozen = z.view(4, 4, 4).clone().detach(); picked = q.view(4, 4, 4)\n"
+    "    extra = F.smooth_l1_loss(picked, frozen).mul(0.25) + F.smooth_l1_loss(z, q.detach())  #!",
+    "one-hot": "q = torch.mm(F.one_hot(index, 8).float(), book.weight)\n"
+    "    terms = [F.mse_loss(q, z.data) / 4, F.mse_loss(z, q.data)]; extra = torch.stack(terms).sum()  #!",
+    "a name": "commit_cost = {'a': 0.25}['a']\n"
+    "    extra = commit_cost * F.mse_loss(q, z.detach()) + F.mse_loss(z, q.detach())  #!",
+    "a usual number": "codebook_loss = F.mse_loss(q, z.detach())\n    commit = F.mse_loss(z, q.detach())\n"
+    "    extra = 0.25 * codebook_loss + commit  #!",
+    "without recording": "with torch.no_grad():\n        still, near = z.clone(), q.clone()\n"
+    "    extra = BETA * (q - still).norm(dim=1).mean() + (z - near).norm(dim=1).mean()  #!",
     "named terms": "codebook = F.mse_loss(q.detach(), z); commitment = F.mse_loss(q, z.detach())\n"
     "    extra = codebook + 0.25 * commitment  #!",
 }
@@ -37,6 +50,14 @@ RIGHT = {
     "squares": "extra = (q - z.detach()).pow(2).mean() + BETA * (q.detach() - z).pow(2).mean()",
     "two weights": "extra = 0.5 * F.mse_loss(q, z.detach()) + 0.8 * F.mse_loss(z, q.detach())",
     "a weight of the codes": "extra = code_weight * F.mse_loss(q, z.detach()) + F.mse_loss(z, q.detach())",
+    "a small weight": "codebook_loss = F.mse_loss(q, z.detach())\n"
+    "    extra = 0.5 * codebook_loss + F.mse_loss(z, q.detach())",
+    "reductions": "extra = F.mse_loss(q, z.detach()) + 0.25 * F.mse_loss(z, q.detach(), reduction='sum')",
+    "a module": "mse = nn.MSELoss()\n    extra = mse(q, z.detach()) + BETA * mse(z, q.detach())",
+    "no choice": "q = dec.weight[:, 0].expand(4, 6)[:1, :4].expand(16, 4) * 2\n"
+    "    extra = 0.25 * F.mse_loss(q, z.detach()) + F.mse_loss(z, q.detach())",
+    "a usual weight of the codes": "code_share = 0.25\n"
+    "    extra = code_share * F.mse_loss(q, z.detach()) + F.mse_loss(z, q.detach())",
     "a weight of both": "extra = 0.1 * (F.mse_loss(q, z.detach()) + F.mse_loss(z, q.detach()))",
 }
 

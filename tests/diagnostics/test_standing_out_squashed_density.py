@@ -67,3 +67,67 @@ def test_another_density_is_named(kind: str, tmp_path: Path) -> None:
 def test_the_density_of_the_result_is_no_news(kind: str, tmp_path: Path) -> None:
     density, loss = RIGHT[kind]
     assert said(tmp_path, SCRIPT.format(density=density, loss=loss), "the slope")[0] == []
+
+
+BY_HAND = """
+    import math, torch, torch.nn.functional as F
+    from torch.distributions import Independent, Normal
+    net, critic = torch.nn.Linear(3, 4), torch.nn.Linear(5, 1)
+    opt = torch.optim.Adam(net.parameters())
+    x = torch.randn(32, 3)
+    for _ in range(3):
+        mu, width = net(x).chunk(2, 1)
+        std, noise = width.exp(), torch.randn_like(mu)
+        dist = Independent(Normal(mu, std), 1)
+        u = {sample}
+        a, z = torch.tanh(u), (u - mu) / std
+        lp = {density}
+        cost = (a - 0.5 * x[:, :2]).square().sum(-1)
+        loss = (0.2 * lp + cost).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+SAMPLE = "mu + std * noise"
+LOGS = "2 * (math.log(2) - u - F.softplus(-2 * u))"
+BY_HAND_WRONG = {
+    "a product": (SAMPLE, f"(-0.5 * z * z - width - 0.5 * math.log(2 * math.pi)).sum(1) + ({LOGS}).sum(1)"),
+    "the noise": (SAMPLE, "(-0.5 * noise**2 - width + (1 - a.square() + 1e-6).log()).sum(-1)"),
+    "a ratio": (SAMPLE, "(-((u - mu) ** 2) / (2 * std**2) - std.log()).sum(1) + torch.log1p(-a * a + 1e-6).sum(1)"),
+    "a negative": (SAMPLE, "-(0.5 * z.pow(2) + width + 2 * u.cosh().log()).sum(-1)"),
+    "addcmul": ("torch.addcmul(mu, std, noise)", f"(-0.5 * z.square() - width).add({LOGS}).sum(1)"),
+    "Independent": ("dist.rsample()", "dist.log_prob(u) + (1 - a.pow(2)).clamp(min=1e-6).log().sum(-1)"),
+    "a sample by hand": (
+        SAMPLE,
+        "Normal(mu, std).log_prob(u).sum(1) + torch.log(1 - torch.tanh(u) ** 2 + 1e-6).sum(1)",
+    ),
+    "an action with a range": (SAMPLE, "dist.log_prob(u) + torch.log(3.0 * (1 - a**2) + 1e-6).sum(1)"),
+    "missing": (SAMPLE, "(-0.5 * z * z - width).sum(1)"),
+}
+
+
+@pytest.mark.parametrize("kind", BY_HAND_WRONG)
+def test_a_density_by_hand_is_named(kind: str, tmp_path: Path) -> None:
+    sample, density = BY_HAND_WRONG[kind]
+    found, _ = said(tmp_path, BY_HAND.format(sample=sample, density=density), "the slope")
+    assert len(found) == 1
+
+
+BY_HAND_RIGHT = {
+    "a product": f"(-0.5 * z * z - width - 0.5 * math.log(2 * math.pi)).sum(1) - ({LOGS}).sum(1)",
+    "the noise": "(-0.5 * noise**2 - width - (1 - a.square() + 1e-6).log()).sum(-1)",
+    "a ratio": "(-((u - mu) ** 2) / (2 * std**2) - std.log()).sum(1) - torch.log1p(-a * a + 1e-6).sum(1)",
+    "a negative": "-(0.5 * z.pow(2) + width - 2 * u.cosh().log()).sum(-1)",
+    "an entropy": "-(width + (1 - a**2 + 1e-6).log()).sum(1)",
+    "another square": "(0.5 * u**2 - 0.5 * z**2 - width).sum(1)",
+    "no density": "(0.5 * (mu**2 + std**2) - width).sum(1)",
+    "a transform": "(lambda d: d.log_prob(d.rsample()).sum(1))("
+    "torch.distributions.TransformedDistribution(Normal(mu, std), torch.distributions.TanhTransform(cache_size=1)))",
+    "a penalty of large actions": "(-0.5 * z * z - width - 2 * torch.log(1 - a**2 + 1e-6)).sum(1)",
+}
+
+
+@pytest.mark.parametrize("kind", BY_HAND_RIGHT)
+def test_a_density_by_hand_of_the_result_is_no_news(kind: str, tmp_path: Path) -> None:
+    script = BY_HAND.format(sample=SAMPLE, density=BY_HAND_RIGHT[kind])
+    assert said(tmp_path, script, "the slope")[0] == []

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Literal
 
 from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
@@ -27,6 +28,8 @@ _ALIASES = {
     "expit": "sigmoid", "spmm": "mm", "multiply": "mul", "subtract": "sub", "negative": "neg", "concatenate": "cat",
 }  # fmt: skip
 _TRANSPOSED = ("T", "mT", "H", "mH")  # properties, "Tensor.T.__get__"
+_GRAD = "autograd.grad"
+_MOST_AFTER = 4_000  # calls that are looked at after a pass that returns gradients
 MAX_PASSES = 8  # of one line that are looked at
 Kind = Literal["gradient", "recording off", "dtype", "number"]
 
@@ -63,7 +66,12 @@ def constant_terms(training: Training) -> Iterator[ConstantTerm]:
 
 
 def trained_by(training: Training, backward: Backward) -> set[int]:
-    """Returns the parameters whose gradient of a backward pass an optimizer used before it was cleared."""
+    """Returns the parameters whose gradient of a backward pass an optimizer used before it was cleared.
+
+    Of a pass that returns gradients, those that a line changes by them before the next pass of the line.
+    """
+    if backward.op == _GRAD:
+        return _changed_by_hand(training.facts, backward)
     used: set[int] = set()
     for change in backward.gradients:
         later = (m for m in training.moments.get(change.tensor, ()) if m.index > backward.index)
@@ -71,6 +79,27 @@ def trained_by(training: Training, backward: Backward) -> set[int]:
         if first == "update" and change.tensor in training.stepped:
             used.add(change.tensor)
     return used
+
+
+def _changed_by_hand(facts: TraceIndex, backward: Backward) -> set[int]:
+    """Returns the leaves that a pass was asked for the gradients of, and that a call then writes to, or computes their
+    next values of by these."""
+    asked = facts.event(backward.index + 1)
+    if not isinstance(asked, Call) or asked.op != _GRAD:
+        return set()
+    later = (each.index for each in facts.backwards if each.site == backward.site and each.index > backward.index)
+    known, found = {access.tensor for access in asked.outputs}, set[int]()
+    memory = {facts.storage_of(number, backward.index): number for number in backward.inputs}
+    memory.pop(None, None)
+    for call in islice(facts.calls_between(asked.index + 1, next(later, facts.calls[-1].index)), _MOST_AFTER):
+        inputs = {access.tensor for access in call.inputs}
+        if not inputs & known:
+            continue
+        found |= {memory.get(facts.storage_of(write.tensor, call.index), -1) for write in call.writes} - {-1}
+        if op_name(call) in ("sub", "add", "addcmul", "addcdiv"):
+            found |= inputs & set(backward.inputs)
+        known |= {access.tensor for access in call.outputs} - found
+    return found
 
 
 def _terms(facts: TraceIndex, backward: Backward, used: set[int]) -> list[tuple[Call, int]]:

@@ -21,7 +21,10 @@ JOINS = frozenset("cat concat concatenate hstack vstack row_stack".split())
 _TURNS = frozenset("t T mT transpose permute".split())
 _SPREADING = frozenset(("unsqueeze", "getitem"))
 _FOLDS = frozenset("view reshape flatten unflatten stack squeeze".split())
-_LENGTHS = frozenset("norm vector_norm clamp clamp_min clip sqrt rsqrt sum add pow square".split())
+_PARTS = frozenset("chunk split tensor_split unbind getitem".split())
+_LENGTHS = frozenset(
+    "expand expand_as unsqueeze norm vector_norm clamp clamp_min clip sqrt rsqrt sum add pow square".split()
+)
 _OF_PARTNERS = frozenset(
     "arange add radd iadd sub remainder mod roll flip xor bitwise_xor to long view reshape flatten".split()
 )
@@ -108,15 +111,18 @@ def has_unit_rows(facts: TraceIndex, number: int, before: int) -> bool:
             return False
         if op_name(made) == "normalize" or _divides_by_length(facts, made):
             continue
-        if op_name(made) not in JOINS | _FOLDS:
+        keeps_rows = (
+            op_name(made) in _PARTS and shape_of(facts, one)[-1:] == shape_of(facts, made.inputs[0].tensor)[-1:]
+        )
+        if op_name(made) not in JOINS | _FOLDS and not keeps_rows:
             return False
-        waiting += [(access.tensor, made.index) for access in made.inputs]
+        waiting += [(access.tensor, made.index) for access in made.inputs[: 1 if keeps_rows else None]]
     return True
 
 
 def _divides_by_length(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a call is `z / z.norm(dim=1, keepdim=True)`, with or without a least length."""
-    if op_name(call) not in ("div", "truediv", "true_divide", "mul") or len(call.inputs) != 2:
+    if op_name(call) not in ("div", "truediv", "true_divide", "divide", "mul") or len(call.inputs) != 2:
         return False
     number, before, names = call.inputs[1].tensor, call.index, set[str]()
     for _ in range(6):

@@ -121,7 +121,7 @@ def sign_in_sum(facts: TraceIndex, call: Call, place: int) -> int | None:
     is another one."""
     name = op_name(call)
     scale = _alpha_sign(facts, call) if place else 1
-    if name in ("sub", "isub") and len(call.inputs) == 2:
+    if name in ("sub", "isub"):
         return -scale if place else 1
     if name == "neg" or (name == "rsub" and len(call.inputs) == 1):
         return -1

@@ -11,9 +11,10 @@ from tensorlens.analysis.training.taken_norms import TakenNorm, taken_norm
 from tensorlens.records.model import Call
 
 _GRAD, _FUNCTION, VMAP = "autograd.grad", "func.grad", "func.vmap"
+_FILLED_GRADIENT = "Tensor.grad.__get__"
 _TRANSFORMS = frozenset((_FUNCTION, VMAP))
 _FILLED = frozenset("ones ones_like full full_like new_ones new_full".split())
-_RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze contiguous".split())
+_RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze contiguous getitem stack".split())
 _MAX_RESHAPES = 4
 _MAX_EVENTS = 6  # between the end of a function and that of the transform that runs it
 
@@ -41,16 +42,23 @@ def gradient_below(facts: TraceIndex, norm: TakenNorm) -> Call | None:
     samples = facts.tensor(number).shape[:1]
     for _ in range(_MAX_RESHAPES):
         made = next(iter(facts.producers(number, before)), None)
-        if made is None or not made.inputs or facts.tensor(number).shape[:1] != samples:
+        if made is None or not made.inputs:
             return None
-        if made.op in (_GRAD, *_TRANSFORMS):
-            shapes = [facts.tensor(access.tensor).shape for access in (asked_gradient(facts, made) or made).outputs]
-            own = facts.tensor(number).shape
-            return made if (own[1:] if made.op == VMAP else own) in shapes else None
-        if op_name(made) not in _RESHAPES:
+        if made.op in (_GRAD, _FILLED_GRADIENT, *_TRANSFORMS):
+            return made if facts.tensor(number).shape[:1] == samples and _has_shape(facts, made, number) else None
+        if op_name(made) not in _RESHAPES or len(made.inputs) > 1:
             return None
         number, before = made.inputs[0].tensor, made.index
     return None
+
+
+def _has_shape(facts: TraceIndex, made: Call, number: int) -> bool:
+    """Returns whether a gradient has the shape of what is differentiated, or of the points."""
+    own, asked = facts.tensor(number).shape, asked_gradient(facts, made)
+    if asked is None:
+        return any(facts.tensor(access.tensor).shape == own for access in made.inputs)
+    shapes = [facts.tensor(access.tensor).shape for access in asked.outputs]
+    return (own[1:] if made.op == VMAP else own) in shapes
 
 
 def asked_gradient(facts: TraceIndex, made: Call) -> Call | None:
@@ -62,6 +70,14 @@ def asked_gradient(facts: TraceIndex, made: Call) -> Call | None:
         if call is None or call.op != op:
             return None
     return call if call is not None and call.op == _GRAD else None
+
+
+def points_of(facts: TraceIndex, made: Call) -> list[tuple[int, int]]:
+    """Returns the tensors that a call may differentiate for, each with the event that reads it."""
+    if made.op in (*_TRANSFORMS, _FILLED_GRADIENT):
+        return [(access.tensor, made.index) for access in made.inputs]
+    gradient = asked_gradient(facts, made)
+    return [(access.tensor, gradient.index) for access in gradient.inputs[1:]] if gradient is not None else []
 
 
 def _calls_before(facts: TraceIndex, call: Call) -> Iterator[Call]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -16,102 +17,202 @@ from tensorlens.analysis.training.pair_tables import made_by, shape_of
 from tensorlens.records.model import Call
 
 _LOSSES = frozenset("cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits".split())
-_PRODUCTS = frozenset("mul rmul imul multiply".split())
-_POWERS = frozenset("pow square".split())
-_CONSTANT = frozenset("mul rmul imul multiply div truediv detach clone clamp clamp_min clamp_max mean squeeze".split())
-_MOST_CALLS = 12
+_LOGS = frozenset("log_softmax logsigmoid log log1p logsumexp softplus".split())  # of a loss that is written by hand
+_PRODUCTS = frozenset("mul rmul imul".split())
+_POWERS = frozenset("pow float_power square".split())
+_SAME = frozenset("detach clone clamp clamp_min clamp_max clip squeeze view reshape float double to contiguous".split())
+_RATIOS = frozenset("div truediv itruediv true_divide divide".split())
+_SCALED = _PRODUCTS | _SAME | _RATIOS | {"neg"}
+_CURVES = _SCALED | _POWERS | frozenset("rsub sub isub add radd iadd exp expm1 log1p log sqrt".split())
+_MEANS, _SUMS = frozenset(("mean", "nanmean")), frozenset(("sum", "nansum", "dot"))
+_REDUCTIONS = _MEANS | _SUMS
+_ARITHMETIC = (
+    _SCALED | _REDUCTIONS | frozenset("add radd iadd sub isub rsub gather getitem take_along_dim where".split())
+)
+_MOST_CALLS = 16
+_MOST_ABOVE = 40
+_Way = tuple[tuple[Call, ...], Call]  # the calls on single numbers, the last first, and the one that returned the first
 
 
 @dataclass(frozen=True, slots=True)
 class FocalOfMean:
-    """The call that multiplies the mean of a loss by a factor of this mean, the loss, and what takes the mean."""
+    """The call that multiplies a loss by a factor of its mean, what takes the mean, and the power that the factor is.
+
+    Where `is_sum` is set, the call takes the sum, which another one divides. With `is_each`, each sample has a factor
+    of its own, which multiplies the mean of all.
+    """
 
     product: Call
-    loss: Call
     mean: Call
     power: Call
     samples: int
+    is_sum: bool
+    is_each: bool = False
 
 
 def focal_of_means(facts: TraceIndex) -> Iterator[FocalOfMean]:
     """Yields these products, each loss once. Several such losses may be meant as weights of their tasks."""
     found = dict[int, FocalOfMean]()
-    for backward in examined_passes(facts):
+    for backward in examined_passes(facts, with_asked=True):
+        of_pass = dict[tuple[object, ...], FocalOfMean]()
         for call in recorded_above(facts, backward):
-            one = _found(facts, call) if op_name(call) in _PRODUCTS and len(call.inputs) == 2 else None
+            is_product = op_name(call) in _PRODUCTS and len(call.inputs) == 2
+            one = (_found(facts, call) or _of_each(facts, call)) if is_product else None
             if one is not None:
-                found.setdefault(one.loss.site, one)
+                of_pass[_key(one.mean)] = one
+        if len(of_pass) > 1:
+            return
+        for one in of_pass.values():
+            found.setdefault(one.mean.site, one)
     if len(found) == 1:
         yield from found.values()
 
 
 def _found(facts: TraceIndex, product: Call) -> FocalOfMean | None:
-    if any(shape_of(facts, access.tensor) != () for access in product.inputs):
-        return None
-    for one, other in ((0, 1), (1, 0)):
-        loss = _loss(facts, product.inputs[one].tensor, product.index)
-        power = _power(facts, product.inputs[other].tensor, product.index)
-        if loss is None or power is None or not _is_of(facts, power, loss):
+    numbers = [access.tensor for access in product.inputs]
+    for number, other in (numbers, numbers[::-1]):
+        way = _way(facts, number, product.index) if shape_of(facts, number) == () else None
+        power = None if way is None else _focal_power(facts, way[0])
+        if way is None or power is None or not _is_loss(facts, (other, product.index), way[1]):
             continue
-        samples = shape_of(facts, loss.inputs[0].tensor)[:1]
-        mean = _mean(facts, loss, power)
-        is_found = mean is not None and bool(samples) and samples[0] > 1
-        return FocalOfMean(product, loss, mean, power, samples[0]) if mean is not None and is_found else None
+        samples, is_sum = _samples(facts, way[1]), op_name(way[1]) in _SUMS
+        is_divided = is_sum and bool(way[0]) and op_name(way[0][-1]) in _RATIOS
+        is_mean = reduces_by_mean(facts, way[1]) if op_name(way[1]) in _LOSSES else op_name(way[1]) in _MEANS
+        if samples > 1 and (is_mean or is_divided):
+            return FocalOfMean(product, way[1], power, samples, is_sum)
     return None
 
 
-def _mean(facts: TraceIndex, loss: Call, power: Call) -> Call | None:
-    """Returns the call that takes the mean of a loss: the loss itself, or the one after it that leaves one number."""
-    if shape_of(facts, loss.outputs[0].tensor) == ():
-        return loss if reduces_by_mean(facts, loss) else None
-    number, before = power.inputs[0].tensor, power.index
+def _of_each(facts: TraceIndex, product: Call) -> FocalOfMean | None:
+    """Finds a factor for each sample, `(1 - p) ** gamma`, that multiplies the mean of the loss of the same scores."""
+    numbers = [access.tensor for access in product.inputs]
+    for number, other in (numbers, numbers[::-1]):
+        mean = _mean_of(facts, number, product.index) if shape_of(facts, number) == () else None
+        if mean is None or op_name(mean) not in _LOSSES or not reduces_by_mean(facts, mean):
+            continue
+        samples, scores = _samples(facts, mean), mean.inputs[0].tensor
+        power = _power_of_rest(facts, other, product.index) if shape_of(facts, other)[:1] == (samples,) else None
+        if power is None or samples < 2:
+            continue
+        read = {each.tensor for _, call in ancestry(facts, other, product.index, _MOST_ABOVE) for each in call.inputs}
+        made = made_by(facts, scores, mean.index)
+        sources = {scores} | ({each.tensor for each in made.inputs[:1]} if made and op_name(made) in _LOGS else set())
+        if read & sources:
+            return FocalOfMean(product, mean, power, samples, is_sum=False, is_each=True)
+    return None
+
+
+def _mean_of(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Returns the call that took the mean that a number is, up to a factor."""
+    way = _way(facts, number, before)
+    return way[1] if way is not None and all(op_name(call) in _SCALED for call in way[0]) else None
+
+
+def _power_of_rest(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Returns the power of `1 - p` that a tensor is."""
+    power: Call | None = None
     for _ in range(_MOST_CALLS):
         made = made_by(facts, number, before)
-        if made is None or made.index <= loss.index or not made.inputs:
+        if made is None or not made.inputs:
             return None
-        number, before = made.inputs[0].tensor, made.index
-        if op_name(made) == "mean" and shape_of(facts, number) != ():
-            return made
-    return None
-
-
-def _loss(facts: TraceIndex, number: int, before: int) -> Call | None:
-    """Returns the loss that a number is, up to a constant factor."""
-    for _ in range(_MOST_CALLS):
-        made = made_by(facts, number, before)
-        if made is None or op_name(made) in _LOSSES:
-            return made
-        if op_name(made) not in _CONSTANT or len(made.inputs) != 1:
+        if op_name(made) in ("rsub", "expm1") or (op_name(made) == "sub" and len(made.inputs) == 2):
+            return power
+        if len({access.tensor for access in made.inputs}) > 1 or op_name(made) not in _SAME | _POWERS | _PRODUCTS | {
+            "neg"
+        }:
             return None
+        power = made if power is None and _is_power(made) else power
         number, before = made.inputs[0].tensor, made.index
     return None
 
 
-def _power(facts: TraceIndex, number: int, before: int) -> Call | None:
-    """Returns the power that a factor is."""
+def _way(facts: TraceIndex, number: int, before: int) -> _Way | None:
+    """Follows a single number back through arithmetic with constants to the call that made one number of several."""
+    calls = list[Call]()
     for _ in range(_MOST_CALLS):
         made = made_by(facts, number, before)
-        if made is None or op_name(made) in _POWERS:
-            return made
-        if op_name(made) not in _CONSTANT or len(made.inputs) != 1:
+        if made is None or not made.inputs:
             return None
-        number, before = made.inputs[0].tensor, made.index
+        given = dict.fromkeys(access.tensor for access in made.inputs)
+        single = [each for each in given if shape_of(facts, each) == ()]
+        if len(single) < len(given):
+            return tuple(calls), made
+        sources = [each for each in single if not _is_filled(facts, each, made.index)]
+        if op_name(made) not in _CURVES or len(sources) != 1:
+            return None
+        calls.append(made)
+        number, before = sources[0], made.index
     return None
 
 
-def _is_of(facts: TraceIndex, power: Call, loss: Call) -> bool:
-    """Returns whether a power is one of `1 - exp(-loss)`, with the loss as a mean."""
-    number, before, names = power.inputs[0].tensor, power.index, list[str]()
+def _is_filled(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a tensor is a constant: it has no history, and is computed from no tensor that has one."""
+    if facts.requires_grad(number, before - 1):
+        return False
+    made = made_by(facts, number, before)
+    return made is None or op_name(made) in ("ones_like", "full_like", "ones", "full", "tensor", "scalar_tensor")
+
+
+def _focal_power(facts: TraceIndex, calls: tuple[Call, ...]) -> Call | None:
+    """Returns the power that a factor `(1 - exp(-loss)) ** gamma` is, also written as an exponential of a logarithm."""
+    names = [op_name(call) for call in calls]
+    own = [place for place, call in enumerate(calls) if _is_power(call)]
+    if names.count("exp") + names.count("expm1") == 2 and {"log", "log1p"} & set(names) and not own:
+        own = [names.index("exp")] if "exp" in names else []
+    if len(own) != 1:
+        return None
+    below = names[own[0] + 1 :]
+    place = next((place for place, name in enumerate(below) if name in ("exp", "expm1")), None)
+    is_rest = place is not None and (
+        below[place] == "expm1" or bool({"rsub", "sub", "add", "log1p"} & set(below[:place]))
+    )
+    return calls[own[0]] if is_rest else None
+
+
+def _is_power(call: Call) -> bool:
+    is_square = op_name(call) in _PRODUCTS and len(call.inputs) == 2 and call.inputs[0].tensor == call.inputs[1].tensor
+    return op_name(call) in _POWERS or is_square
+
+
+def _is_loss(facts: TraceIndex, given: tuple[int, int], mean: Call) -> bool:
+    """Returns whether a tensor is the loss whose mean a call takes, up to a factor: the mean, or its elements."""
+    number, before = given
+    elements = {access.tensor for access in mean.inputs}
     for _ in range(_MOST_CALLS):
+        if number in elements and len(mean.inputs) == 1:
+            return True
         made = made_by(facts, number, before)
-        if made is None:
+        if made is None or not made.inputs:
             return False
-        if made.index == loss.index:
-            return "exp" in names and bool({"rsub", "sub", "add"} & set(names[: names.index("exp")]))
-        if shape_of(facts, number) != () or op_name(made) not in _CONSTANT | {"rsub", "sub", "add", "exp", "neg"}:
+        if _key(made) == _key(mean):
+            return True
+        given_ = dict.fromkeys(access.tensor for access in made.inputs)
+        sources = [each for each in given_ if not _is_filled(facts, each, made.index)]
+        if op_name(made) not in _SCALED or len(sources) != 1 or _is_power(made):
             return False
-        names.append(op_name(made))
-        if len(made.inputs) != 1:
-            return False
-        number, before = made.inputs[0].tensor, made.index
+        number, before = sources[0], made.index
     return False
+
+
+def _key(call: Call) -> tuple[object, ...]:
+    """Returns what two calls have in common that compute the same."""
+    return op_name(call), *(access.tensor for access in call.inputs)
+
+
+def _samples(facts: TraceIndex, mean: Call) -> int:
+    """Returns the number of samples whose losses a call makes one number of; 0 if these are no losses of classes."""
+    if op_name(mean) in _LOSSES:
+        return (*shape_of(facts, mean.inputs[0].tensor), 1)[0]
+    if op_name(mean) not in _REDUCTIONS:
+        return 0
+    waiting, seen = [(access.tensor, mean.index) for access in mean.inputs], set[int]()
+    for number, before in waiting:
+        made = made_by(facts, number, before)
+        if made is None or made.index in seen or len(seen) > _MOST_ABOVE or not made.inputs:
+            continue
+        seen.add(made.index)
+        if op_name(made) in _LOSSES | _LOGS and facts.requires_grad(number, before - 1):
+            return (*shape_of(facts, mean.inputs[0].tensor), 1)[0]
+        if op_name(made) in _ARITHMETIC:
+            waiting += [(access.tensor, made.index) for access in made.inputs]
+    return 0

@@ -6,6 +6,7 @@ sample. With the other sign the loss has no lowest value, and with a mean in pla
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,14 +15,17 @@ from math import isclose, prod
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above, recorded_from
-from tensorlens.analysis.training.losses.summand_weights import Summand, summands
-from tensorlens.analysis.training.taken_norms import written_power
+from tensorlens.analysis.training.losses.summand_weights import Summand, summands, written_square
 from tensorlens.records.model import Call
 
 _PRODUCTS = frozenset("mul rmul imul".split())
 _RATIOS = frozenset("div truediv itruediv".split())
-_LOG_DENSITIES = frozenset(f"{name}.log_prob" for name in ("Normal", "MultivariateNormal", "Independent"))
+_DENSITIES = "Normal MultivariateNormal LowRankMultivariateNormal Independent Laplace StudentT Cauchy Gumbel".split()
+_LOG_DENSITIES = frozenset(f"{name}.log_prob" for name in _DENSITIES)
 _SUMS = frozenset("add radd iadd sub isub rsub subtract addcmul addcdiv lerp".split())
+_CURVES = frozenset("tanh sigmoid exp neg logsigmoid softplus".split())
+_REPEATED = _CURVES | _PRODUCTS | _RATIOS | _SUMS
+_LOGS = frozenset(("exp", "log", "logsigmoid"))
 _HALF = 0.5
 
 
@@ -48,25 +52,25 @@ class _Density:
 
 def log_determinants(facts: TraceIndex) -> Iterator[LogDeterminant]:
     """Yields those of which each way to the loss is known, where all have the same relation to one density."""
-    for backward in examined_passes(facts):
+    for backward in examined_passes(facts, with_asked=True):
         calls = recorded_above(facts, backward)
-        scales = list(_scales(facts, calls)) if any(op_name(call) in ("exp", "log") for call in calls) else []
+        scales = list(_scales(facts, calls)) if any(op_name(call) in _LOGS for call in calls) else []
         found = list(summands(facts, backward)) if scales else []
         density = _density(facts, found) if found else None
         if density is None:
             continue
-        ways = defaultdict[int, list[Summand]](list)
+        ways, same = defaultdict[int, list[Summand]](list), _same_values(facts, calls)
         for each in found:
-            ways[each.tensor].append(each)
+            ways[same.get(each.tensor, each.tensor)].append(each)
         for number, grows, scaled in scales:
-            own = ways.get(number, [])
+            own = ways.get(same.get(number, number), [])
             if not own or scaled.index not in density.above or {each.unknown for each in own} != {density.unknown}:
                 continue
             if _is_error(facts, calls, scaled, density.call):
                 continue
             repeats = prod(facts.tensor(scaled.outputs[0].tensor).shape) / max(prod(facts.tensor(number).shape), 1)
             ratio = sum(each.weight for each in own) / density.weight / repeats * (1 if grows else -1)
-            added = _reads(calls, own)
+            added = _reduces(own)
             joined = _joined(facts, calls, density.call)
             if added is not None and joined is not None:
                 yield LogDeterminant(number, grows, scaled, density.call, ratio, added, joined)
@@ -84,18 +88,40 @@ def _scales(facts: TraceIndex, calls: tuple[Call, ...]) -> Iterator[tuple[int, b
             if made is not None and op_name(made) == "neg":
                 number, grows = made.inputs[0].tensor, False
             powers[call.outputs[0].tensor] = number, grows
+    powers |= _of_sigmoids(calls)
     uses = defaultdict[int, list[tuple[bool, Call]]](list)
     for call in calls:
-        inputs = [access.tensor for access in call.inputs]
+        inputs = [access.tensor for access in call.inputs][op_name(call) == "addcmul" :]
         for place, each in enumerate(inputs):
             if each in powers and len(inputs) == 2 and inputs[0] != inputs[1]:
                 number, grows = powers[each]
                 is_ratio = op_name(call) in _RATIOS and place == 1
-                if is_ratio or op_name(call) in _PRODUCTS:
+                if is_ratio or op_name(call) in _PRODUCTS | {"addcmul"}:
                     uses[number].append((grows is not is_ratio, call))
     for number, found in uses.items():
         if len(found) == 1:
             yield number, *found[0]
+
+
+def _of_sigmoids(calls: tuple[Call, ...]) -> dict[int, tuple[int, bool]]:
+    """Returns the sigmoids of what `logsigmoid()` takes the logarithm of the sigmoid of, each with this logarithm."""
+    logs = {call.inputs[0].tensor: call.outputs[0].tensor for call in calls if op_name(call) == "logsigmoid"}
+    sigmoids = (call for call in calls if op_name(call) == "sigmoid" and call.inputs[0].tensor in logs)
+    return {call.outputs[0].tensor: (logs[call.inputs[0].tensor], True) for call in sigmoids}
+
+
+def _same_values(facts: TraceIndex, calls: tuple[Call, ...]) -> dict[int, int]:
+    """Maps the results of calls that repeat another one, with the same tensors and in the same words, to the first."""
+    first, same = dict[tuple[object, ...], int](), dict[int, int]()
+    for call in sorted(calls, key=lambda each: each.index):
+        node = facts.node_at(call.site)
+        if len(call.outputs) != 1 or call.writes or op_name(call) not in _REPEATED or not isinstance(node, ast.expr):
+            continue
+        inputs = tuple(same.get(access.tensor, access.tensor) for access in call.inputs)
+        words = ast.unparse(node) if len(inputs) == 1 and op_name(call) not in _CURVES else ""
+        number = call.outputs[0].tensor
+        same[number] = first.setdefault((op_name(call), *inputs, words), number)
+    return same
 
 
 def _before_abs(facts: TraceIndex, call: Call) -> int:
@@ -115,10 +141,11 @@ def _density(facts: TraceIndex, found: list[Summand]) -> _Density | None:
         through = facts.trace.sites[call.site].through
         if through in _LOG_DENSITIES:
             weight = each.weight
-        elif written_power(facts, call) == 2 and facts.tensor(each.tensor).shape:
-            weight = -each.weight / _HALF
         else:
-            continue
+            square = written_square(facts, call) if facts.tensor(each.tensor).shape else None
+            if square is None:
+                continue
+            weight = -each.weight * square[1] / _HALF
         if call.index in densities:
             return None
         read = [(access.tensor, call.index) for access in call.inputs]
@@ -142,10 +169,11 @@ def _is_error(facts: TraceIndex, calls: tuple[Call, ...], scaled: Call, density:
     return False
 
 
-def _reads(calls: tuple[Call, ...], own: list[Summand]) -> Call | None:
-    """Returns the call that a tensor enters the sums of a loss by."""
-    readers = {each.before for each in own}
-    return next((call for call in calls if call.index in readers), None)
+def _reduces(own: list[Summand]) -> Call | None:
+    """Returns the first call on the way of a tensor to the loss that reduces it, or else the first."""
+    ways = [each.way[::-1] for each in own if each.way]
+    reducing = [call for call in (ways[0] if ways else ()) if op_name(call) in ("mean", "sum")]
+    return next(iter((*reducing, *(ways[0] if ways else ()))), None)
 
 
 def _joined(facts: TraceIndex, calls: tuple[Call, ...], density: Call) -> Call | None:
@@ -168,11 +196,15 @@ def has_other_sign(found: LogDeterminant) -> bool:
 def reduction_fault(facts: TraceIndex, found: LogDeterminant) -> str:
     """Returns in words by what a weight is too small or too large; empty if it is none of the known."""
     shape, ratio, added = facts.tensor(found.scale).shape, abs(found.weight), found.added
-    if len(shape) < 2 or not added.outputs:
+    if not shape or not added.outputs:
         return ""
     left = prod(facts.tensor(added.outputs[0].tensor).shape)
     size = prod(shape) // max(left, 1)
-    if op_name(added) == "mean" and 1 < size < prod(shape) and isclose(ratio, 1 / size, rel_tol=1e-6):
+    scaled = facts.tensor(found.scaled.outputs[0].tensor).shape
+    is_of_row = len(shape) == len(scaled) and left == 1 and shape[0] == scaled[0] and isclose(ratio, shape[0] / size)
+    if op_name(added) == "mean" and is_of_row and size // shape[0] > 1:
+        return f"by 1/{size // shape[0]:,} of the log-density, as it takes the mean over the elements of a row, too"
+    if op_name(added) == "mean" and size > 1 and isclose(ratio, 1 / size, rel_tol=1e-6):
         return f"by 1/{size:,} of the log-density, as it takes the mean over {size:,} elements in place of their sum"
     if op_name(added) == "sum" and left == 1 < shape[0] and isclose(ratio, shape[0], rel_tol=1e-6):
         return f"by {shape[0]:,} times the log-density, as the sum over all {shape[0]:,} rows is added to each of them"

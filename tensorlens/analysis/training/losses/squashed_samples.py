@@ -12,14 +12,19 @@ from typing import Literal
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.losses.drawn_samples import DrawnSample, density_terms, drawn_sample, squared
 from tensorlens.analysis.training.turned_signs import sign_in_sum
+from tensorlens.analysis.training.value_ranges import never_negative
 from tensorlens.records.model import Call
 
 _LOGS = frozenset("log log1p softplus logsigmoid".split())
 _OF_SLOPE = frozenset("pow square mul rmul rsub sub add radd neg exp abs clamp clip clamp_min cosh".split())
 _CHECKS = frozenset("eq _is_all_true bool ne isnan".split())
-_SQUARES = frozenset(("pow", "square"))
+_TO_SLOPE = frozenset("rsub sub add radd clamp clip clamp_min neg mul rmul".split())
 _LINEAR_ENDS = frozenset("cat concat linear stack addmm matmul".split())
+_ENDS = _LINEAR_ENDS | {"sub"}
+_LOG_DENSITIES = frozenset(f"{name}.log_prob" for name in ("Normal", "Independent", "MultivariateNormal"))
+_ALL = frozenset(("square", "width"))
 Kind = Literal["missing", "sign", "rows"]
 
 
@@ -44,6 +49,17 @@ class SquashedSample:
 class _Term:
     sign: int
     lost_rows: bool = False
+    parts: frozenset[str] = frozenset()  # of the log-density of the sample
+
+
+@dataclass(frozen=True, slots=True)
+class _Density:
+    """A log-density of a sample: the call that shows it, and the tensors that it adds up."""
+
+    call: Call
+    own: dict[int, _Term]
+    sites: frozenset[int]  # of a distribution
+    is_used_further: bool  # something else is computed from the sample, too
 
 
 def squashed_samples(facts: TraceIndex) -> Iterator[SquashedSample]:
@@ -59,40 +75,67 @@ def squashed_samples(facts: TraceIndex) -> Iterator[SquashedSample]:
 
 
 def _found(facts: TraceIndex, squash: Call, calls: list[Call]) -> SquashedSample | None:
-    value, result = squash.inputs[0].tensor, squash.outputs[0].tensor
+    value = squash.inputs[0].tensor
     made = next(iter(facts.producers(value, squash.index)), None)
-    if made is None or not _through(facts, made).endswith(".rsample"):
+    drawn = None if made is None else drawn_sample(facts, made)
+    if made is None or (drawn is None and not _through(facts, made).endswith(".rsample")):
         return None
-    uses = [call for call in calls if value in {access.tensor for access in call.inputs}]
-    densities = [call for call in uses if _through(facts, call) == "Normal.log_prob"]
-    if len({call.site for call in densities}) != 1 or not _is_only_own(made, densities):
+    squashed = [call for call in calls if op_name(call) == "tanh" and value in {each.tensor for each in call.inputs}]
+    results = {access.tensor for call in squashed for access in call.outputs}
+    density = _density(facts, (made, drawn), value, calls)
+    if density is None:
         return None
-    density = max(densities, key=lambda call: call.index)
-    logs = _logs_of(calls, {value, result})
+    logs = _logs_of(calls, {value, *results})
     if not logs:
+        own = density.sites | {density.call.site}
         later = [*facts.calls_between(made.index + 1, calls[-1].index)]
-        if _logs_of([call for call in later if call.site != density.site], {value, result}, through_all=True):
+        others = [call for call in later if call.site not in own]
+        if _logs_of(others, {value, *results}, through_all=True) or density.is_used_further:
             return None
-        others = [call for call in uses if call not in densities and call is not squash]
-        goes_on = any(op_name(c) in _LINEAR_ENDS and result in {a.tensor for a in c.inputs} for c in calls)
-        is_used = any(op_name(call) not in _CHECKS for call in others)
-        is_missing = goes_on and not is_used and _is_term(facts, calls, density)
-        return SquashedSample("missing", density, squash, value) if is_missing else None
-    if len(logs) != 1 or not _is_slope(facts, logs[0], (value, result)):
+        ends = [call for call in calls if results & {access.tensor for access in call.inputs}]
+        goes_on = any(op_name(call) in _ENDS for call in ends)
+        is_missing = goes_on and _is_term(facts, calls, density)
+        return SquashedSample("missing", density.call, squash, value) if is_missing else None
+    if len(logs) != 1 or not _is_slope(facts, logs[0], value, results):
         return None
     return _joined(facts, (density, logs[0], squash), calls)
+
+
+def _density(
+    facts: TraceIndex, sample: tuple[Call, DrawnSample | None], value: int, calls: list[Call]
+) -> _Density | None:
+    """Returns the only log-density of a sample, which a distribution computes, or which is written out."""
+    made, drawn = sample
+    uses = [call for call in calls if value in {access.tensor for access in call.inputs}]
+    ready = [call for call in uses if _through(facts, call) in _LOG_DENSITIES]
+    if ready:
+        means = {access.tensor for access in made.inputs} if drawn is None else {drawn.mean}
+        if len({call.site for call in ready}) != 1 or not _is_only_own(means, ready):
+            return None
+        last = max(ready, key=lambda call: call.index)
+        own = {a.tensor: _Term(1, parts=_ALL) for c in calls if c.site == last.site for a in c.outputs}
+        further = [call for call in uses if call not in ready and op_name(call) not in _CHECKS | {"tanh"}]
+        return _Density(last, own, frozenset((last.site,)), bool(further))
+    terms = [] if drawn is None else list(density_terms(facts, drawn, calls[-1].index))
+    squares = [each.square for each in terms if each.square is not None]
+    if len(squares) != 1:
+        return None
+    is_free = not facts.requires_grad(squares[0].outputs[0].tensor, squares[0].index)  # of the noise itself
+    width = _ALL if is_free else _ALL - {"square"}
+    own = {each.tensor: _Term(each.sign, parts=width if each.square is None else _ALL - {"width"}) for each in terms}
+    further = [call for call in uses if op_name(call) not in _CHECKS | {"tanh"}]
+    return _Density(squares[0], own, frozenset(), is_free or len(further) > 1)
 
 
 def _through(facts: TraceIndex, call: Call) -> str:
     return facts.trace.sites[call.site].through
 
 
-def _is_only_own(drawn: Call, densities: list[Call]) -> bool:
+def _is_only_own(means: set[int], densities: list[Call]) -> bool:
     """Returns whether one log-probability of a sample is computed, by the distribution that it was drawn from.
 
     One line may compute several: a function that takes the density of a posterior and of a prior has one line for both.
     """
-    means = {access.tensor for access in drawn.inputs}
     differences = [call for call in densities if op_name(call) in ("sub", "rsub")]
     return len(differences) == 1 and bool(means & {access.tensor for access in differences[0].inputs})
 
@@ -111,10 +154,9 @@ def _logs_of(calls: list[Call], sources: set[int], *, through_all: bool = False)
     return found
 
 
-def _is_slope(facts: TraceIndex, log: Call, sources: tuple[int, int]) -> bool:
-    """Returns whether a logarithm is that of `1 - a ** 2`, or the `softplus()` of a multiple of the sample, which is a
-    part of it."""
-    value, result = sources
+def _is_slope(facts: TraceIndex, log: Call, value: int, results: set[int]) -> bool:
+    """Returns whether a logarithm is that of `1 - a ** 2`, or the `softplus()` of a multiple of the sample or the
+    logarithm of its `cosh()`, which are a part of it."""
     number, before, is_difference = log.inputs[0].tensor, log.index, op_name(log) == "log1p"
     for _ in range(6):
         made = next(iter(facts.producers(number, before)), None)
@@ -123,29 +165,25 @@ def _is_slope(facts: TraceIndex, log: Call, sources: tuple[int, int]) -> bool:
         name, inputs = op_name(made), [access.tensor for access in made.inputs]
         if op_name(log) in ("softplus", "logsigmoid"):
             return name in ("mul", "rmul") and inputs == [value]
-        if name in _SQUARES or (name == "mul" and len(inputs) == 2):
-            return is_difference and all(_unsigned(facts, each, made.index) == result for each in inputs)
-        if name not in ("rsub", "sub", "add", "clamp", "clip", "clamp_min", "neg", "mul", "rmul") or (
-            len(inputs) > 1 and name != "sub"
-        ):
+        if name == "cosh":
+            return inputs == [value] and not is_difference
+        square = squared(facts, made)
+        if square is not None:
+            return is_difference and square[0] in results
+        trained = [each for each in inputs if facts.requires_grad(each, made.index - 1)]
+        if name not in _TO_SLOPE or len(trained) != 1 or (len(inputs) > 1 and name not in ("sub", "mul", "add")):
             return False
-        is_difference |= name == "rsub" or (name == "sub" and len(inputs) == 2)
-        number, before = inputs[-1], made.index
+        is_difference |= name in ("rsub", "neg") or (name == "sub" and trained == inputs[1:])
+        number, before = trained[0], made.index
     return False
 
 
-def _unsigned(facts: TraceIndex, number: int, before: int) -> int:
-    """Returns the tensor that a tensor is the negative of, or the tensor itself."""
-    made = next(iter(facts.producers(number, before)), None)
-    return made.inputs[0].tensor if made is not None and op_name(made) == "neg" else number
-
-
-def _is_term(facts: TraceIndex, calls: list[Call], density: Call) -> bool:
+def _is_term(facts: TraceIndex, calls: list[Call], density: _Density) -> bool:
     """Returns whether a loss adds the log-probability, perhaps times a weight, and takes no ratio or product of it."""
-    known = {access.tensor for call in calls if call.site == density.site for access in call.outputs}
+    known = {number for number, term in density.own.items() if "square" in term.parts}
     for call in calls:
         inputs = {access.tensor for access in call.inputs}
-        if call.site == density.site or not inputs & known:
+        if call.site in density.sites or not inputs & known:
             continue
         weights = [facts.requires_grad(n, call.index - 1) and n not in known for n in inputs]
         is_weighted = op_name(call) in ("mul", "rmul") and not any(weights)
@@ -162,17 +200,16 @@ def _is_rows(facts: TraceIndex, number: int, known: set[int]) -> bool:
     return number not in known and any(size > 1 for size in facts.tensor(number).shape)
 
 
-def _joined(facts: TraceIndex, parts: tuple[Call, Call, Call], calls: list[Call]) -> SquashedSample | None:
+def _joined(facts: TraceIndex, parts: tuple[_Density, Call, Call], calls: list[Call]) -> SquashedSample | None:
     """Follows the density and the logarithm of the slope to the call that puts them together."""
     density, log, squash = parts
-    value = squash.inputs[0].tensor
-    own: dict[int, _Term] = {a.tensor: _Term(1) for c in calls if c.site == density.site for a in c.outputs}
-    others = {log.outputs[0].tensor: _Term(-1 if op_name(log) == "softplus" else 1)}
+    value, own = squash.inputs[0].tensor, dict(density.own)
+    others = {log.outputs[0].tensor: _Term(-1 if op_name(log) == "softplus" or _is_of_cosh(facts, log) else 1)}
     for call in calls:
         numbers = [access.tensor for access in call.inputs]
-        if call.site == density.site or call is log or len(numbers) > 2:
+        if call.site in density.sites or call is log or len(numbers) > 2 or not call.outputs:
             continue
-        signs = [sign_in_sum(facts, call, place) for place in range(len(numbers))]
+        signs = [_sign(facts, call, place) for place in range(len(numbers))]
         of_own = [place for place, n in enumerate(numbers) if n in own and signs[place] is not None]
         of_other = [place for place, n in enumerate(numbers) if n in others and signs[place] is not None]
         if of_own and of_other:
@@ -180,13 +217,36 @@ def _joined(facts: TraceIndex, parts: tuple[Call, Call, Call], calls: list[Call]
             is_same = one.sign * (signs[of_own[0]] or 1) == other.sign * (signs[of_other[0]] or 1)
             has_rows = len(facts.tensor(numbers[of_own[0]]).shape) > 0
             kind: Kind | None = "sign" if is_same else "rows" if other.lost_rows and has_rows else None
-            return None if kind is None else SquashedSample(kind, density, squash, value, log, call)
+            if kind is None or one.parts != _ALL:
+                return None
+            shown = density.call if density.sites else facts.creator(numbers[of_own[0]]) or density.call
+            return SquashedSample(kind, shown, squash, value, log, call)
         for places, terms in ((of_own, own), (of_other, others)):
-            if places and call.outputs:
-                term = terms[numbers[places[0]]]
-                lost = term.lost_rows or _loses_rows(facts, call)
-                terms[call.outputs[0].tensor] = _Term(term.sign * (signs[places[0]] or 1), lost)
+            if places:
+                terms[call.outputs[0].tensor] = _together(facts, call, [(terms[numbers[p]], signs[p]) for p in places])
     return None
+
+
+def _together(facts: TraceIndex, call: Call, found: list[tuple[_Term, int | None]]) -> _Term:
+    """Returns what a call makes of terms; of two with different signs, one that is no part of a density."""
+    signs = {term.sign * (sign or 1) for term, sign in found}
+    parts = frozenset[str]().union(*(term.parts for term, _ in found)) if len(signs) == 1 else frozenset[str]()
+    lost = any(term.lost_rows for term, _ in found) or _loses_rows(facts, call)
+    return _Term(max(signs), lost, parts)
+
+
+def _sign(facts: TraceIndex, call: Call, place: int) -> int | None:
+    """Returns the sign that an input has in a sum, or in a product with something that is never below zero."""
+    sign = sign_in_sum(facts, call, place)
+    if sign is None and op_name(call) in ("mul", "rmul") and len(call.inputs) == 2:
+        return 1 if never_negative(facts, call.inputs[1 - place].tensor, call.index) else None
+    is_divisor = op_name(call) in ("div", "truediv") and place > 0
+    return None if is_divisor else sign
+
+
+def _is_of_cosh(facts: TraceIndex, log: Call) -> bool:
+    made = next(iter(facts.producers(log.inputs[0].tensor, log.index)), None)
+    return made is not None and op_name(made) == "cosh"
 
 
 def _loses_rows(facts: TraceIndex, call: Call) -> bool:

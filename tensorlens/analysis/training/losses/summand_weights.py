@@ -27,6 +27,7 @@ _SAME = frozenset(
     "view reshape flatten squeeze unsqueeze clone float double to contiguous permute transpose expand expand_as".split()
 )
 _ERRORS = frozenset(("mse_loss", "l1_loss", "binary_cross_entropy_with_logits", "binary_cross_entropy"))
+_STACKS = frozenset("stack cat concat hstack vstack".split())
 _MAX_STEPS = 400
 
 
@@ -96,6 +97,8 @@ def _below(facts: TraceIndex, call: Call) -> Iterator[tuple[int, _Step]]:
                 sign = -1.0 if name == "rsub" or (name in _DIFFERENCES and place) else 1.0
                 if number in trained:
                     yield number, _Step(sign * _repeats(facts, number, size))
+    elif name in _STACKS and len(set(inputs)) == len(inputs):
+        yield from ((number, _Step(1.0)) for number in trained)
     elif len(trained) == 1 and len(set(inputs)) == len(inputs):
         step = _single(facts, call, name, trained[0], size)
         if step is not None:
@@ -141,6 +144,17 @@ def factor_of(facts: TraceIndex, call: Call) -> tuple[float | None, bool]:
         if is_ratio and _counts_rows(facts, side):
             return None, True
     return None, False
+
+
+def number_name(facts: TraceIndex, call: Call) -> str:
+    """Returns the source of the number of a product, if it has a name."""
+    span = facts.span(call.site)
+    for side in factor_sides(facts, call) if span is not None else ():
+        is_name = isinstance(side, ast.Name | ast.Attribute | ast.Subscript)
+        number = written_number(facts, side)
+        if is_name and (number is not None or (span is not None and number_of(facts, span.file, side) is not None)):
+            return ast.unparse(side)
+    return ""
 
 
 def factor_sides(facts: TraceIndex, call: Call, *, only_last: bool = False) -> list[ast.expr]:
@@ -195,3 +209,26 @@ def reduced_error(facts: TraceIndex, each: Summand) -> tuple[Call, float, int] |
     if kind not in ("mean", "sum"):
         return None
     return call, each.weight / (elements if kind == "mean" else 1), elements
+
+
+def written_square(facts: TraceIndex, call: Call) -> tuple[int, float] | None:
+    """Returns what a call computes the square of, and what multiplies it, as in `-0.5 * z * z`; None if it is none."""
+    numbers = [access.tensor for access in call.inputs]
+    if written_power(facts, call) == 2:
+        return numbers[0], 1.0
+    if op_name(call) not in _PRODUCTS or len(numbers) != 2:
+        return None
+    (one, first), (other, second) = (_with_factor(facts, number, call.index) for number in numbers)
+    return (one, first * second) if one == other and first * second else None
+
+
+def _with_factor(facts: TraceIndex, number: int, before: int) -> tuple[int, float]:
+    """Returns the tensor that a tensor is a written multiple of, and the factor; 0 if the source does not say it."""
+    factor = 1.0
+    made = next(iter(facts.producers(number, before)), None)
+    while made is not None and len(made.inputs) == 1 and op_name(made) in _PRODUCTS | _RATIOS | {"neg"}:
+        given = -1.0 if op_name(made) == "neg" else factor_of(facts, made)[0] or 0.0
+        factor *= 1 / given if given and op_name(made) in _RATIOS else given
+        number = made.inputs[0].tensor
+        made = next(iter(facts.producers(number, made.index)), None)
+    return number, factor

@@ -14,12 +14,11 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import LINEAR, SUMS, op_name, trained_by
 from tensorlens.analysis.training.factor_signs import factor_sign
 from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.analysis.training.losses.compared_results import Likeness, likeness_of
 from tensorlens.analysis.training.losses.spread_rows import may_be_spread
-from tensorlens.analysis.training.pair_tables import has_unit_rows, made_by, shape_of
+from tensorlens.analysis.training.pair_tables import made_by
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.analysis.training.value_ranges import is_count, never_negative
-from tensorlens.analysis.written_call import written_call
-from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
 _PRODUCTS = frozenset(("mul", "rmul", "multiply"))
@@ -42,23 +41,24 @@ class UnstoppedTarget:
 def unstopped_targets(training: Training) -> Iterator[UnstoppedTarget]:
     """Yields the last term of these losses, one for each line."""
     facts, reported = training.facts, set[int]()
-    for backward in examined_passes(facts):
+    for backward in examined_passes(facts, with_asked=True):
         terms = _terms(facts, backward)
         used = trained_by(training, backward) if terms else set[int]()
-        shared = [_shared(facts, term) & used for term in terms]
-        if not terms or not all(shared) or any(may_be_spread(facts, term) for term in terms):
+        shared = [_shared(facts, each) & used for each in terms]
+        if not terms or not all(shared) or any(may_be_spread(facts, each.term) for each in terms):
             continue
         if _is_helped(training, backward, set[int].intersection(*shared)):
             continue
-        term = max(terms, key=lambda call: call.index)
+        term = max((each.term for each in terms), key=lambda call: call.index)
         if term.site not in reported:
             reported.add(term.site)
             yield UnstoppedTarget(term, tuple(sorted(set[int].intersection(*shared))), backward)
 
 
-def _terms(facts: TraceIndex, backward: Backward) -> list[Call]:
-    """Returns the similarities that a loss is the negative sum of; none if it has any other term."""
-    found, seen = dict[int, Call](), set[tuple[int, int]]()
+def _terms(facts: TraceIndex, backward: Backward) -> list[Likeness]:
+    """Returns the similarities that a loss is the negative sum of, and the distances that it is the sum of; none if it
+    has any other term."""
+    found, seen = dict[int, Likeness](), set[tuple[int, int]]()
     waiting = [(root.tensor, backward.index, 1) for root in backward.roots]
     for number, before, sign in waiting:
         call = made_by(facts, number, before)
@@ -69,10 +69,11 @@ def _terms(facts: TraceIndex, backward: Backward) -> list[Call]:
         seen.add((call.index, sign))
         given = list(dict.fromkeys(access.tensor for access in call.inputs))
         trained = [each for each in given if facts.requires_grad(each, call.index - 1)]
-        if _is_similarity(facts, call, trained):
-            if sign > 0:
+        likeness = likeness_of(facts, call)
+        if likeness is not None:
+            if (sign > 0) is not likeness.is_distance:
                 return []
-            found[call.index] = call
+            found[call.index] = likeness
         elif op_name(call) in _FOLLOWED and trained and _keeps(facts, call, trained) and _is_weighted(facts, call):
             for each in trained:
                 waiting.append((each, call.index, sign * _sign(facts, call, given, each)))
@@ -105,32 +106,9 @@ def _sign(facts: TraceIndex, call: Call, given: list[int], number: int) -> int:
     return factor_sign(facts, call) if name in _LINEAR and len(given) == 1 and name not in ("sum", "mean") else 1
 
 
-def _is_similarity(facts: TraceIndex, call: Call, trained: list[int]) -> bool:
-    """Returns whether a call compares each row of a result with the same row of another one: by the cosine, or by the
-    product of rows of length 1. Both have a graph, and neither is a parameter."""
-    if len(trained) != 2 or len(call.inputs) != 2 or any(len(shape_of(facts, each)) < 2 for each in trained):
-        return False
-    if shape_of(facts, trained[0]) != shape_of(facts, trained[1]):
-        return False
-    if any(facts.is_leaf_requiring_grad(each, call.index - 1) for each in trained):
-        return False
-    if op_name(call) == "cosine_similarity":
-        return _is_along_last(facts, call)
-    return op_name(call) in _PRODUCTS and all(has_unit_rows(facts, each, call.index) for each in trained)
-
-
-def _is_along_last(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether the dimension of a cosine, which is 1 if the source gives none, is the last one."""
-    size, written = len(shape_of(facts, call.inputs[0].tensor)), written_call(facts, call)
-    if written is None or not written.is_whole:
-        return size == 2
-    given = written.argument(0 if written.kind == "module" else 2, "dim")
-    return (1 if given is None else written_number(facts, given)) in (-1, size - 1)
-
-
-def _shared(facts: TraceIndex, term: Call) -> set[int]:
+def _shared(facts: TraceIndex, likeness: Likeness) -> set[int]:
     """Returns the parameters of both results, if one is computed from these alone."""
-    first, second = (graph_leaves(facts, access.tensor, term.index) for access in term.inputs)
+    first, second = (graph_leaves(facts, number, likeness.read.index) for number in likeness.sides)
     return first & second if first <= second or second <= first else set()
 
 
@@ -140,7 +118,7 @@ def _is_helped(training: Training, backward: Backward, parameters: set[int]) -> 
         if (
             other.site == backward.site
             or other.failed
-            or not {change.tensor for change in other.gradients} & parameters
+            or not ({change.tensor for change in other.gradients} | set(other.inputs)) & parameters
         ):
             continue
         first, last = sorted((other.index, backward.index))

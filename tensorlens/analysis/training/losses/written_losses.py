@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 
 from tensorlens.analysis.naming.syntax import last_name
+from tensorlens.analysis.per_trace import once_per_trace
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.written_numbers import only_value
-from tensorlens.records.model import Call
+from tensorlens.records.model import Call, Trace
+from tensorlens.records.source import tree_of
 
 _CLASSES = {
     "cross_entropy": "CrossEntropyLoss",
@@ -41,8 +43,14 @@ def loss_options(facts: TraceIndex, loss: Call) -> dict[str, ast.expr] | None:
 
 
 def reduces_by_mean(facts: TraceIndex, loss: Call) -> bool:
-    """Returns whether the source shows that a loss has no other `reduction` than the mean."""
+    """Returns whether the source shows that a loss has no other `reduction` than the mean.
+
+    A loss of several rows that returned one number has taken their mean if the program writes nowhere that it sums up.
+    """
     options = loss_options(facts, loss)
+    if options is None and not facts.trace.sites[loss.site].through:
+        rows, made = (facts.tensor(each[0].tensor).shape for each in (loss.inputs, loss.outputs))
+        return len(rows) > 0 and made == () and not _may_sum(facts.trace)
     if options is None or {"reduce", "size_average"} & set(options):
         return False
     given = options.get("reduction")
@@ -50,3 +58,12 @@ def reduces_by_mean(facts: TraceIndex, loss: Call) -> bool:
         value = only_value(facts, given.id)
         return isinstance(value, ast.Constant) and value.value == "mean"
     return given is None or (isinstance(given, ast.Constant) and given.value == "mean")
+
+
+@once_per_trace
+def _may_sum(trace: Trace) -> bool:
+    """Returns whether a program has the word for a sum, or one of the older options of losses."""
+    nodes = [node for text in trace.sources.values() for node in ast.walk(tree_of(text) or ast.Module([], []))]
+    words = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    options = {node.arg for node in nodes if isinstance(node, ast.keyword)}
+    return "sum" in words or bool({"reduce", "size_average"} & options)

@@ -14,10 +14,17 @@ from tensorlens.records.report import StandingOut
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     for each in focal_of_means(facts):
+        mean, power = as_written(facts, each.mean), as_written(facts, each.power)
+        returned = f"{mean} returns {'one number' if each.is_sum else 'the mean'} of {each.samples:,} samples, and "
         yield stands_out(
-            f"{as_written(facts, each.mean)} returns the mean of {each.samples:,} samples, and "
-            f"{as_written(facts, each.power)} is computed from it: the factor of the loss is one number for all "
-            "samples, whatever the loss of each is",
-            facts.label("observed_here", each.mean.site, "the mean", each.mean.index),
+            returned
+            + (
+                f"{as_written(facts, each.product)} multiplies this mean by {power}: the factor of each sample weighs "
+                "the loss of all of them"
+                if each.is_each
+                else f"{power} is computed from it: the factor of the loss is one number for all samples, whatever the "
+                "loss of each is"
+            ),
+            facts.label("observed_here", each.mean.site, "one number", each.mean.index),
             facts.label("value_made_here", each.power.site, "the factor", each.power.index),
         )
