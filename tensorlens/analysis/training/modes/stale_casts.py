@@ -1,7 +1,7 @@
 """Finds weights that autocast has cast before the steps of an optimizer, and uses again after them.
 
-Autocast keeps these copies until its outermost region ends. A call that has to cast its weights records a node for each:
-the one that has fewer nodes by as many as it has weights takes copies that are there.
+Autocast keeps these copies until its outermost region ends. A call that casts its weights records a node for each: one
+that has fewer nodes by as many as it has weights takes copies that are there.
 """
 
 from __future__ import annotations
