@@ -87,6 +87,11 @@ WRONG = {
     "tokens, by take_along_dim": TOKENS.replace("BACK", (
         "full = torch.take_along_dim(full, order[:, :, None], dim=1)  #!")),
     "tokens, by an index": TOKENS.replace("BACK", "full = full[torch.arange(len(x))[:, None], order]  #!"),
+    "tokens beside a class token": TOKENS.replace("seen = self.layer(", "seen = self.layer(torch.cat([cls, ").replace(
+        "expand(-1, -1, 8)))", "expand(-1, -1, 8))], 1))").replace("kept =", (
+        "cls = self.mask.repeat(len(x), 1, 1); kept =")).replace("[seen,", "[seen[:, 1:],").replace("BACK", (
+        "full = torch.gather(full, 1, order.unsqueeze(-1).expand(-1, -1, 8))  #!\n"
+        "        full = self.layer(torch.cat([seen[:, :1], full], dim=1) + 0)[:, 1:]")),
     "experts": EXPERTS.replace("BACK", "out = out[order]  #!"),
     "values of the sort itself": SHUFFLED.replace("torch.randperm(16)", "x[:, 0].argsort()").replace(
         "k = key(x[shuffle])", "values, order = query(x)[:, 0].sort(); k = values.exp().cumsum(0).log()").replace(
@@ -95,6 +100,10 @@ WRONG = {
 }  # fmt: skip
 INVERSE = "inverse = torch.empty_like(order); inverse[order] = torch.arange(len(order)); "
 RIGHT = {
+    "tokens beside a class token, put back": WRONG["tokens beside a class token"].replace(
+        "order.unsqueeze", "order.argsort(1).unsqueeze"),
+    "states, by an inverse of NumPy": PACKED.replace("BACK", (
+        "h = h[-1][order]; back = order.numpy().argsort()\n        back = torch.from_numpy(back[back]); h = h[back]")),
     "states, by the inverse": PACKED.replace("BACK", "h = h[-1][order.argsort()]"),
     "states, by a scattered inverse": PACKED.replace("BACK", INVERSE + "h = h[-1][inverse]"),
     "states, written to their places": PACKED.replace("BACK", "h = torch.zeros_like(h[0]).index_copy(0, order, h[0])"),

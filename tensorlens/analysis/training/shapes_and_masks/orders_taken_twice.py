@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.shapes_and_masks.kept_axes import axis_after
 from tensorlens.analysis.training.shapes_and_masks.same_samples import are_of_same_samples
@@ -128,6 +128,8 @@ def _follow_values(facts: TraceIndex, flow: _Flow, call: Call, given: list[int])
         is_taken = name in _TAKING and given[0] not in flow.inverse
         flow.is_put_back |= is_taken and (given[0] in flow.once or given[0] in flow.twice)
         flow.inverse |= set(results) if given[0] in flow.inverse and name in _VIEWING else set()
+    elif _may_reorder(facts, flow, call, given):
+        flow.is_put_back = True
     elif any(number in flow.twice for number in given):
         at = next(at for at, number in enumerate(given) if number in flow.twice)
         axis = axis_after(facts, call, at, flow.twice[given[at]][0])
@@ -137,8 +139,20 @@ def _follow_values(facts: TraceIndex, flow: _Flow, call: Call, given: list[int])
         if all(_is_beside(facts, flow, number, call.index) for number in given):
             first = next(flow.once[number] for number in given if number in flow.once)
             flow.once |= dict.fromkeys(results, first)
-    elif all(_is_plain(facts, flow, number, call.index) for number in given):
+    elif call.op not in OPS_ENTERING_TORCH and all(_is_plain(facts, flow, each, call.index) for each in given):
         flow.plain |= set(results)
+
+
+def _may_reorder(facts: TraceIndex, flow: _Flow, call: Call, given: list[int]) -> bool:
+    """Returns whether a call takes such rows with an index that may be an inverse, made where no call is recorded."""
+    if op_name(call) not in _TAKING or len(given) < 2 or not (given[0] in flow.once or given[0] in flow.twice):
+        return False
+    known = [number in flow.once or _is_plain(facts, flow, number, call.index) for number in given[1:]]
+    is_mask = all(facts.tensor(number).dtype == "bool" for number in given[1:])
+    if is_mask or all(known) or (len(known) > 1 and known[0]):
+        return False
+    shape, made = (facts.tensor(number).shape for number in (given[0], call.outputs[0].tensor))
+    return op_name(call) in ("getitem", "index_select") or shape == made
 
 
 def _take(facts: TraceIndex, flow: _Flow, call: Call, data: int, places: int) -> None:
