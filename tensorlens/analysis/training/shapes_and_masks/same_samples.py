@@ -1,4 +1,4 @@
-"""Tells whether two values have the same samples, in one order: they come of one value, or of one batch."""
+"""Decides whether two values have the same samples, in one order: both come from one value, or from one batch."""
 
 from __future__ import annotations
 
