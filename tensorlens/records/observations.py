@@ -279,6 +279,7 @@ class Observations:
     # these and the next only of a run with `--training`
     repeated_indices: tuple[training_values.RepeatedIndices, ...] = ()
     sorted_keys: tuple[training_values.SortedKeys, ...] = ()
+    orders_twice: tuple[training_values.OrderTwice, ...] = ()
     zeroed_sequences: tuple[training_values.ZeroedSequences, ...] = ()
     blank_labels: tuple[training_values.BlankLabels, ...] = ()
     padded_ids: tuple[training_values.PaddedIds, ...] = ()

@@ -185,6 +185,16 @@ class SortedKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderTwice:
+    """An order that a sort or `randperm()` has made, and how many places have another entry if it is taken twice."""
+
+    index: int  # of the event after the call
+    tensor: TensorId
+    axis: NonNegative  # along which it holds the places 0, 1, ...
+    moved: NonNegative
+
+
+@dataclass(frozen=True, slots=True)
 class ZeroedSequences:
     """A CTC loss with `zero_infinity=True` in a backward pass."""
 

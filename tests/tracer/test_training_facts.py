@@ -188,6 +188,17 @@ def test_the_neighbours_among_the_keys_of_a_sort_are_counted() -> None:
     assert [getattr(call, "op", "") for call in calls] == ["Tensor.argsort", "torch.sort", "torch.sort"]
 
 
+def test_orders_are_taken_twice() -> None:
+    with tensorlens.trace(training=True) as lens:
+        keys = torch.tensor([[2.0, 0.0, 1.0], [1.0, 0.0, 2.0]])
+        torch.sort(keys, dim=1)
+        keys.argsort(0)
+        torch.arange(6).argsort(descending=True)
+        torch.randperm(1)
+    found = [(each.axis, each.moved) for each in facts_of(lens).orders_twice]
+    assert found == [(1, 3), (0, 0), (0, 0)]
+
+
 def test_a_state_of_the_generator_is_told_apart_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: torch.Tensor) -> None:
         raise RuntimeError("Numpy is not available")

@@ -45,6 +45,7 @@ isnan: Making = _methods.isnan
 
 count_nonzero: Making = _functions.count_nonzero
 not_equal: Making = _functions.ne
+gather: Making = _functions.gather
 norms: Callable[[list[Tensor], int], list[Tensor]] = _functions._foreach_norm
 equal: Callable[[Tensor, Tensor], bool] = _functions.equal
 isclose: Making = _functions.isclose

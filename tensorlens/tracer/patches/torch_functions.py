@@ -17,6 +17,7 @@ from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.readable import is_in_main_memory, may_read
 from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
+from tensorlens.tracer.patches.ordering_functions import ORDERING, order
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, current_mode
@@ -26,8 +27,6 @@ _DROPOUTS = tuple(
     getattr(torch.nn.functional, name)
     for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
 )
-
-_SORTS = torch.sort, torch.argsort, torch.Tensor.sort, torch.Tensor.argsort
 
 
 def note_mode(recorder: Recorder, frame: FrameType, cause: str, entering: bool) -> None:
@@ -181,17 +180,6 @@ def _look_up(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> 
     return recorder.call(func, args, kwargs, frame)
 
 
-def _sort(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
-    """Records a sort. With `--training`, notes whether it may leave all in their place."""
-    frame = frame_at(2)
-    keys = args[0] if args else kwargs.get("input")
-    descending = args[2] if len(args) > 2 else kwargs.get("descending", False)
-    if recorder.statistics is not None and type(descending) is bool and "out" not in kwargs:
-        with ErrorGuard(recorder, "keys", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
-            recorder.statistics.sorts.look(keys, descending, frame)
-    return recorder.call(func, args, kwargs, frame)
-
-
 def _storage(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
     """Watches a storage that the user's own line asks for: it can be written past every version counter."""
     frame = frame_at(2)
@@ -309,12 +297,12 @@ HANDLERS: dict[Function, ops.Handler] = {
     torch.Tensor.index_put_: _assign_items,
     torch.nn.functional.batch_norm: _normalise,
     **dict.fromkeys(_PADDING_PLACES, _look_up),
-    **dict.fromkeys(_SORTS, _sort),
+    **dict.fromkeys(ORDERING, order),
     **dict.fromkeys(_DROPOUTS, _drop),
     ops.GRAD: _gradient,
     ops.getter("grad_fn"): _user_reads,
     **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
 }
 
-TRAINING_ONLY = (*_PADDING_PLACES, *_DROPOUTS, *_SORTS)
+TRAINING_ONLY = (*_PADDING_PLACES, *_DROPOUTS, *ORDERING)
 """Functions of `HANDLERS` that other runs than those with `--training` record on the fast path."""

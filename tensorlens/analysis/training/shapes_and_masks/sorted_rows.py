@@ -238,7 +238,8 @@ def _text_at(facts: TraceIndex, call: Call) -> str:
 
 
 def _collates(facts: TraceIndex, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Returns whether a function puts the batches of a loader together, and nothing in it may change an order."""
+    """Returns whether a function puts samples together, as the batches of a loader, and nothing in it may change an
+    order."""
     nodes = list(ast.walk(function))
     names = [getattr(node, "id", getattr(node, "attr", getattr(node, "arg", ""))) or "" for node in nodes]
     is_turned = any(isinstance(node, ast.Slice) and node.step is not None for node in nodes)
@@ -246,4 +247,13 @@ def _collates(facts: TraceIndex, function: ast.FunctionDef | ast.AsyncFunctionDe
         return False
     given = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.keyword))
     values = [node.value for node in given if node.arg == "collate_fn"]
-    return any(function.name in (getattr(each, "id", ""), getattr(each, "attr", "")) for each in values)
+    is_given = any(function.name in (getattr(each, "id", ""), getattr(each, "attr", "")) for each in values)
+    return is_given or _takes_apart(function)
+
+
+def _takes_apart(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Returns whether a function takes apart the samples that it is given, by `zip(*samples)`."""
+    given = {each.arg for each in function.args.args}
+    zipped = [n for n in ast.walk(function) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "zip"]
+    starred = [each.args[0].value for each in zipped if len(each.args) == 1 and isinstance(each.args[0], ast.Starred)]
+    return any(isinstance(each, ast.Name) and each.id in given for each in starred)

@@ -10,6 +10,7 @@ from tensorlens.diagnostics.standing_out.modes import (
     initial_statistics,
     modes_at_steps,
     repeated_seed,
+    stale_cast,
     stale_result,
     training_mode_kept,
 )
@@ -23,4 +24,5 @@ FINDERS: tuple[Finder, ...] = (
     dropout_without_mode.find,
     repeated_seed.find,
     stale_result.find,
+    stale_cast.find,
 )
