@@ -238,3 +238,77 @@ def test_positives_that_are_queued_before_are_named(
 )
 def test_one_direction_that_counts_twice_is_named(tmp_path: Path, body: str, count: int) -> None:
     assert len(_sentences(tmp_path, body, "twice:")) == count
+
+
+_TABLES = {
+    "einsum": (
+        "one, other = torch.einsum('id,jd->ij', a, b) * 5, torch.einsum('jd,id->ij', b, a) * 5\n"
+        "return F.cross_entropy(one, torch.arange(len(a))) + F.cross_entropy(other, torch.arange(len(a)))"
+    ),
+    "turned twice": (
+        "one, other = a @ b.T * 5, b @ a.T * 5\nt = torch.arange(len(a))\nce = nn.CrossEntropyLoss()\n"
+        "return torch.stack([ce(each, t) for each in (one, other.T)]).mean()"
+    ),
+    "sums": (
+        "s = a.mm(b.t()) / 0.2\npos = s.diag()\nreturn (s.logsumexp(1) - pos).mean() + (s.T.logsumexp(0) - pos).mean()"
+    ),
+    "diagonals": "s = F.linear(a, b) * 5\nreturn -sum(s.log_softmax(d).diagonal().mean() for d in (1, -1))",
+}
+_OTHER_TABLES = {
+    "both directions": "s = F.linear(a, b) * 5\nreturn -sum(s.log_softmax(d).diagonal().mean() for d in (1, 0))",
+    "its own transpose": (
+        "z = (a + b) / 2\ns, t = z @ z.T * 5, torch.arange(len(z))\n"
+        "return F.cross_entropy(s, t) + F.cross_entropy(s.T, t)"
+    ),
+    "two targets": (
+        "s, t = a @ b.T * 5, torch.arange(len(a))\n"
+        "return 0.7 * F.cross_entropy(s, t) + 0.3 * F.cross_entropy(s, torch.randperm(len(a)))"
+    ),
+    "entropy": (
+        "s, t = a @ b.T * 5, torch.arange(len(a))\np = s.log_softmax(1)\n"
+        "return F.cross_entropy(s, t) + 0.1 * (p.exp() * p).sum(1).mean()"
+    ),
+}
+
+
+@pytest.mark.parametrize("form", [*_TABLES, *_OTHER_TABLES])
+def test_two_tables_with_the_same_values_are_named(tmp_path: Path, form: str) -> None:
+    assert len(_sentences(tmp_path, (_TABLES | _OTHER_TABLES)[form], "one direction twice")) == (form in _TABLES)
+
+
+_MINED = """z = F.normalize(net(x), dim=1)
+y = (x[:, 0] > 0).long() + 2 * (x[:, 1] > 0).long()
+same, s, d = y[:, None] == y[None], z @ z.T, torch.cdist(z, z)
+"""
+_OWN_ROWS = {
+    "similarity": "p = s.masked_fill(~same, -2.0).amax(1)\nreturn (1 - p + s.masked_fill(same, -2.0).amax(1)).mean()",
+    "added": (
+        "q = z.pow(2).sum(1)\ng = (q[:, None] + q[None] - 2 * z @ z.T).clamp(min=1e-9).sqrt()\n"
+        "p, _ = (g + 1e5 * (~same).float()).min(0)\nreturn F.relu(p - d.masked_fill(same, 1e5).amin(1) + 1).mean()"
+    ),
+    "indices": (
+        "with torch.no_grad():\n    p, n = s.masked_fill(~same, -2).argmax(1), s.masked_fill(same, -2).argmax(1)\n"
+        "return F.triplet_margin_loss(z, z[p], z[n])"
+    ),
+}
+_OTHER_ROWS = {
+    "least similar": "p = s.masked_fill(~same, 2.0).amin(1)\nreturn (1 - p + s.masked_fill(same, -2.0).amax(1)).mean()",
+    "without itself": (
+        "p = s.masked_fill(~same | torch.eye(16).bool(), -2.0).amax(1)\n"
+        "return (1 - p + s.masked_fill(same, -2.0).amax(1)).mean()"
+    ),
+    "greatest taken off": (
+        "s = (5 * s).masked_fill(~same, -50)\np = (s - s.max(1, keepdim=True).values).exp()\n"
+        "return F.mse_loss((p / p.sum(1, keepdim=True)) @ z, z)"
+    ),
+    "one of each label": (
+        "same = torch.eye(16).bool()\np = (d - 1e5 * (~same).float()).max(1).values\n"
+        "return F.relu(p - d.masked_fill(same, 1e5).amin(1) + 1).mean()"
+    ),
+}
+
+
+@pytest.mark.parametrize("form", [*_OWN_ROWS, *_OTHER_ROWS])
+def test_rows_that_choose_themselves_as_partners_are_named(tmp_path: Path, form: str) -> None:
+    body = _MINED + (_OWN_ROWS | _OTHER_ROWS)[form]
+    assert len(_sentences(tmp_path, body, "that of the row itself")) == (form in _OWN_ROWS)
