@@ -312,3 +312,34 @@ _OTHER_ROWS = {
 def test_rows_that_choose_themselves_as_partners_are_named(tmp_path: Path, form: str) -> None:
     body = _MINED + (_OWN_ROWS | _OTHER_ROWS)[form]
     assert len(_sentences(tmp_path, body, "that of the row itself")) == (form in _OWN_ROWS)
+
+
+_PAIRED = {
+    "labels": (
+        "z, y = torch.cat([a, b]), torch.arange(len(a)).repeat_interleave(2)\n"
+        "p = (y[:, None] == y[None]).float() - torch.eye(len(z))\n"
+        "return -(p * (5 * z @ z.T - 1e9 * torch.eye(len(z))).log_softmax(1)).sum(1).mean()"
+    ),
+    "gathered": (
+        "z = F.normalize(net(torch.stack([view(x), view(x)]).view(2 * len(x), -1)), dim=1)\n"
+        "s, i = torch.exp(torch.einsum('id,jd->ij', z, z)), torch.arange(len(z))\n"
+        "p = s.gather(1, torch.where(i % 2 == 0, i + 1, i - 1)[:, None])[:, 0]\n"
+        "return -(p / (s.sum(1) - s.diag())).log().mean()"
+    ),
+    "every second": (
+        "z = F.normalize(net(view(x.repeat(2, 1))), dim=1)\np = (z[0::2] * z[1::2]).sum(1)\n"
+        "return ((z @ z.T).fill_diagonal_(-9).logsumexp(1) - p.repeat_interleave(2)).mean()"
+    ),
+}
+_PAIRED_RIGHT = {
+    "labels": _PAIRED["labels"].replace("repeat_interleave", "repeat"),
+    "gathered": _PAIRED["gathered"].replace("view(x)])", "view(x)], 1)"),
+    "every second": _PAIRED["every second"].replace("x.repeat(2, 1)", "x.repeat_interleave(2, 0)"),
+}
+
+
+@pytest.mark.parametrize("form", _PAIRED)
+@pytest.mark.parametrize("is_right", [False, True])
+def test_measured_pairs_of_neighbours_are_named(tmp_path: Path, form: str, is_right: bool) -> None:
+    body = (_PAIRED_RIGHT if is_right else _PAIRED)[form]
+    assert len(_sentences(tmp_path, body, "rows 0 and 1")) == (not is_right)
