@@ -53,7 +53,7 @@ class CountedTargets:
     index: int  # of the first event of the pass
     node: NonNegative
     places: NonNegative  # that count
-    target: int  # the only target of these, which is also the id that is looked up there; -1: there are others
+    target: int  # the only one of these; it is the id that is looked up there, and nowhere else; -1: there is none
 
 
 @dataclass(frozen=True, slots=True)

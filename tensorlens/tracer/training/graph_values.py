@@ -13,6 +13,7 @@ import torch
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.graph import Node, nodes_of
 from tensorlens.tracer.training.chosen_elements import look_at_elements
+from tensorlens.tracer.training.counted_targets import look_at_targets
 from tensorlens.tracer.training.normalized_tables import look_at_tables
 
 _MOST_NODES = 4_000
@@ -36,5 +37,5 @@ class GraphValues:
         for node in nodes_of(roots, _MOST_NODES):
             named[node.name()].append(node)
         with torch.no_grad():
-            for look in (look_at_tables, look_at_elements):
+            for look in (look_at_tables, look_at_elements, look_at_targets):
                 look(self._recorder.rows, named)

@@ -49,8 +49,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if each.chosen.site not in named:
             yield stands_out(
                 f"{as_written(facts, each.chosen)} chooses one element of each row of a table, which "
-                f"{as_written(facts, each.compared)} makes by comparing rows with themselves: in all {each.rows:,} rows "
-                f"that of the row itself. {as_written(facts, each.mask)} leaves it in",
+                f"{as_written(facts, each.compared)} makes by comparing rows with themselves: in all {each.rows:,} "
+                f"rows that of the row itself. {as_written(facts, each.mask)} leaves it in",
                 facts.label("needed_here", each.chosen.site, "the row itself is among them", each.chosen.index),
                 facts.label("value_made_here", each.compared.site, "rows are compared here", each.compared.index),
             )
