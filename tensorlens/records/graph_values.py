@@ -64,6 +64,7 @@ class PickedSteps:
     node: NonNegative
     steps: tuple[int, ...]  # of each row
     size: NonNegative  # so many steps there are
+    lengths: tuple[int, ...]  # of rows of as many ids, up to the padding at their end; (): they are not known
 
 
 @dataclass(frozen=True, slots=True)
