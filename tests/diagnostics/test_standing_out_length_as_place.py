@@ -35,9 +35,7 @@ RIGHT = {
         "for _", "table = torch.randn(8, 5, requires_grad=True)\nfor _"
     ),
     "a place that is drawn": TEXTS.replace("n.clamp", "torch.randint(0, 9, (8,)).clamp"),
-    "an id at this place": TEXTS.replace(
-        "for _", "data[torch.arange(32), lengths.clamp(max=7)] = 8\nfor _"
-    ),
+    "an id at this place": TEXTS.replace("for _", "data[torch.arange(32), lengths.clamp(max=7)] = 8\nfor _"),
     "an id at this place, by scatter": TEXTS.replace(
         "for _", "data.scatter_(1, lengths.clamp(max=7)[:, None], 8)\nfor _"
     ),
@@ -86,7 +84,9 @@ STEPS = {
 }
 OTHER_STEPS = {
     "the last": MEASURED.replace("min(len(s), T - 1)", "len(s) - 1"),
-    "a state before": MEASURED.replace("x.size(1)\n", "x.size(1) + 1\n    h = torch.cat([torch.zeros(16, 1, 8), h], 1)\n"),
+    "a state before": MEASURED.replace(
+        "x.size(1)\n", "x.size(1) + 1\n    h = torch.cat([torch.zeros(16, 1, 8), h], 1)\n"
+    ),
     "shifted": MEASURED.replace("    h, T", "    x = torch.cat([torch.zeros(16, 1, 8), x[:, :-1]], 1)\n    h, T"),
 }
 

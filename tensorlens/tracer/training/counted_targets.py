@@ -12,9 +12,7 @@ from tensorlens.tracer.saved_tensors.graph import Node
 from tensorlens.tracer.training.saved_values import Named, below, of_names, saved, saved_indices, saved_number
 
 _LOSSES = "NllLossBackward0", "NllLoss2DBackward0"
-_VIEWS = frozenset(
-    "ViewBackward0 UnsafeViewBackward0 ReshapeAliasBackward0 UnsqueezeBackward0 SqueezeBackward0".split()
-)
+_VIEWS = frozenset("ViewBackward0 UnsafeViewBackward0 UnsqueezeBackward0 SqueezeBackward0".split())
 _BETWEEN = _VIEWS | {"LogSoftmaxBackward0", "TransposeBackward0", "PermuteBackward0", "CloneBackward0"}
 _CHOOSING = frozenset(("IndexBackward0", "MaskedSelectBackward0"))
 _NOT_REDUCED, _LEAST, _MOST_STEPS = 0, 4, 6
@@ -41,7 +39,7 @@ def look_at_targets(rows: JournalWriter, named: Named) -> None:
 
 
 def _kept(node: Node, target: torch.Tensor, named: Named) -> Iterator[torch.Tensor]:
-    """Yields which places a loss counts: by `ignore_index`, by a mask of its elements, or by one of what it is given."""
+    """Yields which places a loss counts: by `ignore_index`, by a mask of its elements, or by one of its input."""
     ignored = saved_number(node, "ignore_index")
     kept = target != ignored
     if not bool(kept.all()):

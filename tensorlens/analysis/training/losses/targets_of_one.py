@@ -37,7 +37,7 @@ def targets_of_one(facts: TraceIndex) -> Iterator[TargetsOfOne]:
 
 
 def _origin(facts: TraceIndex, loss: Call) -> Call:
-    """Returns the call that has made the targets of a loss, before others that take them, or some of them, as they are."""
+    """Returns the call that has made the targets of a loss, before others that take some of them as they are."""
     number, before, found = loss.inputs[1].tensor, loss.index, loss
     for _ in range(_MOST_CALLS):
         made = made_by(facts, number, before)
