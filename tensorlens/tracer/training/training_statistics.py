@@ -26,6 +26,7 @@ from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.equal_values import EqualValues, Moved
 from tensorlens.tracer.training.functional_modes import FunctionalModes
 from tensorlens.tracer.training.given_arrays import GivenArrays
+from tensorlens.tracer.training.graph_values import GraphValues
 from tensorlens.tracer.training.layer_modes import LayerModes
 from tensorlens.tracer.training.live_memory import LiveMemory
 from tensorlens.tracer.training.loaded_samples import LoadedSamples
@@ -71,7 +72,7 @@ class TrainingStatistics:
         self._all: list[SeenOptimizer] = []
         self._stepped: set[int] = set()  # parameters
         self._zeroed, self._memory = ZeroedGradients(recorder), LiveMemory(recorder)
-        self._losses = ReducedLosses(recorder), InfiniteLosses(recorder)
+        self._losses = ReducedLosses(recorder), InfiniteLosses(recorder), GraphValues(recorder)
         self._hooks, self._zero_steps = RegisteredHooks(recorder), ZeroSteps(recorder)
         self.schedules, self._equal = Schedules(recorder, self._count_of), EqualValues(recorder)
         self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
