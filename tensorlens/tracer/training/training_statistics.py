@@ -69,8 +69,7 @@ class TrainingStatistics:
         self._guard = ErrorGuard(recorder, "the training")
         self._parameters: dict[int, MeasuredParameter] = {}
         self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, SeenOptimizer] = weakref.WeakKeyDictionary()
-        self._all: list[SeenOptimizer] = []
-        self._stepped: set[int] = set()  # parameters
+        self._all, self._stepped = list[SeenOptimizer](), set[int]()  # parameters that were stepped
         self._zeroed, self._memory = ZeroedGradients(recorder), LiveMemory(recorder)
         self._losses = ReducedLosses(recorder), InfiniteLosses(recorder), GraphValues(recorder)
         self._hooks, self._zero_steps = RegisteredHooks(recorder), ZeroSteps(recorder)
