@@ -139,7 +139,9 @@ def _above(training: MeasuredTraining, call: Call, since: int | None) -> list[Ca
     facts = training.facts
     size, found = prod(facts.tensor(call.outputs[0].tensor).shape), [call]
     for each in found:
-        for number in {access.tensor for access in each.inputs} - training.statistics.keys() if each.op != GRAD_READ else ():
+        for number in (
+            {access.tensor for access in each.inputs} - training.statistics.keys() if each.op != GRAD_READ else ()
+        ):
             made = next(iter(facts.producers(number, each.index)), None)
             if made is None or made in found or len(found) >= _NEAR or made.index < (since or 0):
                 continue
