@@ -78,9 +78,8 @@ def _keeps_one(facts: TraceIndex, kept: KeptValue) -> bool:
             return False
     if isinstance(kept.statement, ast.Assign) and not isinstance(kept.statement.targets[0], ast.Subscript):
         return True
-    made = [
-        node.value for node in nodes if isinstance(node, ast.Assign) and kept.root in map(ast.unparse, node.targets)
-    ]
+    own = nodes if "." in kept.root else [*ast.walk(scope_around(facts, kept.file, kept.statement.lineno))]
+    made = [node.value for node in own if isinstance(node, ast.Assign) and kept.root in map(ast.unparse, node.targets)]
     is_dict = [isinstance(each, ast.Dict | ast.DictComp) or called_name(each) in _DICTS for each in made]
     return isinstance(kept.statement, ast.AnnAssign) or (bool(is_dict) and all(is_dict))
 
