@@ -291,6 +291,7 @@ class Observations:
     one_array: tuple[training_values.EntriesOfOneArray, ...] = ()
     loaded_averages: tuple[training_values.LoadedAverages, ...] = ()
     loaded_products: tuple[training_values.LoadedProducts, ...] = ()
+    reordered_averages: tuple[training_values.ReorderedAverages, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}
