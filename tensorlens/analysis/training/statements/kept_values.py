@@ -43,7 +43,10 @@ def kept_value(facts: TraceIndex, site: int) -> KeptValue | None:
         function = function_around(facts, span.file, span.line) if found else None
         if function is None or not _is_pure(function):
             return None
-        site = facts.trace.sites[site].caller
+        caller = facts.trace.sites[site].caller
+        if caller is None:
+            return None
+        site = caller
     return None
 
 
@@ -56,7 +59,7 @@ def _upwards(facts: TraceIndex, file: str, node: ast.AST) -> KeptValue | bool:
         elif isinstance(above, ast.keyword):
             label = label or f".{above.arg or ''}"
         elif isinstance(above, ast.Dict) and node in above.values:
-            key = above.keys[above.values.index(node)]  # type: ignore[arg-type]
+            key = above.keys[above.values.index(node)]
             label = label or (f"[{ast.unparse(key)}]" if key is not None else "")
         elif not isinstance(above, ast.Tuple | ast.List):
             is_given = isinstance(above, ast.Call) and (node in above.args or node in above.keywords)
@@ -152,7 +155,7 @@ def _is_pure(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def occurrences(nodes: Iterator[ast.AST], root: str) -> list[ast.expr]:
     """Returns the places among some nodes that name a variable or an attribute."""
     kind = ast.Attribute if "." in root else ast.Name
-    return [node for node in nodes if isinstance(node, kind) and ast.unparse(node) == root]  # type: ignore[misc]
+    return [node for node in nodes if isinstance(node, kind) and ast.unparse(node) == root]
 
 
 def is_plain_set(facts: TraceIndex, file: str, node: ast.expr) -> bool:

@@ -23,11 +23,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     held = defaultdict[int, list[OptimizerGroup]](list)
     for group in training.groups:
         held[group.optimizer].append(group)
-    for load in facts.trace.inspection.reordered_averages:
-        one, other = (held[number] for number in load.optimizers)
-        if load.site not in seen and one:
-            seen.add(load.site)
-            yield _sentence(facts, load.site, load.counts, (one, other))
+    for moved in facts.trace.inspection.reordered_averages:
+        one, other = (held[number] for number in moved.optimizers)
+        if moved.site not in seen and one:
+            seen.add(moved.site)
+            yield _sentence(facts, moved.site, moved.counts, (one, other))
     for load in facts.trace.inspection.loaded_averages if not _changes_state(facts) else ():
         new = [groups for groups in held.values() if _begins(training, groups) > load.index and _holds(groups, load)]
         old = [groups for groups in held.values() if 0 < _begins(training, groups) < load.index]

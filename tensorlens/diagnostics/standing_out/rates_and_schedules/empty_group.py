@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
@@ -106,6 +106,7 @@ def _conditions(facts: TraceIndex) -> Iterator[tuple[str, list[ast.AST]]]:
     called = {called_name(node) for node in calls if any(_goes_through(ast.unparse(each)) for each in node.args)}
     taking = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name in called]
     given |= {each.arg for node in taking for each in node.args.args}
+    rest: Sequence[ast.AST]
     for file, tree in trees:
         for node in ast.walk(tree):
             if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp):

@@ -86,8 +86,9 @@ def _is_evaluation(facts: TraceIndex, reader: ast.stmt | None, loop: ast.For, ca
     """Returns whether a loop runs without gradients, and a simple statement below it takes the value as if of all."""
     file = facts.trace.sites[call.site].span.file
     trains = any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in ast.walk(loop))
-    is_simple = isinstance(reader, ast.Expr | ast.Assign | ast.AugAssign)
-    return is_simple and call.mode != "grad" and not trains and "last" not in facts.code_of(reader, file).lower()
+    if not isinstance(reader, ast.Expr | ast.Assign | ast.AugAssign):
+        return False
+    return call.mode != "grad" and not trains and "last" not in facts.code_of(reader, file).lower()
 
 
 def _are_set_above(facts: TraceIndex, kept: KeptValue, reads: list[ast.expr]) -> bool:
