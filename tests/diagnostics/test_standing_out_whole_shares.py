@@ -164,6 +164,15 @@ for name, p in net.named_parameters():
 decay, other = groups[False], groups[True]
 """,
 )
+SET_UP = GROUPS.replace(
+    FOUND,
+    """\
+for part in net.modules():
+    if isinstance(part, nn.Linear):
+        nn.init.zeros_(part.bias)
+decay, other = list(net.parameters()), []
+""",
+)
 OWN_NORM, OTHER_CASE = OWN.replace("Scale", "RMSNorm"), OWN.replace("ln_1", "prenorm").replace('"norm"', '"Norm"')
 
 
@@ -194,11 +203,12 @@ def test_a_group_without_decay_that_holds_nothing_is_named(tmp_path: Path) -> No
         ),
         GROUPS.replace('"weight_decay": 0.0}', '"weight_decay": 0.0}').replace('"norm" in name', "p.ndim < 2"),
         OWN,
+        SET_UP,
         GROUPS.replace("nn.LayerNorm(4)", "nn.Linear(4, 4)")
         .replace("    def forward", "        self.logit_scale = nn.Parameter(torch.ones([]))\n    def forward")
         .replace("self.ln_1(x)", "self.logit_scale * self.ln_1(x)"),
     ],
-    ids=["a name that fits", "biases alone", "no vectors", "by dimensions", "a scale", "a number"],
+    ids=["a name that fits", "biases alone", "no vectors", "by dimensions", "a scale", "initial values", "a number"],
 )
 def test_other_groups_are_left_alone(tmp_path: Path, body: str) -> None:
     assert [each.text for each in sentences(tmp_path, body) if EMPTY in each.text] == []

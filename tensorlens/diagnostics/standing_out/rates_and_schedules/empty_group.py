@@ -15,6 +15,7 @@ from tensorlens.records.report import Label, StandingOut
 _NORMS = frozenset("layer_norm batch_norm group_norm instance_norm rms_norm".split())
 _SCALES = frozenset("rsqrt std var std_mean var_mean norm vector_norm normalize".split())
 _COLLECTING = frozenset("append add update extend insert".split())
+_ASKING = frozenset(("named_parameters", "modules", "named_modules"))
 _MOST_USES = 8
 _SEARCHES = frozenset(("startswith", "endswith", "find", "search", "match", "fullmatch", "fnmatch"))
 
@@ -91,19 +92,18 @@ def _words(facts: TraceIndex) -> Iterator[str]:
 
 def _conditions(facts: TraceIndex) -> Iterator[tuple[str, list[ast.AST]]]:
     """Yields what loops over named parameters or modules look for, by a helper function as well."""
-    texts = facts.trace.sources
-    trees = [each for each in facts.trees() if "torch" in texts[each[0]] and _goes_through(texts[each[0]])]
+    trees = [(file, tree) for file, tree in facts.trees() if _goes_through(tree)]
     nodes = [node for _, tree in trees for node in ast.walk(tree)]
     looking = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and any(map(_looks, ast.walk(node)))}
     given = {
         target.id
         for node in nodes
-        if isinstance(node, ast.Assign) and _goes_through(ast.unparse(node.value))
+        if isinstance(node, ast.Assign) and _goes_through(node.value)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
     calls = [node for node in nodes if isinstance(node, ast.Call)]
-    called = {called_name(node) for node in calls if any(_goes_through(ast.unparse(each)) for each in node.args)}
+    called = {called_name(node) for node in calls if any(_goes_through(each) for each in node.args)}
     taking = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name in called]
     given |= {each.arg for node in taking for each in node.args.args}
     rest: Sequence[ast.AST]
@@ -116,7 +116,7 @@ def _conditions(facts: TraceIndex) -> Iterator[tuple[str, list[ast.AST]]]:
             else:
                 continue
             names = {each.id for span in spans for each in ast.walk(span) if isinstance(each, ast.Name)}
-            is_of_model = any(_goes_through(ast.unparse(each)) for each in spans) or names & given
+            is_of_model = any(_goes_through(each) for each in spans) or names & given
             parts = (part for each in rest for part in ast.walk(each))
             found = [part for part in parts if _looks(part) or called_name(part) in looking]
             if is_of_model and found and (isinstance(node, ast.expr) or any(map(_collects, ast.walk(node)))):
@@ -131,8 +131,9 @@ def _collects(node: ast.AST) -> bool:
     return isinstance(node, ast.Yield) or any(isinstance(each, ast.Subscript) for each in targets)
 
 
-def _goes_through(text: str) -> bool:
-    return any(f".{name}(" in text for name in ("named_parameters", "modules", "named_modules"))
+def _goes_through(node: ast.AST) -> bool:
+    """Returns whether code asks a model for its parameters with their names, or for its modules."""
+    return any(isinstance(each, ast.Attribute) and each.attr in _ASKING for each in ast.walk(node))
 
 
 def _looks(node: ast.AST) -> bool:
