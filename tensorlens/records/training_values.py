@@ -107,6 +107,16 @@ class LoadedAverages:
 
 
 @dataclass(frozen=True, slots=True)
+class ReorderedAverages:
+    """A step after a load, with values at other places than in the state dict, and averages at the places there."""
+
+    index: int
+    site: SiteId | None  # the line that has loaded the averages
+    optimizers: tuple[int, int]  # the one that steps, and the one that has made the dict, as in `OptimizerGroup`
+    counts: tuple[int, int]  # of parameters with the averages of another one, and of all parameters
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedRate:
     """A learning rate that `load_state_dict()` of a new optimizer has replaced."""
 

@@ -37,7 +37,36 @@ class Mean:
         return self.total / self.count
 meter = Mean()
 """
+VALUE = "        loss = (out - y).pow(2).mean()\n    return loss.item()"
+PRINTED = """\
+net = nn.Linear(3, 1)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+x, y = torch.randn(24, 3), torch.randn(24, 1)
+for epoch in range(3):
+    for a, b in zip(x.split(8), y.split(8)):
+        loss = (net(a) - b).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    with torch.no_grad():
+        for a, b in zip(x.split(8), y.split(8)):
+            loss = (net(a) - b).pow(2).mean()
+    print(f"loss {loss.item():.3f}")  #!
+"""
 WRONG = {
+    "printed": PRINTED,
+    "a dict": LOADED.replace(VALUE, (
+        "        report['mse'] = (out - y).pow(2).mean().item()\n    return report")).replace(
+        "total, values = 0.0, []", "report = {}"),
+    "an update": LOADED.replace(VALUE, (
+        "        report.update(mae=(out - y).abs().mean().item(), mse=(out - y).pow(2).mean().item())\n"
+        "    return report")).replace("total, values = 0.0, []", "report = {}"),
+    "a helper and a tuple": "def error(out, y):\n    return (out - y).pow(2).mean().item()\n" + LOADED.replace(VALUE, (
+        "        loss, size = error(out, y), len(x)\n    return loss")),
+    "an attribute and a dict as batch": LOADED.replace("for x, y in batches:", (
+        "for b in ({'x': x, 'y': y} for x, y in batches):")).replace("out = net(x)", (
+        "out, y = net(b['x']), b['y']")).replace("loss = (out - y).pow(2).mean()\n    return loss.item()", (
+        "net.loss = (out - y).pow(2).mean().item()\n    return net.loss")),
     "a share": LOADED.replace(".pow(2).mean()\n    return loss.item()", (
         ".pow(2).mean().cpu().item() / len(x)\n    return loss")),
     "a loader": LOADED,
@@ -47,6 +76,14 @@ WRONG = {
         "for i in range(0, 24, 8):\n        x, y = (each[i : i + 8] for each in data.tensors)")),
 }  # fmt: skip
 RIGHT = {
+    "the last training batch": PRINTED.replace("with torch.no_grad():", "if True:"),
+    "the last batch by name": PRINTED.replace("loss {", "last batch {"),
+    "printed in each round": PRINTED.replace('    print(', '            print(').replace("  #!", ""),
+    "a meter with an update": METER.replace("def add", "def update") + LOADED.replace(VALUE, (
+        "        meter.update((out - y).pow(2).mean().item())\n    return meter.total")),
+    "an item that the round adds to": LOADED.replace(VALUE, (
+        "        report['mse'] = report['mse'] + (out - y).pow(2).mean().item()\n    return report")).replace(
+        "total, values = 0.0, []", "report = {'mse': 0}"),
     "a sum": LOADED.replace("return loss.item()", "return total").replace("    return", (
         "        total += loss.item()\n    return")),
     "a running mean": METER + LOADED.replace("loss = (out - y).pow(2).mean()\n    return loss.item()", (

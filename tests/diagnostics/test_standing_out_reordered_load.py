@@ -34,12 +34,43 @@ train(new, more)
 """
 ORDER = '[{"params": new.head.parameters()}, {"params": new.body.parameters()}]'
 ONE = NET.replace('[{"params": net.body.parameters()}, {"params": net.head.parameters()}]', "net.parameters()")
+SAVED = """\
+import io
+def train(net, opt):
+    for _ in range(4):
+        opt.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+
+net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+opt = torch.optim.Adam(net.parameters())
+train(net, opt)
+disk = io.BytesIO()
+torch.save({"net": net, "opt": opt.state_dict()}, disk)
+disk.seek(0)
+saved = torch.load(disk, weights_only=False)
+named = dict(saved["net"].named_parameters())
+more = torch.optim.Adam([named[name] for name in sorted(named, reverse=True)])
+more.load_state_dict(saved["opt"])  #!
+train(saved["net"], more)
+"""
 WRONG = {
+    "a module from a file": SAVED,
+    "weights that are loaded later": NET.replace("new.load_state_dict(state[0])\n", "").replace(
+        "#!", "#!\nnew.load_state_dict(state[0])"
+    ),
     "groups": NET,
     "a list": ONE.replace(ORDER, "list(new.parameters())[::-1]").replace("nn.Linear(4, 4)", "nn.Linear(4, 4, False)"),
     "the same model": NET.replace("new = Net()", "new = net"),
 }
 RIGHT = {
+    "a module from a file": SAVED.replace("sorted(named, reverse=True)", "named"),
+    "a state in the new order": SAVED.replace("more.load_state_dict(saved['opt'])", (
+        "old = list(saved['opt']['state'].values())\nsaved['opt']['state'] = dict(enumerate(old[::-1]))\n"
+        "more.load_state_dict(saved['opt'])")).replace("sorted(named, reverse=True)", "reversed(named)").replace(
+        'more.load_state_dict(saved["opt"])', (
+        "old = list(saved['opt']['state'].values())\nsaved['opt']['state'] = dict(enumerate(old[::-1]))\n"
+        "more.load_state_dict(saved['opt'])")),
     "the same order": NET.replace(ORDER, '[{"params": new.body.parameters()}, {"params": new.head.parameters()}]'),
     "all parameters": ONE.replace(ORDER, "new.parameters()"),
     "a state that is put into this order": NET.replace("more.load_state_dict(", (

@@ -32,8 +32,36 @@ WRONG = {
     "an item": MOMENTUM.replace("mean = self.means.setdefault(p.shape, torch.zeros_like(p))  #!", (
         "self.means[p.size()] = 0.9 * self.means.get(p.size(), torch.zeros_like(p)) + p.grad  #!")).replace(
         UPDATE, "mean = self.means[p.size()]"),
+    "a text of a function": "def key(p):\n    return 'x'.join(map(str, p.size()))  #!\n" + MOMENTUM.replace(
+        "p.shape, torch.zeros_like(p))  #!", "key(p), torch.zeros_like(p))"),
+    "a method that gives the buffer": MOMENTUM.replace("    @torch.no_grad()", (
+        "    def slot(self, p):\n        return self.means.setdefault((p.ndim, p.numel()), torch.zeros_like(p))  #!\n"
+        "    @torch.no_grad()")).replace("self.means.setdefault(p.shape, torch.zeros_like(p))  #!", "self.slot(p)"),
+    "a part of the name, and gradients that a call returns": """\
+        net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+        means, named = {}, dict(net.named_parameters())
+        for _ in range(4):
+            slopes = torch.autograd.grad(net(torch.randn(8, 4)).square().mean(), list(named.values()))
+            for (name, p), slope in zip(named.items(), slopes):
+                leaf = name.split(".")[-1]  #!
+                means[leaf] = means.get(leaf, 0) * 0.9 + slope
+                p.data = p.data - 0.01 * means[leaf]
+    """,
 }  # fmt: skip
 RIGHT = {
+    "a mean over the layers in each step": MOMENTUM.replace(
+        "        for p in self.params:\n",
+        (
+            "        self.means = {}\n        for p in self.params:\n"
+            "            self.means[p.shape] = self.means.get(p.shape, 0) + p.grad\n        for p in self.params:\n"
+        ),
+    ).replace(UPDATE, "mean = mean / 2"),
+    "noise": MOMENTUM.replace(UPDATE, "mean.normal_().mul_(0.1).add_(p.grad)"),
+    "by the name and the shape": MOMENTUM.replace("self.params, self.means", "self.named, self.means")
+    .replace("list(params)", "dict(params)")
+    .replace("for p in self.params", "for name, p in self.named.items()")
+    .replace("setdefault(p.shape", "setdefault(f'{name} {tuple(p.shape)}'")
+    .replace("net.parameters", "net.named_parameters"),
     "by parameter": MOMENTUM.replace("setdefault(p.shape", "setdefault(p"),
     "by name and shape": MOMENTUM.replace("setdefault(p.shape", "setdefault((id(p), p.shape)"),
     "a place for results": MOMENTUM.replace(UPDATE, "mean.copy_(p.grad).mul_(0.9)"),

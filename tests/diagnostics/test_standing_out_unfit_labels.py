@@ -145,6 +145,13 @@ WRONG = {
     "several tags": ("as if it had one class", TAGS),
     "several tags and a module": ("as if it had one class", TAGS.replace(
         "functional.cross_entropy(", "CrossEntropyLoss()(").replace("torch.sigmoid(net(x))", "net(x).sigmoid()")),
+    "several tags that are drawn, of a loader": ("as if it had one class", TAGS.replace(
+        "(x @ torch.randn(6, 4) > 0.5).float()", "torch.randint(0, 2, (32, 4)).float()").replace("x[i]), tags[i])", (
+        "torch.stack([x[k] for k in i])), torch.stack([tags[k] for k in i]))"))),
+    "several tags by hand": ("as if it had one class", TAGS.replace(
+        "nn.functional.cross_entropy(net(x[i]), tags[i])", "-(tags[i] * net(x[i]).log_softmax(1)).sum(1).mean()"
+        ).replace(
+        "(torch.sigmoid(net(x)) > 0.5)", "(net(x) > 0)")),
     "logarithms for probabilities": ("least likely class", POLICY),
     "a keyword": ("least likely class", POLICY.replace("(out.log_softmax(-1))", "(probs=out.softmax(1).log())")),
     "one-hot": ("least likely class", POLICY.replace("= Categorical(", "= OneHotCategorical(")),
@@ -169,6 +176,11 @@ RIGHT = {
     "the nearest id": MASKS.replace(".float())", ".float(), mode='nearest')"),
     "shares of classes": MASKS.replace("resize(masks[:, None].float()).squeeze(1).long()", (
         "resize(nn.functional.one_hot(masks, 5).permute(0, 3, 1, 2).float()).argmax(1)")),
+    "pairs that are near": TAGS.replace(
+        "nn.functional.cross_entropy(net(x[i]), tags[i])", (
+        "-((torch.cdist(x[i], x[i]) < 3).float() * (net(x[i]) @ net(x[i]).T).log_softmax(1)).sum(1).mean()\n"
+        "    same = (net(x[i]) @ net(x[i]).T) > 0")),
+    "one of two": TAGS.replace("(x @ torch.randn(6, 4) > 0.5)", "nn.functional.one_hot(torch.randint(0, 2, (32,)), 4)"),
     "tags apart": TAGS.replace("cross_entropy", "binary_cross_entropy_with_logits"),
     "one tag a row": TAGS.replace("(x @ torch.randn(6, 4) > 0.5)", "nn.functional.one_hot(x[:, 0].gt(0).long(), 4)"),
     "the greatest of a row": TAGS.replace(

@@ -115,8 +115,8 @@ class Net(nn.Module):
         return self.out(self.ln_1(x))
 net = Net()
 decay, other = [], []
-for name, p in net.named_parameters():  #!
-    if "norm" in name:
+for name, p in net.named_parameters():
+    if "norm" in name:  #!
         other.append(p)
     else:
         decay.append(p)
@@ -139,13 +139,52 @@ OWN = GROUPS.replace(
         return x * self.weight
 class Net""",
 ).replace("nn.LayerNorm(4)", "Scale()")
+SCALED = OWN.replace("x * self.weight", "x * torch.rsqrt(x.square().mean(-1, keepdim=True)) * self.weight")
+FOUND = GROUPS[GROUPS.index("decay, other") : GROUPS.index("opt =")]
+TYPES = GROUPS.replace("nn.LayerNorm(4)", "nn.GroupNorm(2, 4)").replace(
+    FOUND,
+    """\
+other = set()
+for part in net.modules():
+    if isinstance(part, nn.LayerNorm):
+        other.update(part.parameters())
+decay, other = [p for p in net.parameters() if p not in other], list(other)
+""",
+)
+HELPER = GROUPS.replace(
+    FOUND,
+    """\
+import re
+SPARED = re.compile("norm|gamma")
+def is_spared(name):
+    return SPARED.search(name) is not None
+groups = {True: [], False: []}
+for name, p in net.named_parameters():
+    groups[is_spared(name)].append(p)
+decay, other = groups[False], groups[True]
+""",
+)
+SET_UP = GROUPS.replace(
+    FOUND,
+    """\
+for part in net.modules():
+    if isinstance(part, nn.Linear):
+        nn.init.zeros_(part.bias)
+decay, other = list(net.parameters()), []
+""",
+)
 OWN_NORM, OTHER_CASE = OWN.replace("Scale", "RMSNorm"), OWN.replace("ln_1", "prenorm").replace('"norm"', '"Norm"')
 
 
-@pytest.mark.parametrize("body", [OWN_NORM, OTHER_CASE], ids=["a norm of its own", "another case"])
+@pytest.mark.parametrize("body", [OWN_NORM, OTHER_CASE, SCALED], ids=["a norm of its own", "another case", "a root"])
 def test_norms_of_the_program_are_named(tmp_path: Path, body: str) -> None:
     (found,) = (each for each in sentences(tmp_path, body) if EMPTY in each.text)
     assert "2 parameters of at most one dimension have one of 0.1" in found.text
+
+
+@pytest.mark.parametrize("body", [TYPES, HELPER], ids=["types", "a helper"])
+def test_a_group_of_which_other_code_finds_nothing_is_named(tmp_path: Path, body: str) -> None:
+    assert len([each for each in sentences(tmp_path, body) if EMPTY in each.text]) == 1
 
 
 def test_a_group_without_decay_that_holds_nothing_is_named(tmp_path: Path) -> None:
@@ -164,11 +203,12 @@ def test_a_group_without_decay_that_holds_nothing_is_named(tmp_path: Path) -> No
         ),
         GROUPS.replace('"weight_decay": 0.0}', '"weight_decay": 0.0}').replace('"norm" in name', "p.ndim < 2"),
         OWN,
+        SET_UP,
         GROUPS.replace("nn.LayerNorm(4)", "nn.Linear(4, 4)")
         .replace("    def forward", "        self.logit_scale = nn.Parameter(torch.ones([]))\n    def forward")
         .replace("self.ln_1(x)", "self.logit_scale * self.ln_1(x)"),
     ],
-    ids=["a name that fits", "biases alone", "no vectors", "by dimensions", "a scale", "a number"],
+    ids=["a name that fits", "biases alone", "no vectors", "by dimensions", "a scale", "initial values", "a number"],
 )
 def test_other_groups_are_left_alone(tmp_path: Path, body: str) -> None:
     assert [each.text for each in sentences(tmp_path, body) if EMPTY in each.text] == []

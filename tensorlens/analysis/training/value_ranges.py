@@ -120,7 +120,7 @@ def _made(facts: TraceIndex, given: tuple[int, int], depth: int, sums: frozenset
         if made is not None and op_name(made) in _FILLED:
             is_whole = _gets_zeros_and_ones(facts, (number, before), made, (left, sums))
             return made if is_whole and not any(is_written_between(facts, *hop) for hop in hops) else None
-        if call is None or not (call.inputs or op_name(call) == "tensor"):
+        if call is None or not (call.inputs or op_name(call) in ("tensor", "randint")):
             return None
         hops.append((number, call, before))
         if _makes_zero_or_one(facts, call, left, sums):
@@ -138,7 +138,7 @@ def _makes_zero_or_one(facts: TraceIndex, call: Call, left: int, sums: frozenset
     parts = [(access.tensor, call.index) for access in call.inputs]
     if name in _COMPARISONS and dtypes == ["bool"]:
         return True
-    if name in _DRAWN:
+    if name in _DRAWN or (name == "randint" and _draws_zero_or_one(facts, call)):
         return True
     if name in ("where", "tensor"):
         return len(parts) == (name == "where") and _written_values(facts, call) == {0, 1}
@@ -180,6 +180,18 @@ def _gets_zeros_and_ones(
         return False
     values = {_assigned(facts, call) if op_name(call) == "setitem" else _last_written(facts, call) for call in putting}
     return values <= {0, 1} and bool(values or adding or op_name(made) == "eye")
+
+
+def _draws_zero_or_one(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the source gives a `randint()` the numbers 0 and 2, or 2 alone, as its limits."""
+    node = facts.node_at(call.site)
+    args = (
+        node.args
+        if isinstance(node, ast.Call) and not any(each.arg in ("low", "high") for each in node.keywords)
+        else []
+    )
+    limits = [written_number(facts, each) for each in args[:2] if not isinstance(each, ast.Tuple | ast.List)]
+    return limits in ([0, 2], [2])
 
 
 def _last_written(facts: TraceIndex, call: Call) -> float | None:

@@ -10,6 +10,7 @@ from tensorlens.records.training_values import SharedState
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import numel
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.state_orders import StateOrders
 
 MOST = 100  # loads of a run that are kept
 MOST_DICTS = 10_000  # state dicts of a run that are noted
@@ -24,10 +25,12 @@ class SharedStates:
         self._gradients: dict[tuple[int, str], tuple[int, ...]] = {}  # by optimizer and name: the parameters
         self._loads: dict[tuple[int, int | None], tuple[int, ...]] = {}  # by optimizer and line
         self._made: dict[tuple[int, int], tuple[int, int]] = {}  # by state dict: (optimizer, its steps)
+        self._orders = StateOrders(recorder, count_of)
 
-    def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
-        """Looks at the state of an optimizer that is none of PyTorch's, before a step."""
-        if type(optimizer).__module__.startswith("torch."):
+    def step_begins(self, optimizer: torch.optim.Optimizer, is_examined: bool) -> None:
+        """Looks at the state of an optimizer before a step: after a load, or if it is none of PyTorch's."""
+        self._orders.step_begins(optimizer)
+        if not is_examined or type(optimizer).__module__.startswith("torch."):
             return
         found: dict[str, list[int]] = {}
         for parameter in _parameters(optimizer):
@@ -40,12 +43,14 @@ class SharedStates:
 
     def made(self, optimizer: torch.optim.Optimizer, result: object) -> None:
         """Notes a state dict. A program that loads it still has it, so that no later one has the same ids."""
+        self._orders.made(optimizer)
         made = _ids(result)
         if made is not None and (len(self._made) < MOST_DICTS or made in self._made):
             self._made[made] = self._count_of(optimizer)[:2]
 
     def loading(self, optimizer: torch.optim.Optimizer, given: object, site: int | None) -> None:
         """Notes a state dict, before it is loaded, that holds the tensors which later steps have changed."""
+        self._orders.loading(optimizer, site)
         states = given.get("state") if isinstance(given, Mapping) else None
         number, steps, _ = self._count_of(optimizer)
         ids = _ids(given)

@@ -147,8 +147,8 @@ class TrainingStatistics:
                 zero = self._note(found, lambda: not skips_step(optimizer))
                 known.sizes, known.steady = sizes, self._steady(known, found, len(parameters))
             self._zero_steps.step_begins(optimizer, known.number, [(each.number, each.ref) for each in zero])
+            self.shared_states.step_begins(optimizer, is_examined=self._steps & (self._steps - 1) == 0)
             if self._steps & (self._steps - 1) == 0:
-                self.shared_states.step_begins(optimizer)
                 self._write()
 
     def step_ended(self, optimizer: torch.optim.Optimizer) -> None:

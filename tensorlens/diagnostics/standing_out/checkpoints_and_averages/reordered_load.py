@@ -17,19 +17,24 @@ _MIN_STEPS = 3
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds these loads, if the same lines have made the parameters of both optimizers in the same order, and the
-    program does not look into the state itself."""
-    facts = training.facts
+    """Finds these loads, if the values of the parameters were at other places when the state was made, or if the same
+    lines have made the parameters of both optimizers in the same order."""
+    facts, seen = training.facts, set[int | None]()
     held = defaultdict[int, list[OptimizerGroup]](list)
     for group in training.groups:
         held[group.optimizer].append(group)
+    for moved in facts.trace.inspection.reordered_averages:
+        one, other = (held[number] for number in moved.optimizers)
+        if moved.site not in seen and one:
+            seen.add(moved.site)
+            yield _sentence(facts, moved.site, moved.counts, (one, other))
     for load in facts.trace.inspection.loaded_averages if not _changes_state(facts) else ():
         new = [groups for groups in held.values() if _begins(training, groups) > load.index and _holds(groups, load)]
         old = [groups for groups in held.values() if 0 < _begins(training, groups) < load.index]
         old = sorted(
             (groups for groups in old if groups[0].name == load.name), key=lambda each: _begins(training, each)
         )
-        if len(new) != 1 or not old or old[-1][0].steps < _MIN_STEPS:
+        if load.site in seen or len(new) != 1 or not old or old[-1][0].steps < _MIN_STEPS:
             continue
         before, after = _places(facts, old[-1]), _places(facts, new[0])
         if before is None or after is None or sorted(before) != sorted(after):
@@ -38,13 +43,23 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue  # perhaps it loads the state of this one
         others = [place for place, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]]
         if others:
-            yield stands_out(
-                f"the new `{load.name}` loads the averages of {len(others)} of {len(after)} parameters for others: it "
-                "has the parameters in another order than the one whose state is loaded, and a state goes by the order",
-                facts.label("called_here", load.site, "loaded here"),
-                facts.label("optimizer_made_here", new[0][0].site, "the new order"),
-                facts.label("optimizer_made_here", old[-1][0].site, "the order before"),
-            )
+            yield _sentence(facts, load.site, (len(others), len(after)), (new[0], old[-1]))
+
+
+def _sentence(
+    facts: TraceIndex,
+    site: int | None,
+    counts: tuple[int, int],
+    optimizers: tuple[list[OptimizerGroup], list[OptimizerGroup]],
+) -> StandingOut:
+    new, old = optimizers
+    return stands_out(
+        f"the new `{new[0].name}` loads the averages of {counts[0]} of {counts[1]} parameters for others: it has the "
+        "parameters in another order than the one whose state is loaded, and a state goes by the order",
+        facts.label("called_here", site, "loaded here"),
+        facts.label("optimizer_made_here", new[0].site, "the new order"),
+        facts.label("optimizer_made_here", old[0].site, "the order before") if old else None,
+    )
 
 
 def _begins(training: MeasuredTraining, groups: list[OptimizerGroup]) -> int:

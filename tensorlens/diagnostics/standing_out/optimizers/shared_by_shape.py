@@ -6,25 +6,22 @@ import ast
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import islice
 from math import prod
 
-from tensorlens.analysis.code_around import scope_around
-from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.optimizers.shape_keys import shape_keys
+from tensorlens.analysis.training.timeline import DATA_SET, GRAD_READ
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Label, StandingOut
 
 _AVERAGING = frozenset("add iadd mul imul lerp addcmul sub isub maximum".split())
-_FRESH = frozenset("copy zero fill set".split())
-_READING = frozenset(("get", "setdefault"))
+_FRESH = frozenset("copy zero fill set normal uniform random bernoulli exponential".split())
 _MIN_STEPS = 3
-_NEAR = 4  # calls between two values of an average
+_NEAR = 24  # calls between two values of an average
 _MOST_INPUTS, _MOST_CALLS = 4, 400
 
 
@@ -33,61 +30,45 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     if len(facts.backwards) < _MIN_STEPS:
         return
-    for file, tree in facts.trees():
-        seen = set[int]()
-        for node in ast.walk(tree):
-            key = _key(node)
-            scope = scope_around(facts, file, key.lineno) if key is not None else None
-            if key is None or not isinstance(scope, ast.FunctionDef) or scope.lineno in seen:
+    for file, _ in facts.trees():
+        seen, named = set[int](), set[int]()
+        for key, code in shape_keys(facts, file):
+            found = None if id(code) in seen else _shared(training, facts.span_of(code, file))
+            seen.add(id(code))
+            if found is None or found[0].site in named:
                 continue
-            found = _shared(training, facts.span_of(scope, file))
-            if found is not None:
-                seen.add(scope.lineno)
-                call, number = found
-                yield stands_out(
-                    f"{as_written(facts, call)} updates one tensor for {number} parameters of one shape in each step: "
-                    f"`{ast.unparse(key)}` is its key, and each of them goes on with the average of the other",
-                    Label("value_made_here", facts.span_of(key, file), "the key"),
-                    facts.label("modified_here", call.site, "updated here", call.index),
-                )
+            call, number = found
+            named.add(call.site)
+            yield stands_out(
+                f"{as_written(facts, call)} updates one tensor for {number} parameters of one shape in each step: "
+                f"`{ast.unparse(key)}` is its key, and each of them goes on with the average of the other",
+                Label("value_made_here", facts.span_of(key, file), "the key"),
+                facts.label("modified_here", call.site, "updated here", call.index),
+            )
 
 
-def _key(node: ast.AST) -> ast.expr | None:
-    """Returns the key of an item, or of a call that takes one, if it is the shape of a tensor alone."""
-    key = node.slice if isinstance(node, ast.Subscript) else None
-    if isinstance(node, ast.Call) and last_name(node.func) in _READING and node.args:
-        key = node.args[0]
-    inner = key
-    while isinstance(inner, ast.Call) and inner.args and last_name(inner.func) in ("tuple", "str"):
-        inner = inner.args[0]
-    is_size = isinstance(inner, ast.Call) and last_name(inner.func) == "size" and not inner.args
-    is_shape = isinstance(inner, ast.Attribute) and inner.attr == "shape"
-    return key if is_size or is_shape else None
-
-
-def _shared(training: MeasuredTraining, function: Span) -> tuple[Call, int] | None:
+def _shared(training: MeasuredTraining, code: Span) -> tuple[Call, int] | None:
     """Returns a call that updates one buffer for several parameters in a step, and their number.
 
-    The function writes to several parameters of this shape in the step, and has no graph.
+    The code, or what it calls, writes to several parameters of this shape in the step, and has no graph.
     """
     facts = training.facts
     passes, rows = [each.index for each in facts.backwards], {row.tensor for row in training.rows}
     rounds: dict[int, dict[int, list[Call]]] = defaultdict(lambda: defaultdict(list))
     begins = dict[int, int]()  # of each step
     moved = defaultdict[tuple[int, ...], set[int]](set)  # by shape
-    for call in facts.calls:
-        span = facts.span(call.site) if call.mode != "grad" else None
-        if span is None or span.file != function.file or not function.line <= span.line <= function.end_line:
-            continue
+    for call in _calls_of(facts, code):
         step = bisect(passes, call.index)
         begins.setdefault(step, call.index)
-        for number in rows & {write.tensor for write in call.writes}:
+        own = _moved(facts, call, rows)
+        for number in own:
             moved[facts.tensor(number).shape].add(number)
-        is_kept = not rows & {write.tensor for write in call.writes} and call.outputs and not _is_place(call)
-        if op_name(call) in _AVERAGING and is_kept:
+        if op_name(call) in _AVERAGING and not own and call.outputs and not _is_place(call):
             rounds[call.site][step].append(call)
     for each in rounds.values():
-        numbers = [_most(training, calls, begins[step]) for step, calls in each.items()]
+        steps = sorted(begins)
+        earlier = {step: begins[steps[place - 1]] if place else None for place, step in enumerate(steps)}
+        numbers = [_most(training, calls, (earlier[step], begins[step])) for step, calls in each.items()]
         last = next(iter(each.values()))[-1]
         shapes = {facts.tensor(call.outputs[0].tensor).shape for calls in each.values() for call in calls}
         most = max((len(moved.get(shape, ())) for shape in shapes), default=0)
@@ -96,25 +77,77 @@ def _shared(training: MeasuredTraining, function: Span) -> tuple[Call, int] | No
     return None
 
 
-def _most(training: MeasuredTraining, calls: list[Call], since: int) -> int:
-    """Returns for how many parameters the calls of one step go on with one buffer."""
-    facts = training.facts
+def _calls_of(facts: TraceIndex, code: Span) -> Iterator[Call]:
+    """Yields the calls without a graph that a piece of code makes, also by functions that it calls."""
+    inside = dict[int, bool]()
+    for call in facts.calls:
+        if call.mode == "grad" and call.nodes[1] > call.nodes[0]:
+            continue
+        if call.site not in inside:
+            spans = map(facts.span, facts.call_chain(call.site))
+            inside[call.site] = any(
+                span is not None and span.file == code.file and code.line <= span.line <= code.end_line
+                for span in spans
+            )
+        if inside[call.site]:
+            yield call
+
+
+def _moved(facts: TraceIndex, call: Call, rows: set[int]) -> set[int]:
+    """Returns the parameters that a call writes to, also by their `.data`."""
+    written = {write.tensor for write in call.writes} | ({call.inputs[0].tensor} if call.op == DATA_SET else set())
+    found = written & rows
+    for number in written - rows:
+        made = facts.creator(number)
+        if made is not None and op_name(made) in ("detach", "get"):
+            found |= {access.tensor for access in made.inputs} & rows
+    return found
+
+
+def _most(training: MeasuredTraining, calls: list[Call], begins: tuple[int | None, int]) -> int:
+    """Returns for how many parameters the calls of one step go on with one buffer of the step before.
+
+    `begins`: the events that this step, and the one before if there is one, begin with.
+    """
+    facts, (earlier, since) = training.facts, begins
     counts, lasts = dict[int, int](), dict[int, Call]()
     before = list[Call]()
     for call in calls:
         written = [write.tensor for write in call.writes]
         for number in written:
-            counts[number] = counts.get(number, 0) + (not _is_fresh(facts, number))
+            made = facts.creator(number)
+            is_kept = earlier is None or made is None or made.index < since
+            counts[number] = counts.get(number, 0) + (is_kept and not _is_fresh(facts, number))
             lasts[number] = call
         if not written:
-            above = [made for _, made in islice(ancestry(facts, call.outputs[0].tensor, call.index + 1), _NEAR)]
-            earlier = next((each for each in before if each in above), None)
-            start = earlier.outputs[0].tensor if earlier is not None else call.outputs[0].tensor
-            counts[call.outputs[0].tensor] = counts.get(start, 0) + 1
+            above = _above(training, call, since)
+            last = next((each for each in before if each in above), None)
+            is_kept = last is not None or earlier is None
+            is_kept = is_kept or any(
+                each.site == call.site and each.index < since for each in _above(training, call, earlier)
+            )
+            start = (last or call).outputs[0].tensor
+            counts[call.outputs[0].tensor] = counts.get(start, 0) + is_kept
             lasts[call.outputs[0].tensor] = call
             before.append(call)
     several = [(count, lasts[number]) for number, count in counts.items() if count > 1]
     return max((min(count, len(_owners(training, last, since))) for count, last in several), default=0)
+
+
+def _above(training: MeasuredTraining, call: Call, since: int | None) -> list[Call]:
+    """Returns the nearest calls before one that its value was made from, element by element, but not by a parameter."""
+    facts = training.facts
+    size, found = prod(facts.tensor(call.outputs[0].tensor).shape), [call]
+    for each in found:
+        for number in (
+            {access.tensor for access in each.inputs} - training.statistics.keys() if each.op != GRAD_READ else ()
+        ):
+            made = next(iter(facts.producers(number, each.index)), None)
+            if made is None or made in found or len(found) >= _NEAR or made.index < (since or 0):
+                continue
+            if prod(facts.tensor(number).shape) == size:
+                found.append(made)
+    return found
 
 
 def _owners(training: MeasuredTraining, call: Call, since: int) -> set[int]:
@@ -127,7 +160,7 @@ def _owners(training: MeasuredTraining, call: Call, since: int) -> set[int]:
     size = prod(facts.tensor(call.outputs[0].tensor).shape)
     for each in waiting:
         for number in {access.tensor for access in each.inputs}:
-            leaf = owners.get(number, number)
+            leaf = owners.get(number) or _asked(facts, number) or number
             if leaf in rows:
                 found.add(leaf)
             elif prod(facts.tensor(number).shape) == size and len(seen) < _MOST_CALLS:
@@ -137,6 +170,15 @@ def _owners(training: MeasuredTraining, call: Call, since: int) -> set[int]:
                     seen.add(made.index)
                     waiting.append(made)
     return found
+
+
+def _asked(facts: TraceIndex, number: int) -> int | None:
+    """Returns the tensor whose gradient `torch.autograd.grad()` has returned as this one."""
+    made = facts.creator(number)
+    if made is None or made.op != "autograd.grad" or len(made.outputs) >= len(made.inputs):
+        return None
+    leaves = made.inputs[-len(made.outputs) :]
+    return next((leaf.tensor for leaf, own in zip(leaves, made.outputs, strict=True) if own.tensor == number), None)
 
 
 def _is_place(call: Call) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -12,6 +13,10 @@ from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
 
 _NORMS = frozenset("layer_norm batch_norm group_norm instance_norm rms_norm".split())
+_SCALES = frozenset("rsqrt std var std_mean var_mean norm vector_norm normalize".split())
+_COLLECTING = frozenset("append add update extend insert".split())
+_ASKING = frozenset(("named_parameters", "modules", "named_modules"))
+_MOST_USES = 8
 _SEARCHES = frozenset(("startswith", "endswith", "find", "search", "match", "fullmatch", "fnmatch"))
 
 
@@ -48,18 +53,35 @@ def _is_gain(training: MeasuredTraining, number: int, words: list[str]) -> bool:
     makers = () if site is None else (site.through or site.function).split(".")[:-1]
     is_of_norm = any("norm" in each.lower() for each in makers)
     is_of_norm |= any(op_name(call) in _NORMS for call in facts.calls if any(a.tensor == number for a in call.inputs))
+    is_of_norm = is_of_norm or _is_after_scale(facts, number)
     return is_of_norm or any(each.lower() in low and each not in row.name for each in words)
 
 
+def _is_after_scale(facts: TraceIndex, number: int) -> bool:
+    """Returns whether a vector that began as ones multiplies what a function has divided by its own size."""
+    made = facts.creator(number)
+    source = facts.creator(made.inputs[0].tensor) if made is not None and made.inputs else made
+    if source is None or op_name(source) not in ("ones", "ones_like", "full", "new_ones"):
+        return False
+    uses = [call for call in facts.calls if any(a.tensor == number for a in call.inputs)][:_MOST_USES]
+    functions = {facts.trace.sites[call.site].function for call in uses if op_name(call) in ("mul", "rmul", "addcmul")}
+    scaling = (
+        call
+        for call in facts.calls
+        if op_name(call) in _SCALES and facts.trace.sites[call.site].function in functions - {"<module>"}
+    )
+    return any(not facts.tensor(a.tensor).type.endswith("Parameter") for call in scaling for a in call.inputs[:1])
+
+
 def _searches(facts: TraceIndex) -> Iterator[Label]:
-    """Labels the places where the program looks for words in the names of parameters."""
-    for file, node, _ in _conditions(facts):
-        yield Label("observed_here", facts.span_of(node, file), "looks for words in names")
+    """Labels the places where the program looks for words in the names of parameters, or for types of modules."""
+    for file, tests in _conditions(facts):
+        yield Label("observed_here", facts.span_of(tests[0], file), "looks for these in the model")
 
 
 def _words(facts: TraceIndex) -> Iterator[str]:
     """Yields the words that the program looks for, those in lists with a name too."""
-    for file, _, tests in _conditions(facts):
+    for file, tests in _conditions(facts):
         names = {each.id for test in tests for each in ast.walk(test) if isinstance(each, ast.Name)}
         lists = [each.value for each in ast.walk(facts.tree(file)) if isinstance(each, ast.Assign)
                  and any(isinstance(target, ast.Name) and target.id in names for target in each.targets)]  # fmt: skip
@@ -68,22 +90,55 @@ def _words(facts: TraceIndex) -> Iterator[str]:
                 yield node.value
 
 
-def _conditions(facts: TraceIndex) -> Iterator[tuple[str, ast.AST, list[ast.expr]]]:
-    """Yields the loops over named parameters with the conditions in them, if one looks for a word."""
-    for file, tree in facts.trees():
+def _conditions(facts: TraceIndex) -> Iterator[tuple[str, list[ast.AST]]]:
+    """Yields what loops over named parameters or modules look for, by a helper function as well."""
+    trees = [(file, tree) for file, tree in facts.trees() if _goes_through(tree)]
+    nodes = [node for _, tree in trees for node in ast.walk(tree)]
+    looking = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and any(map(_looks, ast.walk(node)))}
+    given = {
+        target.id
+        for node in nodes
+        if isinstance(node, ast.Assign) and _goes_through(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    called = {called_name(node) for node in calls if any(_goes_through(each) for each in node.args)}
+    taking = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name in called]
+    given |= {each.arg for node in taking for each in node.args.args}
+    rest: Sequence[ast.AST]
+    for file, tree in trees:
         for node in ast.walk(tree):
             if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp):
-                spans, rest = [each.iter for each in node.generators], [each for g in node.generators for each in g.ifs]
+                spans, rest = [each.iter for each in node.generators], [node]
             elif isinstance(node, ast.For):
-                spans, rest = [node.iter], [each.test for each in ast.walk(node) if isinstance(each, ast.If)]
+                spans, rest = [node.iter], node.body
             else:
                 continue
-            is_named = any("named_parameters" in ast.unparse(each) for each in spans)
-            if is_named and any(_looks_for_words(each) for part in rest for each in ast.walk(part)):
-                yield file, node, rest
+            names = {each.id for span in spans for each in ast.walk(span) if isinstance(each, ast.Name)}
+            is_of_model = any(_goes_through(each) for each in spans) or names & given
+            parts = (part for each in rest for part in ast.walk(each))
+            found = [part for part in parts if _looks(part) or called_name(part) in looking]
+            if is_of_model and found and (isinstance(node, ast.expr) or any(map(_collects, ast.walk(node)))):
+                yield file, found
 
 
-def _looks_for_words(node: ast.AST) -> bool:
+def _collects(node: ast.AST) -> bool:
+    """Returns whether a part of the source adds something to a collection."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _COLLECTING
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+    return isinstance(node, ast.Yield) or any(isinstance(each, ast.Subscript) for each in targets)
+
+
+def _goes_through(node: ast.AST) -> bool:
+    """Returns whether code asks a model for its parameters with their names, or for its modules."""
+    return any(isinstance(each, ast.Attribute) and each.attr in _ASKING for each in ast.walk(node))
+
+
+def _looks(node: ast.AST) -> bool:
+    """Returns whether a part of the source looks for a word in a name, or for the type of a module."""
     if isinstance(node, ast.Compare):
         return any(isinstance(each, ast.In | ast.NotIn) for each in node.ops)
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SEARCHES
+    is_search = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SEARCHES
+    return is_search or called_name(node) in ("isinstance", "fnmatch")
