@@ -281,6 +281,7 @@ class Observations:
     sorted_keys: tuple[training_values.SortedKeys, ...] = ()
     zeroed_sequences: tuple[training_values.ZeroedSequences, ...] = ()
     blank_labels: tuple[training_values.BlankLabels, ...] = ()
+    weighted_targets: tuple[training_values.WeightedTargets, ...] = ()
     padded_ids: tuple[training_values.PaddedIds, ...] = ()
     plateaus: tuple[training_values.PlateauMetric, ...] = ()
     rates_set: tuple[training_values.RateSetBetween, ...] = ()

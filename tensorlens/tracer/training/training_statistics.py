@@ -49,6 +49,7 @@ from tensorlens.tracer.training.schedules import Schedules
 from tensorlens.tracer.training.shared_states import SharedStates
 from tensorlens.tracer.training.sorted_keys import OrderedKeys
 from tensorlens.tracer.training.steady_steps import FoundParameter, SteadySteps
+from tensorlens.tracer.training.weighted_targets import TargetCounts
 from tensorlens.tracer.training.zero_steps import ZeroSteps
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 from tensorlens.tracer.training.zeroed_sequences import InfiniteLosses
@@ -70,15 +71,14 @@ class TrainingStatistics:
         self._all: list[SeenOptimizer] = []
         self._stepped: set[int] = set()  # parameters
         self._zeroed = ZeroedGradients(recorder)
-        self._losses = ReducedLosses(recorder), InfiniteLosses(recorder)
+        self._losses = ReducedLosses(recorder), InfiniteLosses(recorder), TargetCounts(recorder)
         self._memory, self._zero_steps = LiveMemory(recorder), ZeroSteps(recorder)
         self._hooks, self._equal = RegisteredHooks(recorder), EqualValues(recorder)
         self.schedules = Schedules(recorder, self._count_of)
         self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
         self.arrays, self.ids = GivenArrays(recorder), LookedUpIds(recorder)
         self.functional, self.indices = FunctionalModes(recorder), WrittenIndices(recorder)
-        self.sorts = OrderedKeys(recorder)
-        self.shared_states = SharedStates(recorder, self._count_of)
+        self.sorts, self.shared_states = OrderedKeys(recorder), SharedStates(recorder, self._count_of)
         self._terms: TermGradients | None = None
         self.nonfinite = NonfiniteValues(recorder)
         self._steps = self._passes = self._written = 0
