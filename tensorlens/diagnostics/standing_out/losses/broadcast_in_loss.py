@@ -45,8 +45,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             compared.rows,
             f"`{compared.answers}` of shape (n, 1) with all of `{compared.labels}` of shape (n,)",
         )
-        if rows is not None:
-            what = f"`{compared.answers}` of shape ({rows}, 1) with all of `{compared.labels}` of shape ({rows},)"
+        if compared.rows is not None:
+            what = f"`{compared.answers}` of shape ({compared.rows}, 1) with all of `{compared.labels}` of shape ({compared.rows},)"
         yield stands_out(
             f"`{compared.text}` compares each of {what}: the number that is made of it is of all pairs, and not of the "
             "answer and the label of each sample",
