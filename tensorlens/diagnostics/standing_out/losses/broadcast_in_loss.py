@@ -41,12 +41,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             facts.label("needed_here", each.reduced.site, "one number", each.reduced.index),
         )
     for compared in array_comparisons(facts):
-        rows, what = (
-            compared.rows,
-            f"`{compared.answers}` of shape (n, 1) with all of `{compared.labels}` of shape (n,)",
-        )
-        if compared.rows is not None:
-            what = f"`{compared.answers}` of shape ({compared.rows}, 1) with all of `{compared.labels}` of shape ({compared.rows},)"
+        n = "n" if compared.rows is None else str(compared.rows)
+        what = f"`{compared.answers}` of shape ({n}, 1) with all of `{compared.labels}` of shape ({n},)"
         yield stands_out(
             f"`{compared.text}` compares each of {what}: the number that is made of it is of all pairs, and not of the "
             "answer and the label of each sample",
