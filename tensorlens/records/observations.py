@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, get_args, get_type_hints
 
-from tensorlens.records import graph_values, training, training_samples, training_values
+from tensorlens.records import graph_values, training, training_arrays, training_samples, training_values
 from tensorlens.records.distributed import (
     BroadcastBuffer,
     Collective,
@@ -282,6 +282,8 @@ class Observations:
     orders_twice: tuple[training_values.OrderTwice, ...] = ()
     zeroed_sequences: tuple[training_values.ZeroedSequences, ...] = ()
     blank_labels: tuple[training_values.BlankLabels, ...] = ()
+    weighted_targets: tuple[training_values.WeightedTargets, ...] = ()
+    arrays_beside: tuple[training_arrays.ArraysBeside, ...] = ()
     padded_ids: tuple[training_values.PaddedIds, ...] = ()
     plateaus: tuple[training_values.PlateauMetric, ...] = ()
     rates_set: tuple[training_values.RateSetBetween, ...] = ()

@@ -228,6 +228,16 @@ class BlankLabels:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightedTargets:
+    """The targets of a loss with weights by class, in the passes since the first one with these weights."""
+
+    index: int  # of the first event of the last of these passes
+    is_binary: bool  # the only weight is that of the ones
+    weights: tuple[float, ...]
+    counts: tuple[int, ...]  # of the targets of each class; of the zeros and ones
+
+
+@dataclass(frozen=True, slots=True)
 class PaddedIds:
     """The ids that an embedding with a `padding_idx` has looked up while gradients were on, in rows.
 

@@ -60,6 +60,37 @@ RIGHT |= {
 }  # fmt: skip
 WRONG["weight norm"] = SERIES.replace("one, two = nn.Conv1d(1, 4, 3, padding=2, dilation=2)", (
     "one, two = nn.utils.parametrizations.weight_norm(nn.Conv1d(1, 4, 3, padding=1))"))  # fmt: skip
+LOADED = """\
+class Windows(torch.utils.data.Dataset):
+    def __init__(self, data):
+        self.data = data
+    def __len__(self):
+        return 40
+    def __getitem__(self, i):
+        return self.data[i:i + 9], self.data[i + 1:i + 10]
+one, two = nn.Conv1d(1, 4, 3, padding=1), nn.Conv1d(4, 1, 1)
+opt = torch.optim.Adam([*one.parameters(), *two.parameters()], lr=0.01)
+for x, y in torch.utils.data.DataLoader(Windows(torch.randn(60)), batch_size=8, shuffle=True):
+    h = one(x.unsqueeze(1)).relu()  #!
+    loss = nn.functional.mse_loss(two(h).squeeze(1), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG |= {
+    "windows of a loader": LOADED,
+    "rows of a loader": LOADED.replace("return self.data[i:i + 9], self.data[i + 1:i + 10]", (
+        "row = self.data[i]\n        return row[:-1], row[1:]")).replace("randn(60)", "randn(40, 10)"),
+    "parts of a set": LOADED.replace("Windows(torch.randn(60))", "PARTS").replace("for x, y", (
+        "a = torch.randn(40, 10)\nPARTS = torch.utils.data.TensorDataset(a[:, :-1], a[:, 1:])\nfor x, y")),
+}  # fmt: skip
+RIGHT |= {
+    "windows, padding at the beginning": LOADED.replace(", padding=1", "").replace(
+        "one(x.unsqueeze(1))", "one(nn.functional.pad(x.unsqueeze(1), (2, 0)))"
+    ),
+    "the same windows": LOADED.replace("self.data[i + 1:i + 10]", "self.data[i:i + 9].abs()"),
+    "windows of other data": LOADED.replace("return self.data[i:i + 9],", "return self.data[i:i + 9].flip(0),"),
+}
 WORDS = "has padding at both ends"
 
 

@@ -147,3 +147,38 @@ def test_the_call_that_takes_the_mean_is_named(tmp_path: Path) -> None:
 def test_shares_of_the_other_classes_are_not_named(tmp_path: Path) -> None:
     labels = "z = (x[:, 0] < 1).long()\ny = 1 - z\nweight = torch.bincount(z, minlength=2) / len(z)"
     assert _texts(tmp_path, labels, _CLASSES, 2, "the rarer a class is") == []
+
+
+_SHARES = "[n / 120 for n in np.bincount(y.numpy(), minlength=3)]"
+
+
+@pytest.mark.parametrize(
+    ("weight", "count"),
+    [
+        ("weight = torch.tensor(SHARES, dtype=torch.float32)", 1),
+        ("weight = torch.tensor([(y == c).float().mean().item() for c in range(3)])", 1),
+        ("weight = torch.from_numpy(np.sqrt(SHARES)).float()", 1),
+        ("weight = 3 * torch.tensor([1 / n for n in SHARES], dtype=torch.float32).reciprocal()", 1),
+        ("weight = torch.tensor([1 / n for n in SHARES], dtype=torch.float32)", 0),
+        ("weight = torch.tensor([1 - n for n in SHARES], dtype=torch.float32)", 0),
+        ("weight = torch.tensor([3.0, 1.0, 2.0])", 0),
+        # the rows are drawn evenly by class, and the weights set the shares back to those of the data
+        ("weight = torch.tensor(SHARES, dtype=torch.float32)\nEVEN = torch.multinomial((1 / weight)[y], 480, True)", 0),
+    ],
+)
+def test_weights_of_numpy_that_grow_with_the_classes_are_named(tmp_path: Path, weight: str, count: int) -> None:
+    labels = "import numpy as np\ny = (x[:, 0] > 0).long() + (x[:, 0] > 0.7).long()\n" + weight.replace(
+        "SHARES", _SHARES
+    )
+    rows = "EVEN" if "EVEN" in weight else "torch.arange(120).repeat(4)"
+    script = _SCRIPT.replace("torch.randperm(120).split(40)", f"{rows}.split(60)")
+    script = script.replace("LABELS", labels.replace("\n", "\n    ")).replace("LOSS", _CLASSES).replace("WIDTH", "3")
+    assert len(said(tmp_path, script, "the rarer a class is")[0]) == count
+
+
+@pytest.mark.parametrize(("weight", "count"), [("n / (120 - n)", 1), ("(120 - n) / n", 0), ("0.25", 0)])
+def test_a_measured_weight_of_ones_is_named(tmp_path: Path, weight: str, count: int) -> None:
+    labels = f"y = (x[:, 0] > 1).float()\n    n = int(y.sum())\n    weight = torch.tensor([{weight}])"
+    script = _SCRIPT.replace("torch.randperm(120).split(40)", "torch.arange(120).repeat(4).split(60)")
+    script = script.replace("LABELS", labels).replace("LOSS", _BINARY).replace("WIDTH", "1")
+    assert len(said(tmp_path, script, "the rarer the ones are")[0]) == count

@@ -86,6 +86,8 @@ def _sharing(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> 
     with ErrorGuard(recorder, "shared memory", frame):
         if args and isinstance(args[0], torch.Tensor):
             recorder.saved_tensors.watch(args[0], ops.name_of(func), frame, True, _array(result))
+            if recorder.statistics is not None:
+                recorder.statistics.arrays.answers.look(args[0], frame)
     return result
 
 
@@ -105,8 +107,8 @@ def _from_array(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) 
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             recorder.saved_tensors.watch(result, ops.name_of(func), frame, True, source)
             if recorder.statistics is not None:
-                site = recorder.sites.site_or_outside(frame)
-                recorder.statistics.arrays.given(source, (recorder.tensor_ids.id_of(result), result), site)
+                made = recorder.tensor_ids.id_of(result), result
+                recorder.statistics.arrays.given(source, made, recorder.sites.site_or_outside(frame))
     return result
 
 
@@ -161,10 +163,8 @@ def _assign_items(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs
     return recorder.call(func, args, kwargs, frame)
 
 
-_PADDING_PLACES: dict[Function, int] = {  # among their arguments
-    torch.nn.functional.embedding: 2,
-    torch.nn.functional.embedding_bag: 10,
-}
+# among their arguments
+_PADDING_PLACES: dict[Function, int] = {torch.nn.functional.embedding: 2, torch.nn.functional.embedding_bag: 10}
 
 
 def _look_up(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:

@@ -13,6 +13,7 @@ import torch
 from tensorlens.records.training_samples import ReshapedArray
 from tensorlens.records.training_values import GivenArray
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.arrays_beside import AnswersLeaving
 from tensorlens.tracer.training.kept_entries import KeptEntries
 
 _MOST_ARRAYS = 64
@@ -61,6 +62,7 @@ class GivenArrays:
         self._arrays: dict[int, _Array] = {}  # by the id of the array that owns the memory
         self._entries = KeptEntries(recorder)
         self._reshaped = Counter[tuple[int | None, int, tuple[int, ...]]]()
+        self.answers = AnswersLeaving(recorder)
 
     def given(self, array: Any, made: tuple[int, torch.Tensor], site: int | None) -> None:
         """Notes a tensor, with its number, that is made on an array."""

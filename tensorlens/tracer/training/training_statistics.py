@@ -51,6 +51,7 @@ from tensorlens.tracer.training.schedules import Schedules
 from tensorlens.tracer.training.shared_states import SharedStates
 from tensorlens.tracer.training.sorted_keys import OrderedKeys
 from tensorlens.tracer.training.steady_steps import FoundParameter, SteadySteps
+from tensorlens.tracer.training.weighted_targets import TargetCounts
 from tensorlens.tracer.training.zero_steps import ZeroSteps
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
 from tensorlens.tracer.training.zeroed_sequences import InfiniteLosses
@@ -71,7 +72,7 @@ class TrainingStatistics:
         self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, SeenOptimizer] = weakref.WeakKeyDictionary()
         self._all, self._stepped = list[SeenOptimizer](), set[int]()  # parameters that were stepped
         self._zeroed, self._memory = ZeroedGradients(recorder), LiveMemory(recorder)
-        self._losses = ReducedLosses(recorder), InfiniteLosses(recorder), GraphValues(recorder)
+        self._losses = ReducedLosses(recorder), InfiniteLosses(recorder), TargetCounts(recorder), GraphValues(recorder)
         self._hooks, self._zero_steps = RegisteredHooks(recorder), ZeroSteps(recorder)
         self.schedules, self._equal = Schedules(recorder, self._count_of), EqualValues(recorder)
         self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
@@ -165,10 +166,8 @@ class TrainingStatistics:
             begun = self.nonfinite.pass_begins(roots, self._steps), self._zeroed.begin_pass(roots)
             ends += [end for end in begun if end is not None]
             self._memory.pass_begins(roots, self._steps + 1)
-            for losses in self._losses:
-                losses.begin_pass(roots)
-            if self._terms is not None:
-                self._terms.begin_pass(roots)
+            for each in self._losses if self._terms is None else (*self._losses, self._terms):
+                each.begin_pass(roots)
         return partial(self._end_pass, ends) if ends else None
 
     def _end_pass(self, ends: Sequence[Callable[[], None]]) -> None:

@@ -72,7 +72,7 @@ def _pair(facts: TraceIndex, call: Call) -> tuple[int, int] | None:
     for answers, labels in (given, given[::-1]):
         rows = shape_of(facts, labels)
         is_pair = len(rows) == 1 and rows[0] > 1 and shape_of(facts, answers) == (*rows, 1)
-        layer = _layer_of(facts, answers, call.index) if is_pair else None
+        layer = layer_of(facts, answers, call.index) if is_pair else None
         if layer is not None and not _descends(facts, labels, call.index, layer):
             return answers, labels
     return None
@@ -109,7 +109,7 @@ def _origin(facts: TraceIndex, number: int, before: int) -> int:
     return number
 
 
-def _layer_of(facts: TraceIndex, number: int, before: int) -> Call | None:
+def layer_of(facts: TraceIndex, number: int, before: int) -> Call | None:
     """Returns the layer that gives the answers their shape, unless the script does so for this comparison."""
     shape = shape_of(facts, number)
     for _ in range(_MOST_CALLS):

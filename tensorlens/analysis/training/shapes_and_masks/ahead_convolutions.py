@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.shapes_and_masks.next_steps import (
-    FROM_SECOND,
     TO_LAST,
     compared_with_next,
     has_slice,
+    is_batch,
     slices_of,
 )
 from tensorlens.analysis.training.shapes_and_masks.row_starts import BY_PLACE
@@ -27,7 +26,7 @@ _SAME_STEPS = BY_PLACE | frozenset(
 )
 _WEIGHT_NORMS = frozenset(("weight_norm", "_weight_norm", "weight_norm_interface"))
 _DRAWS = frozenset("normal uniform trunc_normal".split())
-_MOST, _MAX_CALLS = 400, 8
+_MOST, _MAX_CALLS = 400, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +48,20 @@ def ahead_convolutions(training: MeasuredTraining) -> Iterator[AheadConvolution]
     """
     facts, reported = training.facts, set[int]()
     for backward in examined_passes(facts):
-        loss = compared_with_next(facts, backward)
-        if loss is None:
+        found_loss = compared_with_next(facts, backward)
+        if found_loss is None:
             continue
+        loss, part = found_loss
         above = recorded_above(facts, backward)
         found = [call for call in _of_steps(facts, loss) if op_name(call) == "conv1d" and call.site not in reported]
-        times = _times(facts, loss)
+        times = _times(facts, part)
         ahead = [call for call in found if _is_along(facts, call, times) and _kernel(facts, call) > 1]
         ahead = [call for call in ahead if _is_unmasked(training, call)]
         if not ahead or any(_may_move(facts, call) for call in above):
             continue
         first = min(ahead, key=lambda call: call.index)
-        earlier = list(ancestry(facts, first.inputs[0].tensor, first.index, _MOST))
-        since = _start(facts, backward.index)
-        if any(op_name(call) in _MOVING and call.index > since for _, call in earlier):
+        if not _sees_target(facts, first, loss):
             continue
-        if not {number for number, _ in earlier} & _sources(facts, loss):
-            continue  # it sees other data, as a forecast of the weather
         reported |= {call.site for call in ahead}
         yield AheadConvolution(first, loss, _length(facts, first), _kernel(facts, first) // 2)
 
@@ -82,16 +78,30 @@ def _of_steps(facts: TraceIndex, loss: Call) -> Iterator[Call]:
         waiting += [(access.tensor, call.index) for access in call.inputs]
 
 
-def _sources(facts: TraceIndex, loss: Call) -> set[int]:
-    """Returns the sequences that the target of a loss is a part of."""
-    return {made.inputs[0].tensor for made in _calls_of_target(facts, loss)}
+def _sees_target(facts: TraceIndex, call: Call, loss: Call) -> bool:
+    """Returns whether a convolution is given the sequence that the target of a loss is a part of, at the same steps.
+
+    It may see other data, as a forecast of the weather. Nothing may move steps on the way from that sequence to it.
+    """
+    sources = {made.inputs[0].tensor for made in _calls_of_target(facts, loss)}
+    waiting, seen, is_met = [(call.inputs[0].tensor, call.index)], set[int](), False
+    for number, before in waiting:
+        is_met = is_met or number in sources
+        made = next(iter(facts.producers(number, before)), None)
+        if number in sources or made is None or made.index in seen or len(seen) > _MOST:
+            continue
+        seen.add(made.index)
+        if op_name(made) in _MOVING and not is_batch(facts, made):
+            return False
+        given = [access.tensor for access in made.inputs if facts.tensor(access.tensor).type != "Parameter"]
+        waiting += [(each, made.index) for each in given]
+    return is_met
 
 
 def _calls_of_target(facts: TraceIndex, loss: Call) -> Iterator[Call]:
     """Yields the calls that take the target of a loss from a sequence, the last one first."""
-    number, before = loss.inputs[1].tensor, loss.index
-    if facts.requires_grad(number, loss.index - 1):
-        number = loss.inputs[0].tensor
+    one, other = (access.tensor for access in loss.inputs[:2])
+    number, before = one if facts.requires_grad(other, loss.index - 1) else other, loss.index
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs or made.writes:
@@ -100,14 +110,14 @@ def _calls_of_target(facts: TraceIndex, loss: Call) -> Iterator[Call]:
         number, before = made.inputs[0].tensor, made.index
 
 
-def _times(facts: TraceIndex, loss: Call) -> set[int]:
-    """Returns the lengths that a sequence has with the first step and without it."""
-    for made in _calls_of_target(facts, loss):
-        if op_name(made) == "getitem" and has_slice(facts, made, FROM_SECOND):
-            whole, part = (facts.tensor(each[0].tensor).shape for each in (made.inputs, made.outputs))
-            cut = [size for size in part if size not in whole and size + 1 in whole]
-            return {cut[0], cut[0] + 1} if len(cut) == 1 else set()
-    return set()
+def _times(facts: TraceIndex, part: Call) -> set[int]:
+    """Returns the lengths that a sequence has with all its steps that are seen or predicted, and without one of them.
+
+    A part of a longer series has one length.
+    """
+    whole, cut = (facts.tensor(each[0].tensor).shape for each in (part.inputs, part.outputs))
+    sizes = [size for size in cut if size not in whole]
+    return {sizes[0], sizes[0] + (sizes[0] + 1 in whole)} if len(sizes) == 1 else set()
 
 
 def _is_along(facts: TraceIndex, call: Call, times: set[int]) -> bool:
@@ -143,8 +153,3 @@ def _may_move(facts: TraceIndex, call: Call) -> bool:
         parts = [each for each in slices_of(facts, call) if each.lower or each.upper or each.step]
         return bool(parts) and not has_slice(facts, call, TO_LAST)
     return op_name(call) in _MOVING
-
-
-def _start(facts: TraceIndex, index: int) -> int:
-    """Returns the event of the pass before another one; what came before it are data."""
-    return max((each.index for each in facts.backwards if each.index < index), default=-1)

@@ -14,7 +14,8 @@ from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
 _COMPARING = frozenset(("sub", "cross_entropy", "binary_cross_entropy_with_logits"))
-_MAX_CALLS, _MAX_EARLIER = 8, 400
+_LOADERS = ("_BaseDataLoaderIter.__next__", "DataLoader.__iter__")
+_MAX_CALLS, _MAX_EARLIER = 12, 400
 
 
 _Side = tuple[str, int]  # the only end of a slice, and its number
@@ -28,8 +29,8 @@ def predicts_next(facts: TraceIndex, backward: Backward) -> bool:
     return compared_with_next(facts, backward) is not None
 
 
-def compared_with_next(facts: TraceIndex, backward: Backward) -> Call | None:
-    """Returns the loss, or the difference, that has such a target."""
+def compared_with_next(facts: TraceIndex, backward: Backward) -> tuple[Call, Call] | None:
+    """Returns the loss, or the difference, that has such a target, and the call that takes it from the sequence."""
     return _predicts(facts, backward, FROM_SECOND, TO_LAST)
 
 
@@ -38,36 +39,66 @@ def predicts_previous(facts: TraceIndex, backward: Backward) -> bool:
     return _predicts(facts, backward, TO_LAST, FROM_SECOND) is not None
 
 
-def _predicts(facts: TraceIndex, backward: Backward, wanted: _Side, given: _Side) -> Call | None:
+def _predicts(facts: TraceIndex, backward: Backward, wanted: _Side, given: _Side) -> tuple[Call, Call] | None:
     for call in recorded_above(facts, backward):
         if (op_name(call) not in _COMPARING and not op_name(call).endswith("_loss")) or len(call.inputs) < 2:
             continue
         made, target = (access.tensor for access in call.inputs[:2])
         if facts.requires_grad(target, call.index - 1):
             made, target = target, made
-        part = _part(facts, target, call.index, wanted)
-        if part is not None and any(
-            (each.inputs[0].tensor == part or facts.requires_grad(each.inputs[0].tensor, each.index - 1))
-            and has_slice(facts, each, given)
-            for _, each in ancestry(facts, made, call.index, _MAX_EARLIER)
-            if op_name(each) == "getitem"
-        ):
-            return call
+        parts = list(_parts(facts, target, call.index))
+        for _, each in ancestry(facts, made, call.index, _MAX_EARLIER) if parts else ():
+            if op_name(each) == "getitem":
+                part = next((part for part in parts if _is_shifted(facts, each, part, wanted, given)), None)
+                if part is not None:
+                    return call, part
     return None
 
 
-def _part(facts: TraceIndex, number: int, before: int, side: _Side) -> int | None:
-    """Returns the sequence that a target is a part of, without its first or last step."""
+def _parts(facts: TraceIndex, number: int, before: int) -> Iterator[Call]:
+    """Yields the calls that take a target from a sequence by slices; of a batch, those of its first item."""
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or not made.inputs or facts.requires_grad(made.inputs[0].tensor, made.index - 1):
-            return None
-        if op_name(made) == "getitem" and has_slice(facts, made, side):
-            return made.inputs[0].tensor
-        if op_name(made) not in RESHAPING | {"getitem"}:
-            return None
+            return
+        if op_name(made) == "getitem":
+            yield made
+        elif op_name(made) not in RESHAPING and not is_batch(facts, made):
+            return
         number, before = made.inputs[0].tensor, made.index
-    return None
+
+
+def is_batch(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a loader stacks items to a batch, which leaves the steps of each where they are."""
+    return op_name(call) == "stack" and facts.trace.sites[call.site].through in _LOADERS
+
+
+def _is_shifted(facts: TraceIndex, one: Call, other: Call, wanted: _Side, given: _Side) -> bool:
+    """Returns whether one part is given to a model, and the other one, a step later or earlier, is what it predicts."""
+    same = one.inputs[0].tensor == other.inputs[0].tensor
+    if has_slice(facts, other, wanted) and has_slice(facts, one, given):
+        return same or facts.requires_grad(one.inputs[0].tensor, one.index - 1)
+    if not same or facts.trace.sites[one.site].function != facts.trace.sites[other.site].function:
+        return False
+    early, late = (one, other) if wanted == FROM_SECOND else (other, one)
+    shapes = [facts.tensor(call.outputs[0].tensor).shape for call in (early, late)]
+    begins = [[each.lower for each in slices_of(facts, call)] for call in (early, late)]
+    if shapes[0] != shapes[1] or len(begins[0]) != len(begins[1]):
+        return False
+    pairs = [(a, b) for a, b in zip(*begins, strict=True) if _code(a) != _code(b)]
+    return len(pairs) == 1 and _is_one_more(*pairs[0])
+
+
+def _is_one_more(early: ast.expr | None, late: ast.expr | None) -> bool:
+    """Returns whether a slice begins a step after another one: `x[i + 1:i + n + 1]` after `x[i:i + n]`."""
+    if not isinstance(late, ast.BinOp) or not isinstance(late.op, ast.Add) or early is None:
+        return False
+    sides = [_code(late.left), _code(late.right)]
+    return sorted(sides) == sorted(("1", _code(early)))
+
+
+def _code(node: ast.expr | None) -> str:
+    return "" if node is None else ast.unparse(node)
 
 
 def has_slice(facts: TraceIndex, call: Call, side: _Side) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from tensorlens.analysis.training.losses.array_comparisons import array_comparisons
 from tensorlens.analysis.training.losses.broadcast_pairs import broadcast_pairs
 from tensorlens.analysis.training.losses.paired_answers import paired_answers
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
-from tensorlens.records.report import StandingOut
+from tensorlens.records.report import Label, StandingOut
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -38,4 +39,13 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"of it is of {rows * rows:,} pairs, and {rows:,} are of one sample",
             facts.label("value_made_here", each.call.site, "compared here", each.call.index),
             facts.label("needed_here", each.reduced.site, "one number", each.reduced.index),
+        )
+    for compared in array_comparisons(facts):
+        n = "n" if compared.rows is None else str(compared.rows)
+        what = f"`{compared.answers}` of shape ({n}, 1) with all of `{compared.labels}` of shape ({n},)"
+        yield stands_out(
+            f"`{compared.text}` compares each of {what}: the number that is made of it is of all pairs, and not of the "
+            "answer and the label of each sample",
+            Label("value_made_here", compared.at, "compared here"),
+            facts.label("value_made_here", compared.left.site, "the answers", compared.left.index),
         )

@@ -18,10 +18,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         turn, other = as_written(facts, each.turn), as_written(facts, each.other)
         how = f"the inputs, and {turn} their targets" if turn != other else "inputs and targets"
+        caller = facts.trace.sites[each.turn.site].caller if each.turn.site == each.other.site else None
         yield stands_out(
             f"{other} turns {how}, each by a chance of its own: {_counts(each)}",
             facts.label("observed_here", each.turn.site, "turns targets", each.turn.index),
             facts.label("observed_here", each.other.site, "turns inputs", each.other.index),
+            *([] if caller is None else [facts.label("called_here", caller, "called first here")]),
         )
 
 
