@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, get_args, get_type_hints
 
-from tensorlens.records import training, training_values
+from tensorlens.records import graph_values, training, training_values
 from tensorlens.records.distributed import (
     BroadcastBuffer,
     Collective,
@@ -291,6 +291,12 @@ class Observations:
     one_array: tuple[training_values.EntriesOfOneArray, ...] = ()
     loaded_averages: tuple[training_values.LoadedAverages, ...] = ()
     loaded_products: tuple[training_values.LoadedProducts, ...] = ()
+    normalized_tables: tuple[graph_values.NormalizedTables, ...] = ()
+    chosen_own: tuple[graph_values.ChosenOwn, ...] = ()
+    chosen_partners: tuple[graph_values.ChosenPartners, ...] = ()
+    counted_targets: tuple[graph_values.CountedTargets, ...] = ()
+    picked_steps: tuple[graph_values.PickedSteps, ...] = ()
+    summed_rows: tuple[graph_values.SummedRows, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

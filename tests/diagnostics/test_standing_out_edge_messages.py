@@ -71,3 +71,32 @@ def test_rows_added_to_themselves_are_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_rows_added_to_others_are_not_named(tmp_path: Path, name: str) -> None:
     assert said(tmp_path, SCRIPT.format(message=OTHERS[name]), "only its own row")[0] == []
+
+
+MEASURED = """
+    import torch
+    from torch import nn
+    torch.manual_seed(0)
+    enter, say, leave = nn.Linear(3, 8), nn.Linear(8, 8), nn.Linear(8, 1)
+    opt = torch.optim.Adam([*enter.parameters(), *say.parameters(), *leave.parameters()], lr=0.01)
+    edge = torch.randint(0, 20, (2, 60))
+    tail, head = edge[0], edge[1]
+    for _ in range(3):
+        x = torch.randn(20, 3)
+        y = torch.zeros(20, 1).index_add(0, head, x[tail, :1])
+        h = enter(x)
+        agg = {message}
+        loss = (leave(h + agg) - y).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+PUT = "torch.zeros_like(h).index_put(({to},), say(h.index_select(0, tail)) * 0.5, accumulate=True)"
+REDUCED = "torch.zeros_like(h).scatter_reduce(0, {to}[:, None].expand(-1, 8), say(h[edge[0]]), reduce='mean')"
+
+
+@pytest.mark.parametrize("form", [PUT, REDUCED])
+@pytest.mark.parametrize("to", ["tail", "head"])
+def test_sums_of_measured_rows(tmp_path: Path, form: str, to: str) -> None:
+    found, _ = said(tmp_path, MEASURED.format(message=form.format(to=to)), "only its own row")
+    assert len(found) == (to == "tail")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.standing_out import marked, sentences
+from support.standing_out import HEAD, marked, sentences
 
 TEXTS = """\
 words, rnn, out = nn.Embedding(9, 6, padding_idx=0), nn.GRU(6, 5, batch_first=True), nn.Linear(5, 2)
@@ -35,9 +35,7 @@ RIGHT = {
         "for _", "table = torch.randn(8, 5, requires_grad=True)\nfor _"
     ),
     "a place that is drawn": TEXTS.replace("n.clamp", "torch.randint(0, 9, (8,)).clamp"),
-    "an id at this place": TEXTS.replace(
-        "for _", "data[torch.arange(32), lengths.clamp(max=7)] = 8\nfor _"
-    ),
+    "an id at this place": TEXTS.replace("for _", "data[torch.arange(32), lengths.clamp(max=7)] = 8\nfor _"),
     "an id at this place, by scatter": TEXTS.replace(
         "for _", "data.scatter_(1, lengths.clamp(max=7)[:, None], 8)\nfor _"
     ),
@@ -57,3 +55,45 @@ def test_a_length_as_an_index_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_indices_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
+
+
+MEASURED = """\
+from torch.nn.utils.rnn import pad_sequence
+rnn, head = nn.GRU(8, 8, batch_first=True), nn.Linear(8, 2)
+opt = torch.optim.Adam([*rnn.parameters(), *head.parameters()], lr=0.01)
+pool = [torch.randn(int(n), 8) for n in torch.randint(3, 12, (64,))]
+for _ in range(4):
+    seqs = [pool[i] for i in torch.randperm(64)[:16].tolist()]
+    n = torch.tensor([len(s) for s in seqs])
+    x = pad_sequence(seqs, batch_first=True)
+    h, T = rnn(x)[0], x.size(1)
+    last = torch.stack([row[min(len(s), T - 1)] for row, s in zip(h, seqs)])  #!
+    loss = nn.functional.cross_entropy(head(last), torch.randint(0, 2, (16,)))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+STACKED = "torch.stack([row[min(len(s), T - 1)] for row, s in zip(h, seqs)])"
+PADDED = "pad_sequence(seqs, batch_first=True)"
+FILLED = "torch.zeros(16, int(n.max()), 8)\n    for i, s in enumerate(seqs):\n        x[i, :len(s)] = s"
+STEPS = {
+    "one by one": MEASURED,
+    "gathered": MEASURED.replace(PADDED, FILLED).replace(
+        STACKED, "h.gather(1, torch.where(n < T, n, T - 1).view(-1, 1, 1).expand(-1, 1, 8)).squeeze(1)"
+    ),
+}
+OTHER_STEPS = {
+    "the last": MEASURED.replace("min(len(s), T - 1)", "len(s) - 1"),
+    "a state before": MEASURED.replace(
+        "x.size(1)\n", "x.size(1) + 1\n    h = torch.cat([torch.zeros(16, 1, 8), h], 1)\n"
+    ),
+    "shifted": MEASURED.replace("    h, T", "    x = torch.cat([torch.zeros(16, 1, 8), x[:, :-1]], 1)\n    h, T"),
+}
+
+
+@pytest.mark.parametrize("name", [*STEPS, *OTHER_STEPS])
+def test_steps_that_are_measured(tmp_path: Path, name: str) -> None:
+    script = (STEPS | OTHER_STEPS)[name]
+    found = [each for each in sentences(tmp_path, script) if "whose number is the length" in each.text]
+    expected = next((n for n, line in enumerate((HEAD + script).splitlines(), 1) if line.endswith("#!")), 0)
+    assert [each.labels[0].span.line for each in found] == [expected] * (name in STEPS)

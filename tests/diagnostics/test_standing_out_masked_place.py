@@ -92,3 +92,39 @@ def test_a_loss_of_the_wrong_places_is_named(tmp_path: Path, name: str) -> None:
 def test_other_losses_are_left_alone(tmp_path: Path, name: str) -> None:
     texts = [each.text for each in sentences(tmp_path, RIGHT[name])]
     assert [each for each in texts if any(words in each for _, words in WRONG.values())] == []
+
+
+ARRAYS = (
+    WORDS.replace("x = data", "rows = data.numpy()")
+    .replace(".numpy()[torch.randperm(32)[:8]]", ".numpy()[torch.randperm(32)[:8].numpy()]")
+    .replace("hidden = torch.rand(x.shape)", "labels = torch.from_numpy(rows)  #!\n    hidden = torch.rand(8, 8)")
+    .replace("    labels, given = x.clone(), x.clone()\n", "    rows[hidden.numpy()] = MASK\n")
+    .replace("    labels[hidden] = -100  #!\n    given[hidden] = MASK\n", "    given = torch.from_numpy(rows)\n")
+    .replace(
+        "loss = nn.functional.cross_entropy(logits.reshape(-1, 9), labels.reshape(-1))",
+        "each = nn.functional.cross_entropy(logits.mT, labels, reduction='none')\n    loss = (each * hidden).sum()",
+    )
+)
+MADE_LATE = WORDS.replace("    labels[hidden] = -100  #!\n", "").replace(
+    "    logits =", "    labels = given.clone()  #!\n    labels[~hidden] = -100\n    logits ="
+)
+
+
+ONE_ID = "at these places and no others"
+
+
+@pytest.mark.parametrize("script", [ARRAYS, MADE_LATE])
+def test_targets_that_are_all_the_hiding_id_are_named(tmp_path: Path, script: str) -> None:
+    (found,) = (each for each in sentences(tmp_path, script) if ONE_ID in each.text)
+    assert found.labels[0].span.line == marked(script)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        ARRAYS.replace("from_numpy(rows)  #!", "from_numpy(rows.copy())"),
+        MADE_LATE.replace("labels = given.clone()", "labels = x.clone()"),
+    ],
+)
+def test_targets_from_before_are_not_named(tmp_path: Path, script: str) -> None:
+    assert not [each for each in sentences(tmp_path, script) if ONE_ID in each.text]

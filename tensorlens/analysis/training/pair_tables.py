@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.losses.masked_places import is_whole_index
 from tensorlens.records.model import Call
 
 PRODUCTS = frozenset("matmul rmatmul mm einsum linear cosine_similarity".split())
@@ -18,15 +19,15 @@ SCALING = frozenset(
     "mul rmul imul div truediv itruediv true_divide divide multiply clone contiguous float double to clamp".split()
 )
 JOINS = frozenset("cat concat concatenate hstack vstack row_stack".split())
-_TURNS = frozenset("t T mT transpose permute".split())
-_SPREADING = frozenset(("unsqueeze", "getitem"))
+TURNS = frozenset("t T mT transpose permute swapaxes adjoint".split())
+_FACTORS = frozenset("mul rmul div truediv".split())
 _FOLDS = frozenset("view reshape flatten unflatten stack squeeze".split())
 _LENGTHS = frozenset("norm vector_norm clamp clamp_min clip sqrt rsqrt sum add pow square".split())
 _OF_PARTNERS = frozenset(
     "arange add radd iadd sub remainder mod roll flip xor bitwise_xor to long view reshape flatten".split()
 )
 _MOVES = frozenset("xor bitwise_xor roll flip".split())
-_MOST_CALLS = 60
+_MOST_CALLS, _MOST_VIEWS = 60, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,13 @@ def _table_and_target(facts: TraceIndex, call: Call) -> tuple[int, int]:
     return (made.inputs[0].tensor, inputs[-1]) if made is not None and op_name(made) == "log_softmax" else (-1, -1)
 
 
-def product_below(facts: TraceIndex, number: int, before: int, shape: tuple[int, ...]) -> Call | None:
-    """Returns the product that a table is, up to a factor; None if anything else has changed it since."""
+def product_below(
+    facts: TraceIndex, number: int, before: int, shape: tuple[int, ...], passed: frozenset[str] = SCALING
+) -> Call | None:
+    """Returns the product that a table is, up to a factor; None if anything else has changed it since.
+
+    `passed` are the operations that do not count as a change.
+    """
     for _ in range(_MOST_CALLS):
         made = made_by(facts, number, before)
         if made is None or not made.inputs:
@@ -81,7 +87,7 @@ def product_below(facts: TraceIndex, number: int, before: int, shape: tuple[int,
             return made
         tables = [access.tensor for access in made.inputs if shape_of(facts, access.tensor) == shape]
         others = [access.tensor for access in made.inputs if shape_of(facts, access.tensor) not in (shape, (), (1,))]
-        if op_name(made) not in SCALING or len(tables) != 1 or others:
+        if op_name(made) not in passed or len(tables) != 1 or others:
             return None
         number, before = tables[0], made.index
     return None
@@ -94,9 +100,16 @@ def rows_of(facts: TraceIndex, product: Call) -> int | None:
 
 
 def _untransposed(facts: TraceIndex, number: int, before: int) -> int:
-    made = made_by(facts, number, before)
-    is_turned = made is not None and op_name(made) in _TURNS | _SPREADING and len(made.inputs) == 1
-    return made.inputs[0].tensor if made is not None and is_turned else number
+    """Returns the tensor that another one is the transpose of, or a multiple, or that with further dimensions."""
+    for _ in range(_MOST_VIEWS):
+        made = made_by(facts, number, before)
+        if made is None or len(made.inputs) != 1 or made.writes:
+            break
+        is_same = op_name(made) in TURNS | _FACTORS or op_name(made) == "unsqueeze" or is_whole_index(facts, made)
+        if not is_same:
+            break
+        number, before = made.inputs[0].tensor, made.index
+    return number
 
 
 def has_unit_rows(facts: TraceIndex, number: int, before: int) -> bool:

@@ -26,6 +26,7 @@ from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.equal_values import EqualValues, Moved
 from tensorlens.tracer.training.functional_modes import FunctionalModes
 from tensorlens.tracer.training.given_arrays import GivenArrays
+from tensorlens.tracer.training.graph_values import GraphValues
 from tensorlens.tracer.training.layer_modes import LayerModes
 from tensorlens.tracer.training.live_memory import LiveMemory
 from tensorlens.tracer.training.loaded_states import LoadedStates
@@ -70,15 +71,14 @@ class TrainingStatistics:
         self._all: list[SeenOptimizer] = []
         self._stepped: set[int] = set()  # parameters
         self._zeroed = ZeroedGradients(recorder)
-        self._losses = ReducedLosses(recorder), InfiniteLosses(recorder)
+        self._losses = ReducedLosses(recorder), InfiniteLosses(recorder), GraphValues(recorder)
         self._memory, self._zero_steps = LiveMemory(recorder), ZeroSteps(recorder)
         self._hooks, self._equal = RegisteredHooks(recorder), EqualValues(recorder)
         self.schedules = Schedules(recorder, self._count_of)
         self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
         self.arrays, self.ids = GivenArrays(recorder), LookedUpIds(recorder)
         self.functional, self.indices = FunctionalModes(recorder), WrittenIndices(recorder)
-        self.sorts = OrderedKeys(recorder)
-        self.shared_states = SharedStates(recorder, self._count_of)
+        self.sorts, self.shared_states = OrderedKeys(recorder), SharedStates(recorder, self._count_of)
         self._terms: TermGradients | None = None
         self.nonfinite = NonfiniteValues(recorder)
         self._steps = self._passes = self._written = 0

@@ -91,10 +91,10 @@ def _has_pairs(facts: TraceIndex, loss: Call, shape: tuple[int, ...]) -> bool:
     product = product_below(facts, table, before, shape)
     if product is None or len(product.inputs) != 2 or target_calls(facts, loss.inputs[1].tensor, loss.index) is None:
         return False
-    return not any(_is_parameter(facts, access.tensor, product.index) for access in product.inputs)
+    return not any(is_parameter(facts, access.tensor, product.index) for access in product.inputs)
 
 
-def _is_parameter(facts: TraceIndex, number: int, before: int) -> bool:
+def is_parameter(facts: TraceIndex, number: int, before: int) -> bool:
     """Returns whether a side of a product is a parameter, or this in another form: then it has a row for each class."""
     for _ in range(_MOST_CALLS):
         if facts.is_leaf_requiring_grad(number, before - 1):

@@ -106,7 +106,7 @@ def own_rows(facts: TraceIndex) -> Iterator[OwnRows]:
         places = facts.tensor(call.inputs[0].tensor).shape[:1]
         if not _is_same(facts, used, index, call.index) or facts.tensor(rows).shape[:1] != places:
             continue
-        if _pair_of(facts, used) is not None and not _is_other_read(facts, used):
+        if pair_of(facts, used) is not None and not is_other_read(facts, used):
             yield OwnRows(call, taken)
 
 
@@ -136,7 +136,7 @@ def _is_same(facts: TraceIndex, one: int, other: int, before: int) -> bool:
     return False
 
 
-def _pair_of(facts: TraceIndex, index: int) -> int | None:
+def pair_of(facts: TraceIndex, index: int) -> int | None:
     """Returns the tensor of which an index is one of two rows or columns."""
     made = facts.creator(index)
     if made is None or op_name(made) not in _PARTS or len(made.inputs) != 1:
@@ -146,14 +146,14 @@ def _pair_of(facts: TraceIndex, index: int) -> int | None:
     return pair if len(shape) == 2 and 2 in shape and facts.tensor(index).shape == (shape[shape[0] == 2],) else None
 
 
-def _is_other_read(facts: TraceIndex, index: int) -> bool:
+def is_other_read(facts: TraceIndex, index: int) -> bool:
     """Returns whether the model takes rows of a table with the other index of the pair, or uses the pair as it is."""
-    pair = _pair_of(facts, index)
+    pair = pair_of(facts, index)
     for call in facts.calls:
         if op_name(call) in _PARTS and len(call.inputs) == 1:
             continue
         table, *indices = (access.tensor for access in call.inputs) if call.inputs else (None,)
-        if any(_pair_of(facts, each) == pair and not _is_equal_part(facts, each, index) for each in indices):
+        if any(pair_of(facts, each) == pair and not _is_equal_part(facts, each, index) for each in indices):
             if op_name(call).rstrip("_") not in _SUMS and _has_graph(facts, call):
                 return True
         if pair in (table, *indices) and _has_graph(facts, call):

@@ -11,6 +11,7 @@ from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.looked_at import by_line
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.records.model import Call
 
@@ -37,9 +38,15 @@ class ShiftedPartners:
 def shifted_partners(facts: TraceIndex) -> Iterator[ShiftedPartners]:
     """Yields these calls, one for each line."""
     reported = set[int]()
+    measured = {
+        call.index: fact.rows
+        for line in by_line(facts, facts.trace.inspection.chosen_partners)
+        for call, fact in line
+        if all(2 * each.distance == each.rows > 4 for _, each in line)
+    }
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
-            rows = _paired_rows(facts, call) if call.site not in reported else 0
+            rows = _paired_rows(facts, call) or measured.get(call.index, 0) if call.site not in reported else 0
             product = _product(facts, call, rows) if rows else None
             merged = None if product is None else _merged(facts, product, rows)
             if merged is not None:

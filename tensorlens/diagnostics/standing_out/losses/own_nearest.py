@@ -10,6 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.losses.masked_places import is_whole_index
+from tensorlens.analysis.training.losses.own_extremes import own_extremes
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.written_call import written_call
 from tensorlens.analysis.written_numbers import written_number
@@ -29,7 +30,7 @@ _LARGE = 100.0
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds the least of distances among rows, the row itself included, where others are masked by a large number."""
-    facts, seen = training.facts, set[int]()
+    facts, seen, named = training.facts, set[int](), set[int]()
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
             if op_name(call) not in _LEAST or len(call.inputs) != 1 or call.site in seen:
@@ -43,6 +44,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                     facts.label("needed_here", call.site, "the row itself is among them", call.index),
                     facts.label("value_made_here", table.site, "distances of rows, also to themselves", table.index),
                 )
+                named.add(call.site)
+    for each in own_extremes(facts):
+        if each.chosen.site not in named:
+            yield stands_out(
+                f"{as_written(facts, each.chosen)} chooses one element of each row of a table, which "
+                f"{as_written(facts, each.compared)} makes by comparing rows with themselves: in all {each.rows:,} "
+                f"rows that of the row itself. {as_written(facts, each.mask)} leaves it in",
+                facts.label("needed_here", each.chosen.site, "the row itself is among them", each.chosen.index),
+                facts.label("value_made_here", each.compared.site, "rows are compared here", each.compared.index),
+            )
 
 
 def _own_distances(facts: TraceIndex, call: Call) -> Call | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.shapes_and_masks.edge_sums import own_rows, shared_softmaxes
+from tensorlens.analysis.training.shapes_and_masks.measured_sums import measured_sums
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.report import StandingOut
@@ -21,7 +22,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             facts.label("observed_here", each.softmax.site, "over all values", each.softmax.index),
             facts.label("observed_here", each.summed.site, "summed here", each.summed.index),
         )
-    for own in own_rows(facts):
+    known = list(own_rows(facts))
+    sites = {each.summed.site for each in known}
+    for own in (*known, *(each for each in measured_sums(facts) if each.summed.site not in sites)):
         yield stands_out(
             f"{as_written(facts, own.summed)} adds the rows that {as_written(facts, own.taken)} takes to the places of "
             f"the same index: each place gets only its own row, and the model takes no rows with the other index of "

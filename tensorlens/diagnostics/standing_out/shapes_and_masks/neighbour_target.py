@@ -19,6 +19,6 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"{as_written(facts, each.pairs)} pairs rows 0 and 1, 2 and 3, and so on, and {joined} has put two views "
             f"of {rows} rows one after the other: row 0 and row {rows} are of one sample, and each pair is of two "
             "rows of one view",
-            facts.label("needed_here", each.pairs.site, "paired here", each.pairs.index),
+            facts.label("needed_here", each.named.site, "paired here", each.named.index),
             facts.label("observed_here", each.joined.site, "joined here", each.joined.index),
         )
