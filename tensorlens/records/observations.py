@@ -297,6 +297,7 @@ class Observations:
     counted_targets: tuple[graph_values.CountedTargets, ...] = ()
     picked_steps: tuple[graph_values.PickedSteps, ...] = ()
     summed_rows: tuple[graph_values.SummedRows, ...] = ()
+    own_ids: tuple[graph_values.OwnIds, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}
