@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import torch
 
+from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.records.graph_values import OwnIds
-from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.training.saved_values import Named, of_names, saved, saved_number
 
 _LOSSES = "NllLossBackward0", "NllLoss2DBackward0"
 _LEAST = 8
 
 
-def look_at_own_ids(rows: JournalWriter, named: Named) -> None:
+def look_at_own_ids(rows: RowBuffer, named: Named) -> None:
     """Writes a fact for each loss and lookup of as many ids, in rows that have more than one id."""
     tables = [(node, saved(node, "indices")) for node in of_names(named, ("EmbeddingBackward0",))]
     for node in of_names(named, _LOSSES):
