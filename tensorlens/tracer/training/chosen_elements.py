@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
+from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.records.graph_values import ChosenOwn, ChosenPartners
-from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.saved_tensors.graph import Node
 from tensorlens.tracer.training.saved_values import (
     Named,
@@ -26,7 +26,7 @@ _LOSSES = ("NllLossBackward0",)
 _PRODUCTS, _LEAST = ("MulBackward0", "WhereBackward0"), 4
 
 
-def look_at_elements(rows: JournalWriter, named: Named) -> None:
+def look_at_elements(rows: RowBuffer, named: Named) -> None:
     """Writes a fact for each call that takes an extreme of each row, and for each that takes the one of a partner."""
     for node in of_names(named, (*_VALUES, *_INDICES, *_ROWS)):
         name = node.name()

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import torch
 
+from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.records.graph_values import CountedTargets
-from tensorlens.tracer.recording.journal_writer import JournalWriter
+from tensorlens.tracer.isolation.torch_originals import not_equal
 from tensorlens.tracer.saved_tensors.graph import Node
 from tensorlens.tracer.training.saved_values import Named, below, of_names, saved, saved_indices, saved_number
 
@@ -18,7 +19,7 @@ _CHOOSING = frozenset(("IndexBackward0", "MaskedSelectBackward0"))
 _NOT_REDUCED, _LEAST, _MOST_STEPS = 0, 4, 6
 
 
-def look_at_targets(rows: JournalWriter, named: Named) -> None:
+def look_at_targets(rows: RowBuffer, named: Named) -> None:
     """Writes a fact for each loss that counts some of the places with an id."""
     tables = [saved(node, "indices") for node in of_names(named, ("EmbeddingBackward0",))]
     ids = [each.reshape(-1) for each in tables if each is not None and each.dim() > 1]
@@ -41,7 +42,7 @@ def look_at_targets(rows: JournalWriter, named: Named) -> None:
 def _kept(node: Node, target: torch.Tensor, named: Named) -> Iterator[torch.Tensor]:
     """Yields which places a loss counts: by `ignore_index`, by a mask of its elements, or by one of its input."""
     ignored = saved_number(node, "ignore_index")
-    kept = target != ignored
+    kept = not_equal(target, -100 if ignored is None else ignored)
     if not bool(kept.all()):
         yield kept
         return

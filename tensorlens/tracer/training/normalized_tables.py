@@ -6,8 +6,8 @@ from collections import defaultdict
 
 import torch
 
+from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.records.graph_values import NormalizedTables
-from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.saved_tensors.graph import Node
 from tensorlens.tracer.training.saved_values import Named, of_names, saved, saved_number
 
@@ -17,7 +17,7 @@ _CLOSE = 1e-4
 _LEAST = 4  # rows
 
 
-def look_at_tables(rows: JournalWriter, named: Named) -> None:
+def look_at_tables(rows: RowBuffer, named: Named) -> None:
     """Writes a fact for each size of which there are two tables."""
     found = defaultdict[int, list[tuple[Node, torch.Tensor]]](list)
     for node in of_names(named, (*_SOFTMAX, _SUM)):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
+from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.records.graph_values import PickedSteps
-from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.saved_tensors.graph import Node
 from tensorlens.tracer.training.saved_values import (
     Named,
@@ -22,7 +22,7 @@ from tensorlens.tracer.training.saved_values import (
 _LEAST, _MOST_ROWS, _MOST_FACTS = 4, 512, 4  # rows; facts of a pass
 
 
-def look_at_steps(rows: JournalWriter, named: Named) -> None:
+def look_at_steps(rows: RowBuffer, named: Named) -> None:
     """Writes a fact for each of the first calls that take one step of each row of a batch."""
     tables = [each for node in of_names(named, ("EmbeddingBackward0",)) if (each := saved(node, "indices")) is not None]
     padding = [saved_number(node, "padding_idx") for node in of_names(named, ("EmbeddingBackward0",))]
@@ -40,10 +40,10 @@ def _picked(named: Named) -> Iterator[tuple[Node, list[int], int]]:
     for node in of_names(named, ("IndexBackward0",)):
         sizes, indices = saved_sizes(node), saved_indices(node)
         if len(sizes) == 3 and len(indices) == 2 and indices[0] is not None and indices[1] is not None:
-            for rows, steps, axis in ((indices[0], indices[1], 1), (indices[1], indices[0], 0)):
-                count = sizes[1 - axis]
+            for rows, steps, place in ((indices[0], indices[1], 1), (indices[1], indices[0], 0)):
+                count = sizes[1 - place]
                 if rows.shape == steps.shape == (count,) and torch.equal(rows, torch.arange(count)):
-                    yield node, steps.tolist(), sizes[axis]
+                    yield node, steps.tolist(), sizes[place]
         elif len(sizes) == 3 and len(indices) == 1:
             yield from _of_mask(node, indices[0])
     for node in of_names(named, ("GatherBackward0",)):
@@ -51,7 +51,7 @@ def _picked(named: Named) -> Iterator[tuple[Node, list[int], int]]:
         if table is None or index is None or table.dim() != 3 or index.dim() != 3 or axis not in (0, 1):
             continue
         if index.shape[axis] == 1:
-            yield node, index.select(2, 0).reshape(-1).tolist(), table.shape[axis]
+            yield node, index.select(2, 0).reshape(-1).tolist(), table.shape[int(axis)]
     for node in of_names(named, ("MulBackward0",)):
         for mask in (saved(node, "other"), saved(node, "self")):
             if mask is not None and mask.dim() == 3 and mask.shape[2] == 1:

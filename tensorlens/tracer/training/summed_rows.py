@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
+from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.records.graph_values import SummedRows
-from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.saved_tensors.graph import Node
 from tensorlens.tracer.training.saved_values import Named, of_names, saved, saved_indices
 
@@ -22,7 +22,7 @@ _TAKES = "IndexBackward0", "IndexSelectBackward0", "GatherBackward0", "Embedding
 _LEAST, _MOST_FACTS = 8, 8  # items; facts of a pass
 
 
-def look_at_sums(rows: JournalWriter, named: Named) -> None:
+def look_at_sums(rows: RowBuffer, named: Named) -> None:
     """Writes a fact for each of the first sums whose items are no plain order of all places."""
     taken = [(node, index) for node in of_names(named, _TAKES) for index in _indices(node)]
     sums = [(node, index) for node in of_names(named, _SUMS) for index in _indices(node)]
