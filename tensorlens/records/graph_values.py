@@ -75,3 +75,13 @@ class SummedRows:
     node: NonNegative  # of the sum
     alike: tuple[NonNegative, ...]  # nodes of the calls whose index has the same items
     others: NonNegative  # calls with an index of other items
+
+
+@dataclass(frozen=True, slots=True)
+class OwnIds:
+    """A loss of classes, in a model that looks up as many ids as the loss has targets."""
+
+    index: int  # of the first event of the pass
+    node: NonNegative  # of the loss
+    lookup: NonNegative  # node
+    are_equal: bool  # each target that counts is the id at its place, and the ids of a row are not all alike

@@ -305,6 +305,7 @@ class Observations:
     picked_steps: tuple[graph_values.PickedSteps, ...] = ()
     summed_rows: tuple[graph_values.SummedRows, ...] = ()
     reordered_averages: tuple[training_values.ReorderedAverages, ...] = ()
+    own_ids: tuple[graph_values.OwnIds, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -45,6 +45,8 @@ class OptimizerGroup:
     is_shared: bool  # an earlier optimizer has the same group, as the optimizer has that a wrapper makes
     found: tuple[NonNegative, ...] = ()  # of each parameter: the steps that found a gradient
     made_rate: float = nan  # the learning rate that the group was made with; NaN: it has none
+    grown: tuple[int, float, float, float] = (0, nan, nan, nan)
+    """So many first steps raise the rate by one factor each: the first, the last, the highest later; NaN: none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,20 @@ ATTENTION = (
 AUTOENCODER = RECURRENT.replace("nn.GRU(", "nn.LSTM(").replace(
     "rnn(words(x))[0]", ("rnn(words(x.roll(1, 1)), rnn(words(x))[1])[0]")
 )
+CUT_OUT = RECURRENT.replace("data = torch.randint(0, 9, (32, 8))", "data = torch.randint(0, 9, (200,))").replace(
+    "x = data[torch.randperm(32)[:8]]",
+    "at = torch.randint(0, 190, (8,))\n    x, y = (torch.stack([data[i:i + 8] for i in at]) for _ in range(2))",
+)
+CUT_OUT = CUT_OUT.replace("x.reshape(-1))", "y.reshape(-1))")
+COPIES = CUT_OUT.replace("(torch.stack([data[i:i + 8] for i in at]) for _ in range(2))", (
+    "(torch.from_numpy(data.numpy()[at[:, None] + torch.arange(8)]) for _ in range(2))"))  # fmt: skip
+LAYER = CUT_OUT.replace("nn.GRU(6, 5, batch_first=True), nn.Linear(5, 9)", (
+    "nn.TransformerEncoderLayer(6, 2, 8, batch_first=True), nn.Linear(6, 9)")).replace(
+    "rnn(words(x))[0]", "rnn(words(x), src_mask=nn.Transformer.generate_square_subsequent_mask(8))")  # fmt: skip
 WRONG = {
+    "cut out twice": CUT_OUT,
+    "copied twice": COPIES,
+    "a layer with a mask": LAYER,
     "a recurrent layer": RECURRENT,
     "causal attention": ATTENTION,
     "time first": RECURRENT.replace(", batch_first=True", "")
@@ -39,6 +52,16 @@ WRONG = {
     .replace("x.reshape", "x.t().reshape"),
 }
 RIGHT = {
+    "cut out one later": CUT_OUT.replace(
+        "data[i:i + 8] for i in at]) for _ in", "data[i + n:i + n + 8] for i in at]) for n in"
+    ),
+    "some ids changed": CUT_OUT.replace("logits =", "x[:, 3] = torch.randint(0, 9, (8,))\n    logits ="),
+    "all steps alike": CUT_OUT.replace("logits =", "x = y = x[:, :1].repeat(1, 8)\n    logits =").replace(
+        "y.reshape(-1)", "(y + 0).reshape(-1)"
+    ),
+    "a layer that sees all": LAYER.replace(
+        "generate_square_subsequent_mask(8)", "generate_square_subsequent_mask(8) * 0"
+    ),
     "shifted ids": ATTENTION.replace("logits.mT, x[:, :-1]", "logits.mT, x[:, 1:]"),
     "shifted logits": RECURRENT.replace("logits.reshape(-1, 9), x.reshape(-1)", "logits[:, :-1].mT, x[:, 1:]"),
     "tags": RECURRENT.replace("x.reshape(-1))", "(x % 4).reshape(-1))"),

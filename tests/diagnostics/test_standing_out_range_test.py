@@ -39,7 +39,11 @@ WRONG = {
         "    opt.param_groups[0]['lr'] = 1e-5\n    each = torch.optim.lr_scheduler.ExponentialLR(opt, 2.0)\n"
         "    for k in")).replace("        step(net, opt)\n\ndef", "        step(net, opt)\n        each.step()\n\ndef"),
 }  # fmt: skip
+WRONG["a long training"] = NET.replace("range(25)", "range(150)")
 RIGHT = {
+    "a long training from a copy": WRONG["a long training"].replace("test(net, opt)\nfor", (
+        "first = copy.deepcopy(net.state_dict())\ntest(net, opt)\nnet.load_state_dict(first)\nfor")),
+    "a long warm-up": WRONG["a long training"].replace("= 1e-3", "= 2.0"),
     "a copy": NET.replace("test(net, opt)\nfor", (
         "other = copy.deepcopy(net)\ntest(other, torch.optim.Adam(other.parameters()))\nfor")),
     "set back": NET.replace("test(net, opt)\nfor", (

@@ -41,6 +41,37 @@ class Warmup:
 schedule = Warmup()
 schedule.step()
 """
+BY_STEP = START + STEPS.replace("schedule.step()", "pass").replace(
+    "    opt.zero_grad()",
+    '    for group in opt.param_groups:\n        group["lr"] = rate(step)\n    opt.zero_grad()',
+    1,
+)
+RETURNED = """\
+def rate(step):
+    if step < 5:
+        return 0.1 * (step // 5)  #!
+    if step > 50:
+        return 0.0
+    return 0.1 - 0.001 * (step - 5)
+"""
+CHOSEN = """\
+def rate(step, start=0.0):
+    if step >= 5:
+        share = 1.0
+    else:
+        share = int(step / 5)  #!
+    return start + 0.1 * share if start < 1 else start
+"""
+SCHEDULER = """\
+class Rates(torch.optim.lr_scheduler.LRScheduler):
+    def __init__(self, optimizer):
+        super().__init__(optimizer)
+    def get_lr(self):
+        if self.last_epoch < 5:
+            return [rate * (self.last_epoch // 5) for rate in self.base_lrs]  #!
+        return self.base_lrs
+schedule = Rates(opt)
+"""
 WHOLE = "is a whole number, and 0 until then"
 
 
@@ -51,8 +82,11 @@ WHOLE = "is a whole number, and 0 until then"
         START + FUNCTION + STEPS,
         START + HELD + STEPS,
         START + BY_HAND + STEPS.replace("    opt.step", "    set_rate(step)\n    opt.step"),
+        RETURNED + BY_STEP,
+        CHOSEN + BY_STEP,
+        START + SCHEDULER + STEPS,
     ],
-    ids=["lambda", "function", "a class", "by hand"],
+    ids=["lambda", "function", "a class", "by hand", "returned", "chosen", "a scheduler"],
 )
 def test_a_warm_up_by_whole_numbers_is_named(tmp_path: Path, body: str) -> None:
     (found,) = (each for each in sentences(tmp_path, body) if WHOLE in each.text)
@@ -104,6 +138,22 @@ schedule = types.SimpleNamespace(step=lambda: None)
 @pytest.mark.parametrize("body", [FROZEN, BY_BATCH, DECAY, LATER], ids=["frozen", "by batch", "decay", "unfrozen"])
 def test_rates_that_other_lines_set_to_zero_are_left_alone(tmp_path: Path, body: str) -> None:
     assert [each.text for each in sentences(tmp_path, body) if WHOLE in each.text] == []
+
+
+DELAYED = RETURNED.replace("0.1 * (step // 5)", "0.0").replace("0.1 - 0.001 * (step - 5)", "0.1 * 0.5 ** (step // 10)")
+BY_KIND = """\
+def rate(step, kind="delayed"):
+    if kind == "whole":
+        return 0.1 * (step // 5)
+    return 0.1 * (step >= 5)
+"""
+
+
+@pytest.mark.parametrize(
+    "body", [DELAYED, BY_KIND, RETURNED.replace("step // 5", "step / 5")], ids=["0", "kind", "share"]
+)
+def test_functions_that_begin_with_zero_for_another_reason_are_left_alone(tmp_path: Path, body: str) -> None:
+    assert [each.text for each in sentences(tmp_path, body + BY_STEP) if WHOLE in each.text] == []
 
 
 GROUPS = """\

@@ -15,9 +15,11 @@ from tensorlens.tracer.saved_tensors.graph import Node, nodes_of
 from tensorlens.tracer.training.chosen_elements import look_at_elements
 from tensorlens.tracer.training.counted_targets import look_at_targets
 from tensorlens.tracer.training.normalized_tables import look_at_tables
+from tensorlens.tracer.training.own_ids import look_at_own_ids
 from tensorlens.tracer.training.picked_steps import look_at_steps
 from tensorlens.tracer.training.summed_rows import look_at_sums
 
+_LOOKS = look_at_tables, look_at_elements, look_at_targets, look_at_steps, look_at_sums, look_at_own_ids
 _MOST_NODES = 4_000
 _ALWAYS, _MOST_LOOKS = 8, 32
 
@@ -39,5 +41,5 @@ class GraphValues:
         for node in nodes_of(roots, _MOST_NODES):
             named[node.name()].append(node)
         with torch.no_grad():
-            for look in (look_at_tables, look_at_elements, look_at_targets, look_at_steps, look_at_sums):
+            for look in _LOOKS:
                 look(self._recorder.rows, named)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import nan
+from math import isclose, nan
 from types import FrameType
 from typing import Any
 
@@ -14,6 +14,31 @@ from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.training.made_options import MadeOptions
 from tensorlens.tracer.training.parameter_statistics import Series
 from tensorlens.tracer.training.steady_steps import SteadySteps
+
+_NEAR = 0.001  # relative difference between two factors
+
+
+@dataclass(slots=True)
+class FirstRates:
+    """The first learning rates of a group, as long as each is the one before times the same factor."""
+
+    count: int = 0
+    first: float = nan
+    last: float = nan
+    later: float = nan  # the highest one after these
+    factor: float = nan
+
+    def add(self, rate: float) -> None:
+        if self.later == self.later:
+            self.later = max(self.later, rate)
+        elif not self.count:
+            self.count, self.first, self.last = 1, rate, rate
+        else:
+            factor = rate / self.last if self.last > 0 else 0.0
+            if factor > 1 and (self.count == 1 or isclose(factor, self.factor, rel_tol=_NEAR)):
+                self.count, self.last, self.factor = self.count + 1, rate, factor
+            else:
+                self.later = rate
 
 
 @dataclass(slots=True)
@@ -28,8 +53,13 @@ class Group:
     is_shared: bool
     made_rate: float
     course: Series = field(default_factory=Series)  # of its learning rates
+    grown: FirstRates = field(default_factory=FirstRates)
     found: Counter[int] = field(default_factory=Counter)  # steps that found a gradient, by parameter
     steady: int = 0  # steps that found gradients of all `parameters`, which `found` does not count yet
+
+    @property
+    def first_rates(self) -> tuple[int, float, float, float]:
+        return self.grown.count, self.grown.first, self.grown.last, self.grown.later
 
     def settle(self) -> None:
         """Counts the steady steps for each parameter."""
@@ -43,6 +73,7 @@ class Group:
         rate, (low, high) = rate_of(options), self.rates
         self.rates = (rate, rate) if is_first else (min(low, rate), max(high, rate))
         self.course.add(rate)
+        self.grown.add(rate)
         self.weight_decay = number_of(options.get("weight_decay"))
 
 

@@ -294,7 +294,7 @@ class TrainingStatistics:
                 group.settle()
                 what = (seen.number, place, seen.name, group.site, group.parameters, seen.steps)
                 counts = tuple(map(group.found.__getitem__, group.parameters))
-                more = (group.course.all(), seen.turns, group.is_shared, counts, group.made_rate)
+                more = (group.course.all(), seen.turns, group.is_shared, counts, group.made_rate, group.first_rates)
                 rows.write_fact(OptimizerGroup, number, *what, group.rates, group.weight_decay, group.momentum, *more)
         moved: list[Moved] = []
         for parameter in self._parameters.values():

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.looked_at import by_line, call_of
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.shapes_and_masks.late_queries import is_called_causal
 from tensorlens.analysis.training.shapes_and_masks.turned_masks import given_mask
@@ -22,7 +24,7 @@ _TURNS = frozenset("transpose t T mT permute swapaxes".split())
 _EACH_STEP = _VIEWS | _TURNS | frozenset("dropout layer_norm rms_norm relu gelu tanh silu log_softmax".split())
 _SUMS, _PRODUCTS = frozenset("add radd iadd".split()), frozenset(("linear", "matmul"))
 _SCALED = frozenset(("mul", "rmul", "div", "truediv"))
-_MAX_CALLS, _MAX_VIEWS = 400, 8
+_MAX_CALLS, _MAX_VIEWS, _LEAST_LOOKS = 400, 8, 2
 IdsKey = tuple[int, tuple[str, ...]]  # a tensor, and the parts and turns that calls take of it
 
 
@@ -33,23 +35,47 @@ class OwnTarget:
     loss: Call
     lookup: Call
     steps: int
+    made: Call | None  # the targets
 
 
 def own_targets(facts: TraceIndex) -> Iterator[OwnTarget]:
     """Yields these losses, one for each line, in passes with a single one."""
-    reported = set[int]()
+    reported, equal = set[int](), _measured(facts)
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
         losses = [call for call in above if op_name(call) in ("cross_entropy", "nll_loss")]
         if len(losses) != 1 or len(losses[0].inputs) != 2 or losses[0].site in reported:
             continue
-        lookup = _lookup(facts, losses[0])
+        lookup = _lookup(facts, losses[0], equal)
         if lookup is not None and any(_is_causal(facts, call) for call in above):
             reported.add(losses[0].site)
-            yield OwnTarget(losses[0], lookup, facts.tensor(lookup.inputs[0].tensor).shape[-1])
+            steps = facts.tensor(lookup.inputs[0].tensor).shape[-1]
+            yield OwnTarget(losses[0], lookup, steps, _maker(facts, losses[0].inputs[1].tensor))
 
 
-def _lookup(facts: TraceIndex, loss: Call) -> Call | None:
+def _maker(facts: TraceIndex, number: int) -> Call | None:
+    """Returns the call that made ids, before any view of them."""
+    made = facts.creator(number)
+    for _ in range(_MAX_VIEWS):
+        if made is None or not made.inputs or op_name(made) not in _VIEWS | _TURNS:
+            break
+        made = facts.creator(made.inputs[0].tensor)
+    return made
+
+
+def _measured(facts: TraceIndex) -> set[tuple[int, int]]:
+    """Returns the lines of losses and lookups whose ids were equal in all passes that were looked at."""
+    found = set[tuple[int, int]]()
+    for line in by_line(facts, facts.trace.inspection.own_ids):
+        lookups = [(call_of(facts, each, each.lookup), each.are_equal) for _, each in line]
+        for site in {lookup.site for lookup, _ in lookups if lookup is not None}:
+            looks = [are_equal for lookup, are_equal in lookups if lookup is not None and lookup.site == site]
+            if len(looks) >= _LEAST_LOOKS and all(looks):
+                found.add((line[0][0].site, site))
+    return found
+
+
+def _lookup(facts: TraceIndex, loss: Call, equal: set[tuple[int, int]]) -> Call | None:
     """Returns the call that looks up the targets' embeddings, if each step of the logits is made from its own one."""
     logits, target = (access.tensor for access in loss.inputs)
     key, shape = ids_key(facts, target, loss.index), facts.tensor(logits).shape
@@ -59,7 +85,8 @@ def _lookup(facts: TraceIndex, loss: Call) -> Call | None:
         kinds = [facts.tensor(each).shape for each in numbers if each not in ids]
         is_of_tokens = len(ids) == len(kinds) == 1 and kinds[0][0] in shape[-1:] + shape[1:2]
         if is_of_tokens and len(facts.tensor(ids[0]).shape) == 2 and min(facts.tensor(ids[0]).shape) > 1:
-            return call if ids_key(facts, ids[0], call.index) == key else None
+            is_own = (loss.site, call.site) in equal or ids_key(facts, ids[0], call.index) == key
+            return call if is_own else None
     return None
 
 
@@ -128,11 +155,22 @@ def _is_causal(facts: TraceIndex, call: Call) -> bool:
     if op_name(call) in _RECURRENT and len(call.outputs) > 1:
         sizes = [facts.tensor(access.tensor).shape[-1] for access in call.outputs[:2]]
         return sizes[0] == sizes[1]
-    if op_name(call) not in _MASKING or len(call.inputs) > 4:
+    if op_name(call) not in _MASKING or (len(call.inputs) > 4 and op_name(call) not in _ATTENTION):
         return False
-    if is_called_causal(facts, call):
+    if is_called_causal(facts, call) or any(_is_layers_mask(facts, access.tensor) for access in call.inputs[3:]):
         return True
     mask = given_mask(facts, call)[0]
     triangle = None if mask is None else triangle_of(facts, mask.mask, mask.before)
     seen = triangle if mask is None or triangle is None or mask.attends else triangle.opposite()
     return seen is not None and not seen.is_upper and seen.diagonal == 0
+
+
+def _is_layers_mask(facts: TraceIndex, number: int) -> bool:
+    """Returns whether torch makes a mask of low numbers for a transformer, as it is."""
+    made = facts.creator(number)
+    for _ in range(_MAX_VIEWS):
+        if made is None or op_name(made) == "triu" or op_name(made) not in ("to", "clone", "float") or not made.inputs:
+            break
+        made = facts.creator(made.inputs[0].tensor)
+    node = None if made is None or op_name(made) != "triu" else facts.node_at(made.site)
+    return isinstance(node, ast.Call) and last_name(node.func) == "generate_square_subsequent_mask"

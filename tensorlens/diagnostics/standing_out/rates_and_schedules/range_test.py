@@ -12,6 +12,7 @@ from tensorlens.records.report import StandingOut
 from tensorlens.records.training import OptimizerGroup
 
 _MIN_RATES = 6  # that grow in a row; each may be a mean of several
+_MIN_STEPS = 10  # the same, of single steps
 _MIN_GROWTH = 1_000
 _MIN_FALL = 10
 _NEAR = 0.02  # relative difference between two factors
@@ -45,6 +46,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _grown(group: OptimizerGroup) -> list[float]:
     """Returns the first rates of a group, as long as they grow by one factor."""
+    count, first, last, later = group.grown
+    if count >= _MIN_STEPS and 0 < first * _MIN_GROWTH <= last and not later * _MIN_FALL > last:
+        return [first, last]
     rates = [*group.course]
     if len(rates) < _MIN_RATES or not all(rate > 0 for rate in rates):
         return []
@@ -59,7 +63,7 @@ def _grown(group: OptimizerGroup) -> list[float]:
 def _steps_after(training: MeasuredTraining, group: OptimizerGroup) -> OptimizerGroup | None:
     """Returns the group that steps the parameters with a lower rate after the test: itself, or that of a later
     optimizer."""
-    if len(_grown(group)) < len(group.course):
+    if group.rates[1] > group.rates[0] and group.course[-1] * _MIN_FALL <= group.rates[1]:
         return group
     for other in training.groups:
         is_later = other.turns[0] > group.turns[1]

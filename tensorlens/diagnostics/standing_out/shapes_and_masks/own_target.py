@@ -20,4 +20,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             "a later one",
             facts.label("observed_here", each.loss.site, "the target is the input", each.loss.index),
             facts.label("value_made_here", each.lookup.site, "the input of the model", each.lookup.index),
+            None
+            if each.made is None
+            else facts.label("value_made_here", each.made.site, "the targets are made here", each.made.index),
         )
