@@ -92,7 +92,7 @@ def same_items(facts: TraceIndex, mask: int) -> tuple[frozenset[int], str, str] 
     number = node.comparators[0]
     if not isinstance(number, ast.Constant):
         return None
-    return facts.storages_of(made.inputs[0].tensor), op_name(made), str(number.value)
+    return frozenset(facts.storages_of(made.inputs[0].tensor)), op_name(made), str(number.value)
 
 
 def _is_uniform(facts: TraceIndex, number: int) -> bool:
