@@ -28,6 +28,40 @@ WRONG = {
     "of some of two": NET.replace("kept =", "free = torch.ones(4) > 0\nkept =").replace(LINE, (
         "for p, kept_ in ((net.weight, ~kept), (net.bias, free)):\n        p.grad.mul_(kept_)  #!")),
 }  # fmt: skip
+PACK = """\
+net = nn.Linear(4, 4)
+owner = torch.zeros(4, 4, dtype=torch.long)
+class Packer:
+    def fit(self, rounds):
+        opt = torch.optim.Adam(net.parameters(), lr=0.01, weight_decay=0.01)
+        for _ in range(rounds):
+            opt.zero_grad()
+            net(torch.randn(8, 4)).square().mean().backward()
+            net.weight.grad[owner != self.code] = 0.0  #!
+            opt.step()
+    @torch.no_grad()
+    def prune(self, task):
+        owner[(owner == 0) & (torch.rand(4, 4) > 0.5)] = task
+        net.weight[owner == 0] = 0.0
+packer = Packer()
+for task in range(1, 4):
+    with torch.no_grad(): net.weight[owner == 0] = 0.1 * torch.randn(int((owner == 0).sum()))
+    packer.code = 0
+    packer.fit(12)
+    packer.prune(task)
+    packer.code = task
+    packer.fit(8)
+"""
+SET = "net.weight.grad[owner != self.code] = 0.0"
+WRONG |= {
+    "owners of shares": PACK,
+    "owners, by a product": PACK.replace(SET, "net.weight.grad.mul_((owner == self.code).float())"),
+    "owners, and where": PACK.replace(SET, (
+        "net.weight.grad = torch.where(owner == self.code, net.weight.grad, torch.zeros(()))")),
+    "owners in a dict, and clones": PACK.replace("owner = ", "owners = {'a': torch.zeros(4, 4, dtype=torch.long)}\n"
+        "owner = owners['a']  # ").replace(SET, "net.weight.grad *= owners['a'].eq(self.code)"),
+}  # fmt: skip
+OWNED = PACK.replace("  #!", "")
 PLAIN = NET.replace("  #!", "")
 RIGHT = {
     "no decay": PLAIN.replace(", weight_decay=0.01", ""),
@@ -56,6 +90,15 @@ RIGHT = {
     "a rate of 0": PLAIN.replace("lr=0.01", "lr=0.0"),
     "a group without decay": PLAIN.replace("net.parameters(), lr=0.01, weight_decay=0.01", (
         "[{'params': [net.weight], 'weight_decay': 0.0}, {'params': [net.bias]}], lr=0.01, weight_decay=0.01")),
+    "owners without decay": OWNED.replace(", weight_decay=0.01", ""),
+    "owners whose shares are put back": OWNED.replace("owner = ", "old = net.weight.detach().clone()\nowner = ")
+    .replace("        owner[(", "        net.weight[owner > 0] = old[owner > 0]\n        owner[(")
+    .replace("packer.code = 0", "packer.code = 0; old = net.weight.detach().clone()"),
+    "blocks in turn": OWNED.replace("owner != self.code", "owner != _ % 3").replace(
+        "torch.zeros(4, 4, dtype=torch.long)", "torch.randint(3, (4, 4))").replace("    packer.prune(task)\n", ""),
+    "dead parts, of which some grow again": OWNED.replace("owner != self.code", "owner == 0").replace(
+        "net.weight[owner == 0] = 0.1 * torch.randn(int((owner == 0).sum()))", (
+        "net.weight[owner == 2] = 0.1 * torch.randn(int((owner == 2).sum()))")),
 }  # fmt: skip
 WORDS = "sets parts of the gradients"
 

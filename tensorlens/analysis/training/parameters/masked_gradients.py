@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import statement_around
-from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import GradientChange, gradient_changes
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
-from tensorlens.analysis.training.parameters.fixed_masks import fixed_roots, roots_of
+from tensorlens.analysis.training.parameters.fixed_masks import fixed_roots, roots_of, same_items
 from tensorlens.analysis.training.repeated_seeds import DRAWS
-from tensorlens.analysis.training.timeline import DATA_SET
+from tensorlens.analysis.training.timeline import DATA_SET, GRAD_SET
 from tensorlens.analysis.training.value_ranges import is_zero_or_one
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
@@ -26,6 +25,7 @@ _PARTIAL = frozenset("where masked_fill tril triu cholesky linalg_cholesky".spli
 _DIAGONALS = frozenset(("eye", "diag", "diag_embed"))
 _SCALING = frozenset("mul rmul div truediv clone detach".split())
 _SUMS = frozenset("add radd sub".split())
+_SHIFTING = _SUMS | frozenset("mul rmul div truediv rsub neg to float".split())
 _MAX_DEPTH = 4
 _MAX_CALLS = 20
 _FEWEST = 3  # runs of the line
@@ -60,7 +60,7 @@ def _is_wrong(training: MeasuredTraining, row: ParameterRow, change: GradientCha
     moments = training.training.moments.get(row.tensor, [])
     touches = [each.event for each in moments if each.kind == "touch" and each.event.site == change.call.site]
     runs = [each for each in touches if isinstance(each, Call)]
-    masks = [zeroing_mask(facts, each) for each in runs]
+    masks = [zeroing_mask(facts, _setting(facts, each)) for each in runs]
     numbers = [number for number in masks if number is not None]
     if len(runs) < _FEWEST or len(numbers) < len(runs):
         return False
@@ -75,6 +75,12 @@ def _has_zeros(row: ParameterRow, runs: int, is_one: bool) -> bool:
     if found is None or not 0 < found.zeros < 1:
         return False
     return not is_one or runs < found.filled or moved is None or moved.unreached > 0
+
+
+def _setting(facts: TraceIndex, call: Call) -> Call:
+    """Returns the call that makes a gradient which a line assigns, as `p.grad = p.grad.where(free, 0.0)` does."""
+    made = facts.producers(call.inputs[1].tensor, call.index) if call.op == GRAD_SET and len(call.inputs) > 1 else []
+    return next((each for each in made if not each.writes), call)
 
 
 def zeroing_mask(facts: TraceIndex, call: Call) -> int | None:
@@ -106,31 +112,68 @@ def _are_zeros(facts: TraceIndex, number: int, before: int) -> bool:
 
 def _decays(training: MeasuredTraining, row: ParameterRow) -> bool:
     """Returns whether steps decay a parameter, and no line sets parts of it to zero or puts them back."""
-    facts, group = training.facts, row.group
+    group = row.group
     if group is None or not group.weight_decay > 0 or not group.rates[1] > 0:
         return False
-    writes = training.writes(row.tensor)
+    writes = [call for call in training.writes(row.tensor) if not _is_redrawn(training, row.tensor, call)]
     is_masked = any(op_name(call) in _MASKING or _puts_back(training, call) for call in writes)
-    return not is_masked and len(writes) < _MOST_WRITTEN * group.steps and not _begins_masked(facts, row.tensor)
+    return not is_masked and len(writes) < _MOST_WRITTEN * group.steps and not _begins_masked(training, row.tensor)
 
 
 def _puts_back(training: MeasuredTraining, call: Call) -> bool:
     """Returns whether a call assigns items that are not drawn in the training: it may put parts back."""
-    facts, steps = training.facts, training.training.steps
+    facts = training.facts
     if op_name(call) != "setitem":
         return False
-    values = (each for access in call.inputs[1:] for _, each in ancestry(facts, access.tensor, call.index, _MAX_CALLS))
-    return not any(op_name(each) in DRAWS and steps and each.index > steps[0].index for each in values)
+    values = [access.tensor for access in call.inputs[1:] if "float" in facts.tensor(access.tensor).dtype]
+    return not any(_is_drawn(training, number, call.index) for number in values)
 
 
-def _begins_masked(facts: TraceIndex, number: int) -> bool:
-    """Returns whether a line has ever set chosen parts of a tensor to zero, or has made it of such a tensor."""
+def _is_drawn(training: MeasuredTraining, number: int, before: int) -> bool:
+    """Returns whether random values of the training are all that a tensor has, also scaled and shifted ones.
+
+    A copy of a parameter is none, although its start and the parts that it was given later may be drawn.
+    """
+    facts, steps, waiting = training.facts, training.training.steps, [(number, before)]
+    for each, limit in waiting:
+        made = next(iter(facts.producers(each, limit)), None)
+        if made is None or len(waiting) > _MAX_CALLS:
+            continue
+        if op_name(made) in DRAWS:
+            return bool(steps) and made.index > steps[0].index
+        if op_name(made) in _SHIFTING:
+            waiting += [(access.tensor, made.index) for access in made.inputs]
+        elif op_name(made) == "getitem":
+            waiting.append((made.inputs[0].tensor, made.index))
+    return False
+
+
+def _is_redrawn(training: MeasuredTraining, number: int, call: Call) -> bool:
+    """Returns whether a call sets items to zero that later lines give new random values, as those that no task owns."""
+    facts = training.facts
+    mask = zeroing_mask(facts, call) if op_name(call) == "setitem" else None
+    items = None if mask is None else same_items(facts, mask)
+    return items is not None and any(
+        op_name(each) == "setitem"
+        and zeroing_mask(facts, each) is None
+        and not _puts_back(training, each)
+        and any(same_items(facts, access.tensor) == items for access in each.inputs[1:])
+        for each in training.writes(number)
+    )
+
+
+def _begins_masked(training: MeasuredTraining, number: int) -> bool:
+    """Returns whether a line has ever set chosen parts of a tensor to zero, or has made it of such a tensor.
+
+    Parts that are given random values again are no such parts.
+    """
+    facts = training.facts
     storages = facts.storages_of(number)
     made = facts.creator(number)
     given = [] if made is None else [(access.tensor, made.index) for access in made.inputs]
     for call in facts.calls:
         is_written = any(facts.storages_of(write.tensor) & storages for write in call.writes) and not call.within
-        if is_written and zeroing_mask(facts, call) is not None:
+        if is_written and zeroing_mask(facts, call) is not None and not _is_redrawn(training, number, call):
             return True
         if (is_written and op_name(call) == "copy") or (call.op == DATA_SET and call.inputs[0].tensor == number):
             given += [(access.tensor, call.index) for access in call.inputs[1:]]
