@@ -10,7 +10,7 @@ from tensorlens.analysis.code_around import block_around, loop_around_line, scop
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.statements.kept_values import KeptValue, is_plain_set, kept_value, occurrences
+from tensorlens.analysis.training.statements.set_places import KeptValue, is_plain_set, kept_value, occurrences
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
