@@ -1,8 +1,8 @@
 """Programs by authors who had not seen the lens: each with a silent mistake in its training, or correct.
 
 The folders `training`, `training_second` and so on of `tests/programs` have them, the authors' marks, and a proof of
-each mistake. Those in `training_forms`, `training_forms_second` and `training_forms_third` have mistakes of the kinds
-that docs/training.md lists, each in another form.
+each mistake. Those in `training_forms`, `training_forms_second` and so on have mistakes of the kinds that
+docs/training.md lists, each in another form.
 `first_try.json` has what the lens said when it saw them first; that never changes. `said.json` has the programs whose
 mistake is named now: none may be lost, and no correct program may get a warning.
 """
@@ -50,9 +50,11 @@ SETS = (
     "training_twenty_fourth",
     "training_twenty_fifth",
     "training_twenty_sixth",
+    "training_twenty_seventh",
     "training_forms",
     "training_forms_second",
     "training_forms_third",
+    "training_forms_fourth",
 )
 SECOND_RUN = (  # found by what a second run measures
     *("beat_filters", "branch_rounds", "plume_source", "plume_sources"),

@@ -387,6 +387,9 @@ KEPT_RATES = {
     "a schedule": RESUMED.replace("run(one", "sched = torch.optim.lr_scheduler.StepLR(one, 1, 0.5)\nrun(one").replace(
         "first)\ntwo", "first)\nsched.step()\ntwo").replace("0.001", "0.1"),
     "a schedule afterwards": RESUMED.replace("  #!\n", "\nsched = torch.optim.lr_scheduler.StepLR(two, 1, 0.5)\n"),
+    "the random numbers, too": RESUMED.replace("two.load_state_dict(one.state_dict())  #!\nrun(two, second)", (
+        "def resume(state, numbers):\n    two.load_state_dict(state)\n    torch.set_rng_state(numbers)\n"
+        "resume(one.state_dict(), torch.get_rng_state())\nrun(two, second)")),
     "its own state": RESUMED.replace("load_state_dict(one", "load_state_dict(two").replace("  #!", ""),
     "back to what was kept": RESUMED.replace("  #!\n", "\n").replace("two.load_state_dict(one.state_dict())", (
         "kept = two.state_dict()\nrun(two, second)\ntwo.load_state_dict(kept)")),

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import function_around
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import code_at
 from tensorlens.records.report import StandingOut
 
+_RANDOM_STATES = frozenset(("set_state", "set_rng_state", "set_rng_state_all", "setstate"))
+
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds these loads, if all steps of all groups use the loaded rate."""
+    """Finds these loads, if all steps of all groups use the loaded rate.
+
+    A function that loads the state of the random numbers as well lets a run go on exactly as it was, with its rate.
+    """
     inspection = training.facts.trace.inspection
     scheduled = {each.optimizer for each in inspection.schedules}
     for each in (rate for rate in inspection.loaded_rates if not rate.is_scheduled):
@@ -21,6 +29,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         if len({(group.made_rate, group.rates) for group in groups}) > 1 or groups[0].rates != (each.loaded,) * 2:
             continue
+        if _sets_random_state(training.facts, each.site):
+            continue
         steps = "its only step uses" if groups[0].steps == 1 else f"its {groups[0].steps} steps use"
         yield stands_out(
             f"{code_at(training.facts, each.site, 'Optimizer.load_state_dict')} replaces the learning rate of the new "
@@ -28,3 +38,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             training.facts.label("replaced_here", each.site, "loads another learning rate"),
             training.facts.label("optimizer_made_here", groups[0].site, "made with the first one"),
         )
+
+
+def _sets_random_state(facts: TraceIndex, site: int | None) -> bool:
+    span = None if site is None else facts.span(site)
+    function = None if span is None else function_around(facts, span.file, span.line)
+    names = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)} if function else set()
+    return not names.isdisjoint(_RANDOM_STATES)
