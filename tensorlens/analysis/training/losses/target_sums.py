@@ -74,8 +74,8 @@ def _is_log(facts: TraceIndex, number: int, before: int) -> bool:
 
 
 def _put_together(facts: TraceIndex, number: int, before: int) -> Call | None:
-    """Returns the call that has put a target together of its parts; rows may be taken of the whole, or weighted by drawn
-    numbers or a mask. Another factor may be the one that makes the sums 1."""
+    """Returns the call that has put a target together of its parts; rows may be taken of the whole, or weighted by
+    drawn numbers or a mask. Another factor may be the one that makes the sums 1."""
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or op_name(made) in _TOGETHER:
