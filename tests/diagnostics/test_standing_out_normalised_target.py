@@ -55,6 +55,14 @@ RIGHT = {
         "adv",
         ERROR,
     ),
+    "a bonus": (
+        "b = adv.abs(); bonus = (b - b.mean()) / b.std(); ret = bonus + old",
+        "",
+        "bonus",
+        ERROR,
+    ),
+    "a difference the other way": ("adv = old - reward; " + NORMALISE + "; ret = adv + old", "", "adv", ERROR),
+    "a step of the value": (NORMALISE, "", "adv", "(critic(x[rows]).squeeze(1) - (old + adv)[rows]).pow(2).mean()"),
     "scaled rewards": (
         "r = (reward - reward.mean()) / reward.std(); ret = r + 0.9 * old; adv = ret - old",
         "",

@@ -47,6 +47,11 @@ LISTED = BACK.replace("torch.tensor(returns)", "returns").replace("r + gamma * r
 PRODUCT = "loss = -(torch.stack(log_ps) * returns_of(rewards)).sum()"
 PAIRS = "w = torch.tensor(returns_of(rewards)); loss = -sum(p * r for p, r in zip(log_ps, w - w.mean()))"
 VALUE = "loss = torch.nn.functional.mse_loss(net(torch.stack(states))[:, 0], returns_of(rewards))"
+MOOD = """level, felt = 0.0, []
+        for reward in rewards:
+            level = reward + 0.7 * level
+            felt.append(level)
+        loss = torch.nn.functional.mse_loss(net(torch.stack(states))[:, 0], torch.tensor(felt))"""
 WRONG = {
     "never turned": (BACK, PRODUCT, "puts the return of the last step first"),
     "a list, never turned": (LISTED, PAIRS, "puts the return of the last step first"),
@@ -65,6 +70,14 @@ RIGHT = {
         FORWARD.replace("in rewards", "in noise").replace("        running, ", "        noise = rewards; running, "),
         "x = returns_of(torch.randn(6).tolist()); loss = (net(torch.stack(states))[:, 0] - x).square().mean()",
     ),
+    "a running mean": (FORWARD.replace("r + gamma * running", "(1 - gamma) * r + gamma * running"), PRODUCT),
+    "a baseline": (FORWARD, PRODUCT.replace("* ", "* (torch.tensor(rewards) - ").replace("))", ")))")),
+    "the last step first": (FORWARD, f"rewards = [rewards.pop(0)] + rewards; {PRODUCT}"),
+    "no rewards": (
+        FORWARD.replace("in rewards", "in gaps").replace("        running, ", "        gaps = rewards; running, "),
+        PRODUCT,
+    ),
+    "a mood": (FORWARD, MOOD),
     "only shown": (FORWARD, "print(returns_of(rewards)); loss = -(torch.stack(log_ps) * torch.tensor(rewards)).sum()"),
 }
 

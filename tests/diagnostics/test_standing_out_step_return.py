@@ -50,8 +50,61 @@ RIGHT = {
     "one step": (STORED, NAMED, 1),
     "only shown": (f"shown = {SUM}; memory.append((window[0][0], reward, x))", NAMED, 3),
     "a discount of its own": (LOOP.replace("total = 0.0", "total, last = 0.0, gamma; last *= gamma"), NAMED, 3),
+    "one discount in a loop": (
+        STORED,
+        NAMED.replace("rewards + 0.9 * value", "rewards + gamma * behind").replace(
+            "(rewards :=", "(behind := gamma * (gamma * value)) is not None and (rewards :="
+        ),
+        3,
+    ),
     "another number": (STORED, NAMED.replace("0.9 *", "0.729 *"), 3),
+    "set anew": (f"last = {SUM}; memory.append((window[0][0], reward, x)); reward = last", "gamma * value + reward", 3),
 }
+SHORT = """
+    import torch
+    GAMMA, N = 0.9, 3
+    q = torch.nn.Linear(3, 2)
+    opt = torch.optim.SGD(q.parameters(), lr=0.1)
+    def evaluate():
+        reward = 0.0
+        for i in range(N):
+            reward += GAMMA ** i * float(q(torch.randn(3)).argmax())
+        return reward
+    class Learner:
+        def __init__(self, gamma):
+            self.gamma = gamma
+        def learn(self, obs, reward, behind):
+            with torch.no_grad():
+                value = q(behind).max(-1).values
+                {made}
+            loss = torch.nn.functional.mse_loss(q(obs).max(-1).values, target)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    for _ in range(3):
+        rewards, r = torch.rand(N, 16), torch.rand(16)
+        total = sum(GAMMA ** i * rewards[i] for i in range(N))
+        {used}
+        r = evaluate()
+"""
+ONCE = "target = reward + GAMMA * value"
+TOTAL = "Learner(GAMMA).learn(torch.randn(16, 3), total, torch.randn(16, 3))"
+SHORT_RIGHT = {
+    "an evaluation": (ONCE, TOTAL.replace("total", "r")),
+    "a power of its own": (ONCE.replace("GAMMA", "self.gamma"), TOTAL.replace("(GAMMA)", "(gamma=0.729)")),
+    "a loop": (f"for _ in range(N - 1): value = GAMMA * value\n                {ONCE}", TOTAL),
+}
+
+
+def test_a_total_that_a_call_gets_is_named(tmp_path: Path) -> None:
+    found, _ = said(tmp_path, SHORT.format(made=ONCE, used=TOTAL), "multiplies the value behind")
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", SHORT_RIGHT)
+def test_rewards_of_another_sum_or_discount_are_not(tmp_path: Path, name: str) -> None:
+    made, used = SHORT_RIGHT[name]
+    assert not said(tmp_path, SHORT.format(made=made, used=used), "multiplies the value behind")[0]
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -45,6 +45,13 @@ RIGHT = {
     "weighted": SCRIPT.format("weight * (0.9 * hot + 0.1 / K)", 3),
     "a weight of both": SCRIPT.format("weight * 0.9 * hot + weight * 0.1 / K", 3),
     "lerp": SCRIPT.format("torch.lerp(hot, hot[order], lam)", 3),
+    "half of two": SCRIPT.format("(hot + hot[order]) / 2", 3),
+    "half of two, a product": SCRIPT.format("(0.9 * hot + 0.4 + hot[order]) * 0.2857142857", 3),
+    "divided by its sum": SCRIPT.format("hot + 0.1; target = target / target.sum(-1, keepdim=True)", 3),
+    "without a class": SCRIPT.format(
+        "torch.full((8, K), eps).scatter_(1, y[part][:, None], 0.8) * (torch.arange(K) != 0).float()", 3
+    ),
+    "two losses": SCRIPT.format("hot + share * x[part][:, :4].softmax(-1)", 3),
     "with a teacher": SCRIPT.format("0.3 * hot + 0.7 * x[part][:, :4].softmax(-1)", 3),
 }
 

@@ -36,7 +36,7 @@ def _shortened(node: ast.expr, limit: int) -> str:
     if isinstance(node, ast.Subscript):
         return f"{_primary(node.value, limit - 5)}[...]"
     if isinstance(node, ast.BinOp):
-        return _operation(node.left, OPERATORS[type(node.op)], limit)
+        return _operation(node.left, OPERATORS[type(node.op)], limit, is_first=_is_looser(node.left, node.op))
     if isinstance(node, ast.Compare):
         return _operation(node.left, _COMPARISONS[type(node.ops[0])], limit)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -44,12 +44,18 @@ def _shortened(node: ast.expr, limit: int) -> str:
     return "..."
 
 
-def _operation(left: ast.expr, sign: str, limit: int) -> str:
-    """Returns the text of an operation, without its right side."""
+def _is_looser(left: ast.expr, operator: ast.operator) -> bool:
+    """Returns whether the left side of a product or quotient is a sum or difference, which needs parentheses."""
+    is_product = isinstance(operator, ast.Mult | ast.Div | ast.FloorDiv | ast.Mod | ast.MatMult)
+    return is_product and isinstance(left, ast.BinOp) and isinstance(left.op, ast.Add | ast.Sub)
+
+
+def _operation(left: ast.expr, sign: str, limit: int, *, is_first: bool = False) -> str:
+    """Returns the text of an operation, without its right side. A left side that is computed first is in parentheses."""
     room = limit - len(sign) - 5
-    if isinstance(left, ast.BinOp) and len(one_line(ast.unparse(left))) > room:
+    if isinstance(left, ast.BinOp) and len(one_line(ast.unparse(left))) > room - 2 * is_first:
         return _shortened(left, limit)
-    return f"{code_text(left, room)} {sign} ..."
+    return f"({code_text(left, room - 2)}) {sign} ..." if is_first else f"{code_text(left, room)} {sign} ..."
 
 
 def _primary(node: ast.expr, limit: int) -> str:

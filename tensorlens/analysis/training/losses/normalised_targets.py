@@ -21,6 +21,9 @@ _QUOTIENTS = frozenset("div truediv itruediv idiv true_divide".split())
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
 _OF_DEVIATION = frozenset("add radd iadd clamp clamp_min clip maximum sqrt pow nan_to_num".split())
 _DEVIATIONS = frozenset("std var std_mean var_mean".split())
+_LINEAR = _KEEPING | _SUMS | _DIFFERENCES | _PRODUCTS | frozenset("rsub setitem flip".split())
+_RETURNS = ("ret", "targ", "tgt", "rtg", "td")
+_REWARDS = ("rew", "bonus", "intrinsic", "novelty", "surprise", "curiosity")
 _MEANS = frozenset("mean std_mean var_mean nanmean".split())
 _MAX_STEPS, _MAX_SCORES, _MAX_ABOVE, _MAX_NAMES = 8, 4, 2_000, 3
 
@@ -43,7 +46,7 @@ def normalised_targets(facts: TraceIndex) -> Iterator[NormalisedTarget]:
                 added = _maker(facts, number, call.index)
                 if added is None or added.site in reported or op_name(added) not in _SUMS or len(added.inputs) != 2:
                     continue
-                found = _advantage(facts, added)
+                found = _advantage(facts, added) if _says(facts, added, _RETURNS, call) else None
                 if found is not None and any(_weighs(facts, each, found) for each in passes):
                     reported.add(added.site)
                     yield NormalisedTarget(added, found, call)
@@ -56,14 +59,40 @@ def _advantage(facts: TraceIndex, added: Call) -> Call | None:
         quotient, value = (_normalised(facts, one.tensor, added.index), _maker(facts, other.tensor, added.index))
         if quotient is None or value is None or op_name(value) in _PRODUCTS:
             continue
-        above = list(ancestry(facts, quotient.inputs[0].tensor, quotient.index, _MAX_ABOVE))
-        if any(made.index == value.index for _, made in above):
+        if _says(facts, quotient, _REWARDS, added):
+            continue
+        if _is_less(facts, quotient.inputs[0].tensor, quotient.index, value):
             return quotient
+        above = list(ancestry(facts, quotient.inputs[0].tensor, quotient.index, _MAX_ABOVE))
         is_plain = value.op in OPS_ENTERING_TORCH and any(made.op in OPS_ENTERING_TORCH for _, made in above)
         names = [facts.name(number, quotient.index) for number, _ in above[:_MAX_NAMES]]
         if is_plain and any(word.startswith("adv") for name in names for word in words_of(name)):
             return quotient
     return None
+
+
+def _is_less(facts: TraceIndex, number: int, before: int, value: Call) -> bool:
+    """Returns whether a tensor is a sum of differences from which a value is subtracted, as an advantage is: the
+    absolute value of a difference, as a bonus, is none."""
+    waiting, seen = [(number, before)], set[int]()
+    for at, limit in waiting:
+        made = next(iter(facts.producers(at, limit)), None)
+        if made is None or made.index in seen or len(seen) > _MAX_ABOVE or op_name(made) not in _LINEAR:
+            continue
+        seen.add(made.index)
+        if op_name(made) in _DIFFERENCES and len(made.inputs) == 2:
+            taken = _maker(facts, made.inputs[1].tensor, made.index)
+            if taken is not None and taken.index == value.index:
+                return True
+        waiting += [(access.tensor, made.index) for access in made.inputs]
+    return False
+
+
+def _says(facts: TraceIndex, made: Call, words: tuple[str, ...], later: Call) -> bool:
+    """Returns whether a name of what a call makes or takes says one of some words."""
+    numbers = {access.tensor for access in (*made.outputs, *(() if words is _RETURNS else made.inputs))}
+    names = {facts.name(number, at) for number in numbers for at in (made.index, later.index)}
+    return any(word.startswith(words) for name in names for word in words_of(name))
 
 
 def _targets(facts: TraceIndex, call: Call) -> list[int]:

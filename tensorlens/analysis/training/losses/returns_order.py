@@ -23,7 +23,9 @@ from tensorlens.analysis.training.losses.environment_steps import names_in
 from tensorlens.analysis.training.value_ranges import RESHAPING
 from tensorlens.records.model import Call
 
-_TURNING = frozenset("reversed reverse flip flipud fliplr insert appendleft extendleft lfilter sort sorted".split())
+_TURNING = frozenset(
+    "reversed reverse flip flipud fliplr rot90 insert appendleft extendleft lfilter sort sorted argsort".split()
+)
 _STEP_BACK = re.compile(r"-1, -1\)|\[::-1\]|, step=-1")
 _ENTERING = OPS_ENTERING_TORCH | frozenset(("torch.stack", "torch.cat", "torch.Tensor", "torch.FloatTensor"))
 _KEEPING = RESHAPING | frozenset("sub isub add iadd div truediv itruediv idiv unbind mul imul neg clamp".split())
@@ -57,6 +59,8 @@ def misplaced_returns(facts: TraceIndex) -> Iterator[ReturnsOrder]:
     if any(_turns(tree, back) for _, tree in trees) or not loops:
         return
     for file, loop, (running, put) in loops:
+        if loop not in back and not _is_of_returns(facts, file, loop):
+            continue
         use = _use(facts, file, loop, put)
         if use is not None:
             yield ReturnsOrder(file, loop, running, put, loop in back, use)
@@ -76,9 +80,9 @@ def _sum_of(loop: ast.For) -> tuple[ast.stmt, ast.AST] | None:
         holding = [each for each in loop.body if isinstance(each, ast.Assign) and each.targets[0] is stored[0]]
         is_placed = bool(holding) and isinstance(stored[0], ast.Subscript) and not _goes_back(loop.iter)
         name = _plain(holding[0].value) if is_placed else ""
-        return (sums[name], stored[0]) if name in sums else None
+        return (sums[name], stored[0]) if name in sums and stored[0].lineno >= sums[name].lineno else None
     name = _plain(puts[0].args[0]) if called_name(puts[0]) == "append" and len(puts[0].args) == 1 else ""
-    return (sums[name], puts[0]) if name in sums else None
+    return (sums[name], puts[0]) if name in sums and puts[0].lineno >= sums[name].lineno else None
 
 
 def _plain(value: ast.expr) -> str:
@@ -96,7 +100,7 @@ def _added(statement: ast.stmt, loop: ast.For) -> str | None:
         name, is_sum = statement.target.id, isinstance(statement.op, ast.Add)
         others = [each for each in loop.body if isinstance(each, ast.AugAssign) and each is not statement]
         scaled = [each for each in others if isinstance(each.op, ast.Mult) and last_name(each.target) == name]
-        return name if is_sum and scaled else None
+        return name if is_sum and scaled and not _is_scaled(statement.value) else None
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return None
     name, value = statement.targets[0].id, statement.value
@@ -104,7 +108,13 @@ def _added(statement: ast.stmt, loop: ast.For) -> str | None:
         return None
     sides = [each for each in (value.left, value.right) if name in names_in(each)]
     is_product = len(sides) == 1 and isinstance(sides[0], ast.BinOp) and isinstance(sides[0].op, ast.Mult)
-    return name if is_product else None
+    others_side = value.right if sides and sides[0] is value.left else value.left
+    return name if is_product and not _is_scaled(others_side) else None
+
+
+def _is_scaled(reward: ast.expr) -> bool:
+    """Returns whether a reward is multiplied by a number: the sum is a running mean, as of a baseline."""
+    return any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div) for node in ast.walk(reward))
 
 
 def _goes_back(iterated: ast.expr) -> bool:
@@ -122,12 +132,29 @@ def _turns(tree: ast.Module, loops: list[ast.For]) -> bool:
             return True
         if isinstance(node, ast.Subscript) and _counts_back(node.slice):
             return True
+        if _puts_first(node):
+            return True
         if isinstance(node, ast.Call):
             is_range = called_name(node) in ("range", "arange") and ast.unparse(node).endswith("-1)")
             is_pop = called_name(node) == "pop" and not node.args
             if is_range or is_pop or called_name(node) in _TURNING:
                 return True
     return False
+
+
+def _puts_first(node: ast.AST) -> bool:
+    """Returns whether a node puts new items before those of a list, as `[x] + items` does, or counts down."""
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Sub) and isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return isinstance(node.left, ast.List | ast.Tuple) and not isinstance(node.right, ast.List | ast.Tuple)
+    if isinstance(node, ast.List | ast.Tuple):
+        return any(isinstance(each, ast.Starred) for each in node.elts[1:])
+    if not isinstance(node, ast.Assign) or called_name(node.value) not in ("cat", "concatenate", "hstack", "vstack"):
+        return False
+    given = node.value.args[0] if isinstance(node.value, ast.Call) and node.value.args else None
+    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else []
+    return any(last_name(node.targets[0]) in names_in(part) for part in parts[1:])
 
 
 def _counts_back(index: ast.expr) -> bool:
@@ -145,23 +172,44 @@ def _use(facts: TraceIndex, file: str, loop: ast.For, put: ast.AST) -> Call | No
     known = {access.tensor for call in made for access in call.outputs}
     known |= {write.tensor for call in made for write in call.writes}
     known = {number for number in known if prod(facts.tensor(number).shape) > 1}
-    first, looks, is_of_rewards = made[0].index if made else 0, 0, _is_of_rewards(facts, file, loop)
-    for seen, call in enumerate(facts.calls_between(first) if known else ()):
+    first, looks = made[0].index if made else 0, 0
+    for seen, call in enumerate(facts.calls_between(first) if known and _is_of_rewards(facts, file, loop) else ()):
         inputs = [access.tensor for access in call.inputs]
         if not known.intersection(inputs):
             continue
         others = [number for number in inputs if number not in known and facts.requires_grad(number, call.index - 1)]
-        if others and is_of_rewards and (op_name(call) in ERRORS or op_name(call) in ("sub", "rsub")):
-            return call
+        if others and (op_name(call) in ERRORS or op_name(call) in ("sub", "rsub")):
+            return call if _has_policy(facts) else None
         if others and op_name(call) in _PRODUCTS and looks < _MAX_SCORES:
             looks += 1
             if is_score(facts, others[0], call.index):
                 return call
-        if op_name(call) in _KEEPING and not others:
+        if op_name(call) in _KEEPING and not others and _keeps(call, inputs, known):
             known |= {access.tensor for access in call.outputs}
         if seen > _MAX_CALLS:
             break
     return None
+
+
+def _keeps(call: Call, inputs: list[int], known: set[int]) -> bool:
+    """Returns whether a result has the meaning of the list: a sum of two has not, nor a value from which the list is
+    subtracted, as a baseline, or the whole sum from which the sums of the rewards before a step are."""
+    name = op_name(call).removeprefix("i")
+    if name in ("sub", "div", "truediv"):
+        return inputs[0] in known and not known.intersection(inputs[1:])
+    return name != "add" or len(inputs) == 1
+
+
+def _has_policy(facts: TraceIndex) -> bool:
+    return any(site.through.endswith((".log_prob", ".sample")) for site in facts.trace.sites)
+
+
+def _is_of_returns(facts: TraceIndex, file: str, loop: ast.For) -> bool:
+    """Returns whether the names of a loop, or of its function, speak of a return or a discount: other sums of rewards
+    may be meant to run forward, as a mood does."""
+    holder = _function(facts, file, loop)
+    names = names_in(loop) | ({holder.name} if holder is not None else set())
+    return any(word.startswith(("gam", "disc", "return", "ret")) for name in names for word in words_of(name))
 
 
 def _is_of_rewards(facts: TraceIndex, file: str, loop: ast.For) -> bool:

@@ -18,7 +18,9 @@ from tensorlens.analysis.plain_flow import PlainFlow
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.losses.environment_steps import names_in
 
-_POWERS = frozenset(("pow", "power", "cumprod", "float_power"))
+_POWERS = frozenset("pow power cumprod float_power exp prod logspace reduce accumulate".split())
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_MAX_WAY = 6
 _PLAIN = ast.Name | ast.Attribute | ast.Constant | ast.Subscript
 
 
@@ -55,24 +57,30 @@ def step_returns(facts: TraceIndex) -> Iterator[StepReturn]:
             for reward, product in _targets(node):
                 for each in sums:
                     factor = _discount(facts, file, product, each)
-                    if flow is not None and factor is not None and _leads(facts, flow, each, (file, reward)):
+                    if flow is None or factor is None or _is_repeated(facts, file, product, factor):
+                        continue
+                    if _leads(facts, flow, each, (file, reward, node)):
                         yield StepReturn(each.file, each.total, each.steps, file, node, factor)
 
 
 def _may_be_of(facts: TraceIndex, file: str, node: ast.AST, each: _Sum) -> bool:
     """Returns whether a power, or a product that a loop repeats, may be one of the discount of a sum."""
     parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
-    names = {name for part in parts for name in names_in(part)}
-    if any(word.startswith(("disc", "gam")) for name in names for word in words_of(name)):
+    if any(_speaks_of_discount(part) for part in parts):
         return True
     own = number_of(facts, each.file, each.power.left)
     return own is None or any(number_of(facts, file, part) == own for part in parts)
+
+
+def _speaks_of_discount(node: ast.AST) -> bool:
+    return any(word.startswith(("disc", "gam")) for name in names_in(node) for word in words_of(name))
 
 
 def _is_power(node: ast.AST) -> bool:
     """Returns whether a node is a power, or multiplies a variable again, as `discount *= gamma` does."""
     is_operator = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
     is_squared = is_operator and isinstance(node.right, ast.Constant)  # type: ignore[attr-defined]
+    is_squared = is_squared and not _speaks_of_discount(node.left)  # type: ignore[attr-defined]
     is_repeated = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult)
     return (is_operator and not is_squared) or is_repeated or called_name(node) in _POWERS
 
@@ -166,21 +174,96 @@ def _factors(product: ast.expr) -> Iterator[ast.expr]:
 
 
 def _discount(facts: TraceIndex, file: str, product: ast.BinOp, each: _Sum) -> ast.expr | None:
-    """Returns the factor of a product that is the base of the powers in a sum."""
+    """Returns the factor of a product that is the base of the powers in a sum: a known number, or the same variable of
+    the same function. It must be the only one."""
     if each.power in ast.walk(product):
         return None
     base, own = each.power.left, number_of(facts, each.file, each.power.left)
-    for factor in _factors(product):
-        is_named = last_name(factor).lower() == last_name(base).lower() != ""
-        if is_named or (own is not None and own != 1 and number_of(facts, file, factor) == own):
-            return factor
-    return None
+    if own is not None:
+        found = [factor for factor in _factors(product) if own != 1 and number_of(facts, file, factor) == own]
+    else:
+        is_near = file == each.file and _function(facts, file, base) is _function(facts, file, product)
+        found = [factor for factor in _factors(product) if is_near and ast.unparse(factor) == ast.unparse(base)]
+    return found[0] if len(found) == 1 else None
 
 
-def _leads(facts: TraceIndex, flow: PlainFlow, each: _Sum, target: tuple[str, ast.expr]) -> bool:
-    """Returns whether the value of a sum can be the rewards of a target."""
-    file, reward = target
-    if isinstance(reward, ast.Name) and isinstance(parent := parent_of(facts, each.file, each.total), ast.AugAssign):
-        if file == each.file and last_name(parent.target) == reward.id:
-            return True
-    return flow.leads(facts.span_of(each.total, each.file), facts.span_of(reward, file))
+def _is_repeated(facts: TraceIndex, file: str, product: ast.BinOp, factor: ast.expr) -> bool:
+    """Returns whether a line that makes a part of a product multiplies by the discount too."""
+    own, names = number_of(facts, file, factor), names_in(product) - names_in(factor)
+    for place, tree in facts.trees():
+        for node in ast.walk(tree):
+            made: ast.AST | None = node if isinstance(node, _Function) and node.name in names else None
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                made = node.value if names & {name for each in targets for name in names_in(each)} else None
+            for part in ast.walk(made) if made is not None else ():
+                if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) and part is not product:
+                    if any(_is_same(facts, place, each, (own, factor)) for each in _factors(part)):
+                        return True
+    return False
+
+
+def _is_same(facts: TraceIndex, file: str, node: ast.expr, factor: tuple[float | None, ast.expr]) -> bool:
+    is_equal = factor[0] is not None and number_of(facts, file, node) == factor[0]
+    return is_equal or ast.unparse(node) == ast.unparse(factor[1]) or _speaks_of_discount(node)
+
+
+def _function(facts: TraceIndex, file: str, node: ast.AST) -> _Function | None:
+    above: ast.AST | None = node
+    while above is not None and not isinstance(above, _Function):
+        above = parent_of(facts, file, above)
+    return above
+
+
+def _leads(facts: TraceIndex, flow: PlainFlow, each: _Sum, target: tuple[str, ast.expr, ast.AST], way: int = 0) -> bool:
+    """Returns whether the rewards of a target are the value of a sum: the line that has last set their variable, or the
+    argument of a call, gets it."""
+    file, reward, node = target
+    while _is_plain(reward) and isinstance(reward, ast.Call) and reward.args:
+        reward = reward.args[0]
+    if reward is each.total:
+        return True
+    if not isinstance(reward, ast.Name) or way > _MAX_WAY:
+        return flow.leads(facts.span_of(each.total, each.file), facts.span_of(reward, file))
+    holder = _function(facts, file, node)
+    values = _last_values(facts, file, (reward.id, holder), node)
+    if not values and holder is not None:
+        values = list(_arguments(facts, holder, reward.id))
+    return any(_leads(facts, flow, each, (place, value, value), way + 1) for place, value in values)
+
+
+def _last_values(
+    facts: TraceIndex, file: str, variable: tuple[str, _Function | None], before: ast.AST
+) -> list[tuple[str, ast.expr]]:
+    """Returns the value that the last line before a node gives to a variable of its function, and adds to it there."""
+    (name, holder), line = variable, getattr(before, "lineno", 0)
+    found: list[tuple[int, bool, ast.expr]] = []
+    for node in ast.walk(holder or facts.tree(file)):
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            pairs = list(assigned_pairs(node))
+        elif isinstance(node, ast.AugAssign | ast.NamedExpr):
+            pairs = [(node.target, node.value)]
+        elif isinstance(node, ast.For):
+            pairs = [(node.target, node.iter)]
+        else:
+            continue
+        is_named = isinstance(node, ast.NamedExpr)
+        for target, value in pairs:
+            stored = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
+            if name in stored and (node.lineno < line or (is_named and node.lineno == line)):
+                if _function(facts, file, node) is holder:
+                    found.append((node.lineno, isinstance(node, ast.AugAssign), value))
+    last = max((at for at, is_more, _ in found if not is_more), default=0)
+    return [(file, value) for at, _, value in found if at >= last]
+
+
+def _arguments(facts: TraceIndex, holder: _Function, name: str) -> Iterator[tuple[str, ast.expr]]:
+    """Yields what calls of a function give to a parameter."""
+    names = [each.arg for each in holder.args.args if each.arg not in ("self", "cls")]
+    for file, tree in facts.trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and called_name(node) == holder.name:
+                given = dict(zip(names, node.args, strict=False))
+                given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+                if name in given:
+                    yield file, given[name]

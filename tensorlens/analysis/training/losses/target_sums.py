@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
@@ -13,10 +14,12 @@ from tensorlens.records.model import Call
 
 _LOSSES = frozenset(("cross_entropy", "kl_div"))
 _KEPT = frozenset("float to clone detach contiguous getitem index_select".split())
-_TOGETHER = frozenset("add radd iadd sub scatter setitem".split())
+_TOGETHER = frozenset("add radd iadd scatter setitem".split())
+_DRAWN = frozenset("rand rand_like uniform bernoulli".split())
+_SHAPED = frozenset("float to unsqueeze view reshape getitem index_select".split())
 _LEAST = 0.05  # from 1: less is a matter of taste, as `eps / classes` beside `1 - eps`
 _LEAST_FACTOR = 0.5
-_MAX_CALLS = 8
+_MAX_CALLS, _MAX_ABOVE = 8, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def target_sums(facts: TraceIndex) -> Iterator[TargetSum]:
             if made is None or made.site in reported:
                 continue
             found = row_sum(facts, (made.outputs or made.inputs)[0].tensor, made.index + 1)
-            if found is not None and _is_other(found.total):
+            if found is not None and _is_other(found.total) and _is_meant_as_one(facts, made, found.total):
                 reported.add(made.site)
                 yield TargetSum(call, made, found.total)
 
@@ -71,17 +74,54 @@ def _is_log(facts: TraceIndex, number: int, before: int) -> bool:
 
 
 def _put_together(facts: TraceIndex, number: int, before: int) -> Call | None:
-    """Returns the call that has put a target together of its parts; rows may be taken of the whole, or weighted."""
+    """Returns the call that has put a target together of its parts; rows may be taken of the whole, or weighted by
+    drawn numbers or a mask. Another factor may be the one that makes the sums 1."""
     for _ in range(_MAX_CALLS):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or op_name(made) in _TOGETHER:
             return made
         shape = facts.tensor(number).shape
-        wide = [access.tensor for access in made.inputs if facts.tensor(access.tensor).shape[1:] == shape[1:]]
-        if op_name(made) not in _KEPT | {"mul", "rmul", "div", "truediv"} or len(set(wide)) != 1 or made.writes:
+        inputs = [access.tensor for access in made.inputs]
+        wide = [each for each in inputs if facts.tensor(each).shape[1:] == shape[1:]]
+        if op_name(made) not in _KEPT | {"mul", "rmul"} or len(wide) != 1 or made.writes:
+            return None
+        others = [each for each in inputs if each != wide[0]]
+        if op_name(made) not in _KEPT and not (others and _weighs_rows(facts, others[0], made.index, shape[0])):
             return None
         number, before = wide[0], made.index
     return None
+
+
+def _weighs_rows(facts: TraceIndex, number: int, before: int, rows: int) -> bool:
+    """Returns whether a tensor has a drawn number, or a truth value, for each row."""
+    if facts.tensor(number).shape != (rows, 1):
+        return False
+    for _ in range(_MAX_CALLS):
+        if facts.tensor(number).dtype == "bool":
+            return True
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or op_name(made) in _DRAWN:
+            return made is not None
+        if op_name(made) not in _SHAPED or not made.inputs or made.writes:
+            return False
+        number, before = made.inputs[0].tensor, made.index
+    return False
+
+
+def _is_meant_as_one(facts: TraceIndex, made: Call, total: Linear) -> bool:
+    """Returns whether a target is to be one distribution: a cross entropy is linear in its target, so a sum of two may
+    stand for a sum of two losses. A smoothing adds the same number to each class; two targets are mixed by a drawn
+    number."""
+    above = [call for access in made.inputs for _, call in ancestry(facts, access.tensor, made.index, _MAX_ABOVE)]
+    if any(op_name(call) in ("softmax", "sigmoid") for call in above):
+        return False
+    if total.unknown:
+        key = total.unknown[0][0]
+        return total.number == 2.0 or (isinstance(key, int) and facts.tensor(key).shape[1:] == (1,))
+    if total.number == round(total.number):
+        return False
+    sums = [row_sum(facts, access.tensor, made.index) for access in made.inputs]
+    return op_name(made) in ("scatter", "setitem") or len(sums) == 1 or any(each and each.each for each in sums)
 
 
 def _is_other(total: Linear) -> bool:
