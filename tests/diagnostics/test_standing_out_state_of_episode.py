@@ -71,7 +71,7 @@ RIGHT = {
     "told of the end": ROLLOUT.replace("act(obs, memory)", "act(obs + float(done), memory)"),
     "a part set to zero": ROLLOUT.replace(
         RESET,
-        "                obs, memory = env.reset(), memory.clone()\n                for i in range(1): memory[i].zero_()",
+        "                obs, memory = env.reset(), memory.clone()\n                for i in 0,: memory[i].zero_()",
     ),
     "an item set to zero": EPISODE.replace("env.reset(), False", "env.reset(), False; memory[0].zero_()"),
     "a model told of the end": ROLLOUT.replace(
