@@ -55,6 +55,18 @@ AUTOENCODER = (
     .replace("        given = y[:, t] if t != 1 else given  #!\n", "")
     .replace("step(given, h)", "(lambda h: (out(h), h))(cell(torch.zeros(8, 6), h))")
 )
+FEATURES = """\
+words, down, up = nn.Embedding(9, 6), nn.Linear(6, 2), nn.Linear(2, 9)
+opt = torch.optim.Adam([*words.parameters(), *down.parameters(), *up.parameters()], lr=0.01)
+for _ in range(3):
+    y, loss = torch.randint(0, 9, (8, 3)), 0
+    for f in range(3):
+        code = down(words(y[:, f])).tanh()
+        loss = loss + nn.functional.cross_entropy(up(code), y[:, f])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 WRONG = {"a list": LISTED, "a loss for each step": IN_LOOP, "a tensor": STORED, "embeddings": EMBEDDED}
 RIGHT = {
     "for the next step": AFTER,
@@ -66,6 +78,11 @@ RIGHT = {
     "a later target in the loop": IN_LOOP.replace("range(4)", "range(3)").replace(
         "(logits, y[:, t])", "(logits, y[:, t + 1])"
     ),
+    "hidden in part": LISTED.replace("words(ids)", "words(ids) * (torch.rand(8, 1) < 0.5)"),
+    "hidden by a mask": LISTED.replace("words(ids)", "words(ids) * keep").replace(
+        "for t in", "keep = (torch.rand(8, 1) < 0.5).float()\n    for t in"
+    ),
+    "features": FEATURES,
     "an autoencoder": AUTOENCODER,
     "tags": LISTED.replace("y.reshape(-1))", "(y % 3).reshape(-1))"),
 }

@@ -45,6 +45,15 @@ RIGHT = {
     "both": SCRIPT.format(KL.format("out / T", "goal / T") + " * T ** 2"),
     "divided before": SCRIPT.format(KL.format("out / T", "goal") + " * T ** 2").replace("teacher(x)", "teacher(x) / T"),
     "none": SCRIPT.format(KL.format("out", "goal")),
+    "a scale": SCRIPT.format(KL.format("out / 8.0", "goal")),
+    "a scale of the student": SCRIPT.format(KL.format("out", "goal")).replace(
+        "teacher, student = nn.Linear(6, 4), nn.Linear(6, 4)",
+        "teacher = nn.Linear(6, 4)\nclass Student(nn.Linear):\n    t = 8.0\n    def forward(self, x):\n"
+        "        return super().forward(x) / self.t\nstudent = Student(6, 4)",
+    ),
+    "in the weights": SCRIPT.format(KL.format("out / T", "goal") + " * T ** 2").replace(
+        "    stored", "    teacher.weight.div_(T), teacher.bias.div_(T)\n    stored"
+    ),
     "sharpened targets": SCRIPT.format(KL.format("out", "goal / 0.4")),
     "softened targets": SCRIPT.format("F.cross_entropy(out, (goal / 2).softmax(1))"),
 }

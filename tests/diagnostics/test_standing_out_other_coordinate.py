@@ -58,6 +58,15 @@ RIGHT = {
     "time first": WHOLE.format(
         "u_t, u_x = diff(u, xt).unbind(1)\n    d = diff(u_x[:, None], xt)\n    u_xx = d[:, 1]\n    return u_t - u_xx"
     ),
+    "columns of another tensor": WHOLE.format(
+        "x, t = xt[:, :1], xt[:, 1:]\n    u_x, u_t = diff(u, xt).split(1, 1)\n    first = u_t - u_x + 0 * (x + t)\n"
+        "    xt = torch.rand(16, 2, requires_grad=True)\n    t, x = xt[:, :1], xt[:, 1:]\n    u = net(xt.flip(1))\n"
+        "    u_t, u_x = diff(u, xt).split(1, 1)\n    return first + u_t - u_x"
+    ),
+    "a field": SCRIPT.format(
+        "du_dt, du_dx = diff(u, t), diff(u, x)\n    u_x = diff(u, t)\n    u_t = diff(u, x)\n"
+        "    return u_x - u_t + du_dt - du_dx"
+    ),
     "another meaning": SCRIPT.format("u_n = diff(u, x)\n    s_t = diff(u, x)\n    return u - u_n * s_t"),
 }
 WORDS = "derivative of"

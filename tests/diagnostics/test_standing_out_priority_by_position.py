@@ -62,6 +62,12 @@ RIGHT = {
     "one by one": (TORCH, "for i, e in zip(places, error): self.priorities[i] = float(e)", CALL),
     "by their number": (TORCH, "for i in range(len(places)): self.priorities[places[i]] = error[i]", CALL),
     "all": ((*TORCH[:3], DRAWN), "pass", "memory.priorities[:40] = (net(x).squeeze(1) - y).detach().abs()"),
+    "as many as there are": ((*TORCH[:3], DRAWN.replace("8", "40, True")), "pass", FLAT.replace("8", "40")),
+    "as many as there are, in NumPy": (
+        (*NUMPY[:3], NUMPY[3].replace("8", "40")),
+        "for i, e in enumerate(error): self.priorities[i] = float(e)",
+        CALL.replace("places", "batch['idx']"),
+    ),
     "a first value": (TORCH, "self.priorities[places] = error; self.priorities[:2] = 1.0", CALL),
 }
 

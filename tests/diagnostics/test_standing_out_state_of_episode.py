@@ -21,7 +21,13 @@ SCRIPT = """
     def act(x, memory):
         memory = cell(x, memory)
         return torch.distributions.Categorical(logits=head(memory)), memory
-    env = Env()
+    class Note:
+        over = False
+        def mark(self, over):
+            self.over = over
+        def clear(self, memory):
+            return memory * (1.0 - float(self.over))
+    env, note = Env(), Note()
     obs, memory, done, scale = env.reset(), torch.zeros(1, 5), False, 1.0
     def decay(x, scale):
         return x * scale, 0.99 * scale
@@ -63,6 +69,18 @@ RIGHT = {
     ),
     "the loop ends": ROLLOUT.replace(RESET, RESET + "; memory = torch.zeros(1, 5); break"),
     "told of the end": ROLLOUT.replace("act(obs, memory)", "act(obs + float(done), memory)"),
+    "a part set to zero": ROLLOUT.replace(
+        RESET,
+        "                obs, memory = env.reset(), memory.clone()\n                for i in 0,: memory[i].zero_()",
+    ),
+    "an item set to zero": EPISODE.replace("env.reset(), False", "env.reset(), False; memory[0].zero_()"),
+    "a model told of the end": ROLLOUT.replace(
+        "rewards.append(reward)", "rewards.append(reward); note.mark(done)"
+    ).replace("act(obs, memory)", "act(obs, note.clear(memory))"),
+    "told of a result": "        gain = 0.0\n"
+    + ROLLOUT.replace("act(obs, memory)", "act(torch.cat([obs[:, 1:], torch.full((1, 1), gain)], 1), memory)")
+    .replace("reward,", "gain,")
+    .replace("append(reward)", "append(gain)"),
     "another value": ROLLOUT.replace(
         "dist, memory = act(obs, memory)", ("y, scale = decay(obs, scale); dist, _ = act(y, torch.zeros(1, 5))")
     ),

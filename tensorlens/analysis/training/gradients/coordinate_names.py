@@ -127,10 +127,28 @@ def _in_scope(
             known.whole.add(each.at.lower())
         elif each.column is not None:
             known.columns.setdefault(each.at, {}).setdefault(parts[1], each.column)
-    for name, each in found:
-        wrong = _wrong(name, each, known)
-        if wrong is not None:
+    for source in _ambiguous(assignments) if found else ():
+        known.columns.pop(source, None)
+    wrongs = [_wrong(name, each, known) for name, each in found]
+    right = {_parts(name) for (name, _), wrong in zip(found, wrongs, strict=True) if wrong is None}
+    for (name, each), wrong in zip(found, wrongs, strict=True):
+        if wrong is not None and _parts(name) not in right:  # a field may be named like the derivative of another one
             yield WrongCoordinate(facts.span_of(each.call, file), name, each.source, *wrong)
+
+
+def _ambiguous(assignments: list[ast.Assign]) -> set[str]:
+    """Returns the tensors that are set anew, or whose columns get their names in more than one order."""
+    places: dict[tuple[str, str], set[int]] = {}
+    for name, (source, column) in _unpacked(assignments):
+        places.setdefault((source, name.lower()), set()).add(column)
+    found = {source for (source, _), columns in places.items() if len(columns) > 1}
+    seen: set[str] = set()
+    for each in assignments:
+        own = {node.id for node in ast.walk(each.targets[0]) if isinstance(node, ast.Name)}
+        own -= {node.id for node in ast.walk(each.value) if isinstance(node, ast.Name)}
+        found |= own & seen
+        seen |= own
+    return found
 
 
 def _wrong(name: str, each: _Derivative, known: _Known) -> tuple[str, str] | None:

@@ -23,6 +23,8 @@ _RECURRENT = frozenset("gru_cell lstm_cell rnn_tanh_cell rnn_relu_cell gru lstm 
 _LINEAR = frozenset("linear matmul mm addmm".split())
 _HIDDEN = frozenset("h hx hidden hid rnn recurrent".split())
 _KEEPING = frozenset("detach clone to tuple".split())
+_STORING = frozenset("append add push put store extend print".split())
+_ELSEWHERE = frozenset("clip_grad_norm_ clip_grad_value_ requires_grad_ detach_".split())  # no other values of a state
 _Loop = ast.For | ast.While
 
 
@@ -142,17 +144,41 @@ def _is_carried(tree: ast.Module, loop: _Loop, given: tuple[ast.Assign, str], en
             if any(state in names_in(each) for each in targets) and not _keeps(node, state):
                 return False
         is_joint = isinstance(node, ast.Call | ast.BinOp | ast.If | ast.IfExp) and state in names_in(node)
-        if is_joint and isinstance(node, ast.Call) and called_name(node) in ("append", "add", "push", "put", "store"):
+        if is_joint and isinstance(node, ast.Call) and called_name(node) in _STORING:
             continue  # keeps the state with what belongs to the step
         if is_joint and isinstance(node, ast.If):
             if state in names_in(ast.Module(node.body, [])) and ends & names_in(node.test):
                 return False
         elif is_joint and ends & names_in(node):
             return False
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
-            if last_name(node.func.value) == state:
-                return False
-    return not _is_told(loop, statement, state, ends)
+    is_changed = any(_may_change(node, state) or _passes_on(node, ends) for node in ast.walk(loop))
+    return not is_changed and not _reads_end(tree, statement, ends) and not _is_told(loop, statement, state, ends)
+
+
+def _may_change(node: ast.AST, state: str) -> bool:
+    """Returns whether a part of a loop may change a state in place: also a part of it, which has another name."""
+    if isinstance(node, ast.For):
+        return state in names_in(node.iter)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called_name(node.value) not in _STORING:
+        return state in names_in(node.value)
+    name = called_name(node)
+    return isinstance(node, ast.Call) and name.endswith("_") and name not in _ELSEWHERE
+
+
+def _passes_on(node: ast.AST, ends: set[str]) -> bool:
+    """Returns whether a statement gives an end to something that may hand it to the model: a method, an attribute."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called_name(node.value) not in _STORING:
+        return bool(ends & names_in(ast.Tuple([*node.value.args, *(each.value for each in node.value.keywords)])))
+    if isinstance(node, ast.Assign) and any(isinstance(each, ast.Attribute) for each in node.targets):
+        return bool(ends & names_in(node.value))
+    return False
+
+
+def _reads_end(tree: ast.Module, statement: ast.Assign, ends: set[str]) -> bool:
+    """Returns whether the function that gets a state, or the `forward()` of a model, reads a flag of an end."""
+    names = ("forward", called_name(statement.value))
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in names)
+    return any(ends & names_in(function) for function in functions)
 
 
 def _keeps(node: ast.AST, state: str) -> bool:
@@ -169,12 +195,24 @@ def _is_told(loop: _Loop, statement: ast.Assign, state: str, ends: set[str]) -> 
     """Returns whether a model gets an end, a reward or an action with its input, as one does that learns to learn over
     several episodes."""
     names = names_in(statement.value) - {state}
+    got = _got_from_step(loop)
     for _ in range(3):
         for node in (each for each in ast.walk(loop) if isinstance(each, ast.Assign) and each is not statement):
             if "step" not in called_name(node.value) and any(last_name(each) in names for each in node.targets):
                 names |= names_in(node.value)
     words = {word for name in names for word in words_of(name)}
-    return bool(names & ends or words & _TOLD)
+    return bool(names & (ends | got) or words & _TOLD)
+
+
+def _got_from_step(loop: _Loop) -> set[str]:
+    """Returns the variables that `step()` is given, as the action, and gives back beside the observation."""
+    found = set[str]()
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and "step" in called_name(node.value):
+            later = node.targets[0].elts[1:] if isinstance(node.targets[0], ast.Tuple) else []
+            parts = [*node.value.args, *later]
+            found |= {each.id for part in parts for each in ast.walk(part) if isinstance(each, ast.Name)}
+    return found
 
 
 def _ran(facts: TraceIndex, file: str, statement: ast.Assign, state: str) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.literal_values import number_of
-from tensorlens.analysis.naming.syntax import last_name
+from tensorlens.analysis.naming.name_words import words_of
+from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
@@ -24,6 +25,7 @@ _SAME = frozenset(
 _TO_SOFTMAX = _SAME | frozenset("log clamp clip clamp_min add radd exp sub".split())
 _LAYERS = frozenset("linear conv1d conv2d addmm".split())
 _DIVISIONS = frozenset(("div", "truediv", "true_divide"))
+_TEMPERATURES = frozenset("t tau temp temperature".split())
 _MAX_CALLS = 12
 
 
@@ -44,6 +46,7 @@ class _Scores:
 
     made: Call
     divided: Call | None
+    layer: Call
 
 
 def one_temperatures(facts: TraceIndex) -> Iterator[OneTemperature]:
@@ -73,6 +76,8 @@ def _found(facts: TraceIndex, call: Call) -> OneTemperature | None:
     warm, plain = (one, other) if one.divided is not None else (other, one)
     is_student = (graphs[0] and warm is one) or (graphs[1] and warm is other)
     if warm.divided is None or not _is_temperature(facts, warm.divided, is_student=is_student):
+        return None
+    if _is_own(facts, warm.divided, warm, plain) or _divides_more(facts, warm.divided):
         return None
     return OneTemperature(call, warm.made, plain.made, warm.divided, is_student)
 
@@ -109,7 +114,7 @@ def _scores(facts: TraceIndex, number: int, user: Call) -> _Scores | None:
         if made is None or made.writes:
             return None
         if op_name(made) in _LAYERS:
-            return _Scores(user, divided)
+            return _Scores(user, divided, made)
         if op_name(made) in _DIVISIONS and len(made.inputs) == 1 and divided is None:
             divided = made
         elif op_name(made) not in _SAME or not made.inputs:
@@ -121,7 +126,7 @@ def _scores(facts: TraceIndex, number: int, user: Call) -> _Scores | None:
 def _is_temperature(facts: TraceIndex, divided: Call, *, is_student: bool) -> bool:
     """Returns whether the source multiplies by the square of the divisor, as distillation does.
 
-    A student with a number above 1 suffices: it can't be one that sharpens the targets.
+    A student with a number above 1 that is named so suffices: it can't be one that sharpens the targets.
     """
     span, sides = facts.span(divided.site), factor_sides(facts, divided, only_last=True)
     if span is None or not sides:
@@ -129,7 +134,37 @@ def _is_temperature(facts: TraceIndex, divided: Call, *, is_student: bool) -> bo
     value = number_of(facts, span.file, sides[-1])
     if value is not None and value <= 1:
         return False
-    return (is_student and value is not None) or _is_squared(facts, last_name(sides[-1]), value)
+    name = last_name(sides[-1])
+    is_named = not _TEMPERATURES.isdisjoint(words_of(name))
+    return (is_student and value is not None and is_named) or _is_squared(facts, name, value)
+
+
+def _is_own(facts: TraceIndex, divided: Call, warm: _Scores, plain: _Scores) -> bool:
+    """Returns whether the `forward()` of one of the models divides, which may scale its scores for a reason."""
+    scope = facts.scope(divided.site)
+    inside, others = ({facts.scope(at) for at in facts.call_chain(side.layer.site)} for side in (warm, plain))
+    return str(scope[1]).split(".")[-1] in ("forward", "__call__") and scope in inside - others
+
+
+def _divides_more(facts: TraceIndex, divided: Call) -> bool:
+    """Returns whether the program divides by a temperature elsewhere, too: the other model's weights, for example."""
+    span, side = facts.span(divided.site), factor_sides(facts, divided, only_last=True)[-1]
+    name, number = last_name(side), side.value if isinstance(side, ast.Constant) else None
+    for file, tree in facts.trees():
+        for node in ast.walk(tree):
+            by: list[ast.expr] = []
+            if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div):
+                by = [node.right if isinstance(node, ast.BinOp) else node.value]
+            elif isinstance(node, ast.Call) and called_name(node).strip("_") in ("div", "true_divide"):
+                by = node.args
+            if any(last_name(each) == name if name else _has_number(each, number) for each in by):
+                if span is None or facts.span_of(node, file) != span:
+                    return True
+    return False
+
+
+def _has_number(node: ast.expr, number: object) -> bool:
+    return isinstance(node, ast.Constant) and node.value == number
 
 
 def _is_squared(facts: TraceIndex, name: str, value: float | None) -> bool:

@@ -21,6 +21,9 @@ from tensorlens.records.model import Call
 _LOSSES = ("cross_entropy", "nll_loss")
 _JOINING = frozenset(("stack", "cat", "concat"))
 _SHAPES = frozenset("view reshape flatten contiguous transpose permute mT T t log_softmax unsqueeze squeeze".split())
+_CELLS = frozenset("lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell lstm gru rnn_tanh rnn_relu".split())
+_HIDING = frozenset("mul rmul where masked_fill lerp".split())
+_RANDOM = re.compile("rand|normal|bernoulli|dropout|multinomial|sample")
 _MAX_ABOVE, _MAX_LOSSES, _MAX_VIEWS = 200, 3, 8
 _FROM_START = re.compile(r"(?::, *)*(\d+):(?:, *:)*")
 
@@ -156,7 +159,26 @@ def _fed(facts: TraceIndex, step: _Step) -> tuple[Call, Call] | None:
         user = min(users, key=lambda call: call.index, default=None)
     if taken is None or lookup is None or user is None or taken.index <= step.since:
         return None
-    return (taken, lookup) if _is_in_one_round(facts, taken, user) else None
+    is_open = _is_decoded(facts, above, (taken, lookup), step)
+    return (taken, lookup) if is_open and _is_in_one_round(facts, taken, user) else None
+
+
+def _is_decoded(facts: TraceIndex, above: list[Call], fed: tuple[Call, Call], step: _Step) -> bool:
+    """Returns whether a cell with a state of an earlier round gets the ids as they are: what is hidden in part, or goes
+    through a narrow layer or one with noise, may be found again on purpose."""
+    cells = [call for call in above if op_name(call) in _CELLS]
+    start = max(fed[0].index, step.since)
+    own = [call for call in cells if call.index > start]
+    if not own or not any(call.index < start for call in cells):
+        return False
+    first, round_ = min(call.index for call in own), [call for call in above if call.index > start]
+    if any(_RANDOM.search(op_name(call)) for call in round_):
+        return False
+    if any(op_name(call) in _HIDING and min(fed[1].index, start) < call.index < first for call in above):
+        return False
+    state, classes = ((0, *facts.tensor(each).shape)[-1] for each in (own[0].outputs[0].tensor, step.logits))
+    layers = [call for call in round_ if op_name(call) == "linear" and call.index > first]
+    return all((0, *facts.tensor(call.outputs[0].tensor).shape)[-1] >= min(state, classes) for call in layers)
 
 
 def _ids(facts: TraceIndex, lookup: Call) -> int:

@@ -43,7 +43,7 @@ class _Draw:
 
 def priorities_by_position(facts: TraceIndex) -> Iterator[PriorityByPosition]:
     """Yields these writes, one for each table, in programs that nowhere write to the table by the places drawn."""
-    draws = list(_draws(facts))
+    draws = [draw for draw in _draws(facts) if _draws_a_part(facts, draw)]
     for file, tree in facts.trees() if draws else ():
         for statement in ast.walk(tree):
             target = _written(statement)
@@ -70,6 +70,21 @@ def _draws(facts: TraceIndex) -> Iterator[_Draw]:
             if weights is not None:
                 scope = _scope(facts, file, call)
                 yield _Draw(file, call, frozenset(_sources(scope, weights)), scope)
+
+
+def _draws_a_part(facts: TraceIndex, draw: _Draw) -> bool:
+    """Returns whether a draw takes fewer places than there are: one of as many makes a new table, as of particles, to
+    which their new weights belong by position. An array of NumPy has a number of rows that the source tells."""
+    drawn = list(_calls_in(facts, draw.file, draw.call))
+    if called_name(draw.call) == "multinomial":
+        pairs = [(call.outputs[0].tensor, call.inputs[0].tensor) for call in drawn if call.outputs and call.inputs]
+        return any((0, *facts.tensor(one).shape)[-1] < (0, *facts.tensor(two).shape)[-1] for one, two in pairs)
+    if len(draw.call.args) < 1 or isinstance(draw.scope, ast.Module):
+        return False
+    rows = number_of(facts, draw.file, draw.call.args[0])
+    outputs = [access.tensor for call in _calls_in(facts, draw.file, draw.scope) for access in call.outputs]
+    sizes = [prod(facts.tensor(each).shape) for each in outputs if facts.tensor(each).dtype.startswith("int")]
+    return rows is not None and bool(sizes) and max(sizes) < rows
 
 
 def _sources(scope: _Scope, value: ast.expr) -> set[str]:
