@@ -44,6 +44,22 @@ RIGHT = {
         "d, = torch.autograd.grad(out, x, torch.eye(2)[:1].expand(16, 2), create_graph=True)\n"
         "    loss = (out[:, 1] - d[:, 0]).square().mean()",
     ),
+    "a part of an energy": SCRIPT.format(
+        2,
+        "d, = torch.autograd.grad(out.sum(), x, create_graph=True)\n"
+        "    loss = (out[:, 0] - x[:, 0]).square().mean() + (d[:, 0] - 2 * x[:, 0]).square().mean()",
+    ),
+    "a sum, and a column": SCRIPT.format(
+        2,
+        "u, v, d = out[:, :1], out[:, 1:], diff(out, x)\n"
+        "    loss = (d[:, :1] + v).square().mean() + (diff(u, x)[:, :1] + u * v).square().mean()",
+    ),
+    "a sum, and the sum of a column": SCRIPT.format(
+        2,
+        "u, v, d = out[:, :1], out[:, 1:], diff(out, x)\n"
+        "    e, = torch.autograd.grad(u.sum(), x, create_graph=True)\n"
+        "    loss = (d[:, :1] + v).square().mean() + (e[:, :1] + u * v).square().mean()",
+    ),
     "one output": SCRIPT.format(1, "loss = (out[:, 0] - diff(out, x)[:, 0]).square().mean()"),
 }
 WORDS = "takes columns of it one by one"

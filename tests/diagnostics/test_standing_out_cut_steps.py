@@ -145,6 +145,23 @@ WRONG = {
 }  # fmt: skip
 RIGHT = {
     "an iteration to a fixed point": LAST.replace("x[t]", "x[0]") + STEP,
+    "steps that only give a state": LAST.replace("range(6)", "range(5)").replace(
+        "cell(x[t], h.detach())", "cell(x[t], h).detach()").replace(
+        "    loss =", "    h = cell(x[5], h)\n    loss =") + STEP,
+    "steps of a function that only give a state": LAST.replace("range(6)", "range(5)").replace(
+        "h = cell(x[t], h.detach())", "h = advance(x[t], h).detach()").replace(
+        "    loss =", "    h = advance(x[5], h)\n    loss =").replace(
+        "for _", "def advance(x, h):\n    return cell(x, h)\nfor _") + STEP,
+    "noise that is added at each step": """\
+net = nn.Linear(3, 3)
+opt = torch.optim.Adam(net.parameters())
+for _ in range(3):
+    noise, x = torch.randn(8, 4, 3), torch.randn(4, 3)
+    for k in range(8):
+        x = x.detach()
+        x = x - 0.1 * net(x).tanh() + noise[k]
+    loss = (x - 1).square().mean()
+""" + STEP,
     "the last two steps": LAST.replace("h.detach()", "h.detach() if t < 5 else h") + STEP,
     "a state with its graph": LOOP.replace("h.detach()", "h") + STEP,
     "a state that is detached between passes": LOOP.replace(BEGIN, "    h = torch.zeros(4, 8)\n")

@@ -131,6 +131,18 @@ for _ in range(4):
     loss = (h - x.flip(1)).square().mean()
     opt.zero_grad(); loss.backward(); opt.step()
 """,
+    "successors of a random walk": """\
+layer = nn.Linear(6, 6)
+opt = torch.optim.Adam(layer.parameters())
+for _ in range(4):
+    x, y = torch.randn(16, 6), torch.randint(0, 6, (16,))
+    successor = torch.randn(16).argsort()
+    m = torch.relu(layer(x[successor]))
+    loss = nn.functional.cross_entropy(x + m[successor], y)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    "targets that are taken twice, too": SHUFFLED.replace("BACK", "k = k[shuffle]").replace(
+        "query(x) - k", "query(x) - k + x[shuffle][shuffle].sum()"),
     "negatives of negatives": SHUFFLED.replace("BACK", "far = k[shuffle]").replace(
         "(query(x) - k).square()", "((query(x) - k).abs() - (query(x) - far).abs())"),
 }  # fmt: skip

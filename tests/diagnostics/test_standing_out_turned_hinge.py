@@ -46,9 +46,15 @@ RIGHT = {
     "a layer": "nn.TripletMarginLoss()(anchor, positive, negative)",
     "two bounds": "F.relu((a - p).norm(dim=1) - margin) + F.relu(1.0 - (a - n).norm(dim=1))",
     "a tolerance": "F.relu((a - n).abs().sum(1) - 0.5)",
+    "a bound": "F.relu((a - p).norm(dim=1) - (a - n).norm(dim=1).detach() - margin)",
+    "letters of other words": "F.relu(F.pairwise_distance(z, n) - F.pairwise_distance(z, p) + margin)",
+    "two margins": "F.relu((a - p).norm(dim=1) - (a - n).norm(dim=1) + margin) + F.relu((a - n).norm(dim=1) "
+    "- (a - p).norm(dim=1) - 3.0)",
+    "triplets to be forgotten": "F.triplet_margin_loss(anchor[:4], positive[:4], negative[:4]) "
+    "+ 0.1 * F.triplet_margin_loss(anchor[4:], negative[4:], positive[4:])",
     "other pairs": "F.relu((a - p).norm(dim=1) - (n - n.roll(1)).norm(dim=1) - margin)",
 }
-NAMES = "anchor, positive, negative, pos, neg = a, p, n, liked.clamp(max=7), other.clamp(max=8)\n    loss = "
+NAMES = "z, anchor, positive, negative, pos, neg = a, a, p, n, liked.clamp(max=7), other.clamp(max=8)\n    loss = "
 
 
 def _script(loss: str) -> str:

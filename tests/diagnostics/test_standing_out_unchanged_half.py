@@ -48,6 +48,21 @@ RIGHT = {
     "flip": SCRIPT.format(CHUNK, "False", "x = x.flip(1)", BASE),
     "a permutation": SCRIPT.format(CHUNK, "False", "x = x[:, order] if k % 2 else x", BASE),
     "one layer": SCRIPT.format(CHUNK, "False", "pass", BASE).replace("range(4)", "range(1)"),
+    "a system with a constant": """\
+control = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 2))
+opt = torch.optim.Adam(control.parameters())
+for _ in range(3):
+    state = torch.randn(32, 3)
+    for _ in range(5):
+        state = torch.cat([state[:, :2] + 0.1 * control(state), state[:, 2:]], 1)
+    loss = state.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "features of unit length": SCRIPT.format(CHUNK, "False", "pass", BASE)
+    .replace("loss = ", "x = x / x.norm(dim=1, keepdim=True); loss = ")
+    .replace(BASE, "(x @ x.t()).exp().sum(1)"),
     "a context": SCRIPT.format(CHUNK, "False", "pass", "0.5 * x[:, 2:].square().sum(1)"),
 }
 WORDS = "columns of the data at each of"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+from tensorlens.analysis.caller_lines import caller_lines
 from tensorlens.analysis.code_around import loop_around_line
 from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.trace_index import TraceIndex
@@ -19,6 +20,7 @@ from tensorlens.records.model import Backward, Call
 _CUTS = frozenset(("Tensor.detach", "torch.detach", "Tensor.data.__get__"))
 _PARTS = frozenset("getitem select unbind narrow split chunk".split())
 _EACH_STEP = frozenset("embedding float to unsqueeze squeeze dropout linear".split())
+_SUMS = frozenset("add radd iadd sub rsub isub mul rmul imul div truediv addcmul addcdiv lerp where".split())
 _MAX_LOOKUPS = 4
 _MIN_STEPS = 3
 _MOST_STEPS = 1_000
@@ -83,6 +85,8 @@ def _behind_last(
     for found in by_site.values():
         if any(call.inputs[0].tensor in made for call in found) or len(found) > _MOST_STEPS:
             continue
+        if not _goes_on(facts, found, backward, read):
+            continue
         for states in range(1, _MOST_STATES + 1):
             series = [found[first::states] for first in range(states)]
             steps = len(found) // states
@@ -90,6 +94,20 @@ def _behind_last(
                 if all(_is_read_last(facts, cuts, read) for cuts in series):
                     yield series[0]
                     break
+
+
+def _goes_on(facts: TraceIndex, cuts: list[Call], backward: Backward, read: set[int]) -> bool:
+    """Returns whether the line that the last cut goes on with is one of the steps before. Another one may begin the
+    part that is trained, after steps that only give a state."""
+    users, lines = defaultdict[bool, set[object]](set), caller_lines(facts.trace)
+    last, function = {access.tensor for access in cuts[-1].outputs}, facts.trace.sites[cuts[-1].site].function
+    own = {access.tensor for cut in cuts[:-1] for access in cut.outputs}
+    for call in facts.calls_between(cuts[0].index + 1, backward.index):
+        for number in {access.tensor for access in call.inputs} & (last & read | own):
+            is_near = facts.trace.sites[call.site].function == function
+            line = call.site if is_near else lines.line(call)
+            users[number in last] |= set() if line is None else {line}
+    return bool(users[True] & users[False])
 
 
 def _is_read_last(facts: TraceIndex, cuts: list[Call], read: set[int]) -> bool:
@@ -108,12 +126,14 @@ def _repeats_after(facts: TraceIndex, cuts: list[Call], backward: Backward) -> b
 
 
 def _reads_parts(facts: TraceIndex, cuts: list[Call]) -> bool:
-    """Returns whether each step reads another part of one tensor, which shares a size with the state: that of rows."""
+    """Returns whether each step reads another part of one tensor, which shares a size with the state: that of rows.
+    A part that is only added, or a factor, may be noise."""
     bases, parts = list[set[int]](), list[set[int]]()
     for before, cut in pairwise(cuts):
         sizes = set(facts.tensor(cut.inputs[0].tensor).shape) - {1}
         step = list(recorded_from(facts, [(cut.inputs[0].tensor, cut.index)]))
-        read = {access.tensor for call in step if call.index > before.index for access in call.inputs}
+        calls = [call for call in step if call.index > before.index and op_name(call) not in _SUMS]
+        read = {access.tensor for call in calls for access in call.inputs}
         taken = {number: made for number in read if (made := _part(facts, number)) is not None}
         own = {number: made for number, made in taken.items() if sizes & set(facts.tensor(number).shape)}
         bases.append({made.inputs[0].tensor for made in own.values()})

@@ -20,6 +20,7 @@ _ONES = frozenset(("ones_like", "ones", "new_ones"))
 _TAKES = frozenset("getitem unbind split chunk select narrow unsafe_chunk tensor_split".split())
 _MIXING = frozenset("linear addmm matmul mm".split())
 _AFTER = frozenset("add radd mul rmul tanh sigmoid softplus exp sub div truediv".split())
+_LINES = frozenset("add radd sub rsub mul rmul div truediv neg squeeze unsqueeze reshape view stack cat".split())
 _MAX_CALLS = 4
 
 
@@ -41,10 +42,34 @@ def summed_columns(facts: TraceIndex) -> Iterator[SummedColumns]:
             outputs = _outputs(facts, call) if call.op == _GRAD and call.site not in reported else None
             if outputs is None or not _is_mixed(facts, outputs, call.index):
                 continue
-            taken = next((each for each in above if _takes(facts, each, outputs)), None)
-            if taken is not None and _is_derivative(facts, call, above):
+            takes = [each for each in above if _takes(facts, each, outputs)]
+            if not takes or not _is_derivative(facts, call, above):
+                continue
+            if _is_by_column(facts, call, takes, backward.index):
                 reported.add(call.site)
-                yield SummedColumns(call, outputs, taken)
+                yield SummedColumns(call, outputs, takes[0])
+
+
+def _is_by_column(facts: TraceIndex, gradient: Call, takes: list[Call], end: int) -> bool:
+    """Returns whether derivatives meet columns of the outputs in one term, as in the residual of an equation, and no
+    other call differentiates a column: derivatives of a sum may be meant beside these, or in a term of their own."""
+    columns = {access.tensor for call in takes for access in call.outputs}
+    slopes, rows = {access.tensor for access in gradient.outputs}, facts.tensor(gradient.outputs[0].tensor).shape[:1]
+    sums, is_met = set[int](), False
+    for call in facts.calls_between(min(gradient.index, *(each.index for each in takes)), end):
+        inputs, results = [access.tensor for access in call.inputs], {access.tensor for access in call.outputs}
+        if call.op == _GRAD and not (columns | sums).isdisjoint(inputs):
+            return False
+        is_column, is_slope = not columns.isdisjoint(inputs), not slopes.isdisjoint(inputs)
+        is_met = is_met or (is_column and is_slope)
+        if is_column and op_name(call) == "sum":
+            sums |= results
+        is_square = op_name(call) == "mul" and len(inputs) == 2 and inputs[0] == inputs[1]
+        is_kept = op_name(call) in _LINES | _TAKES and bool(results) and not is_square
+        if is_kept and facts.tensor(min(results)).shape[:1] == rows:
+            columns |= results if is_column else set()
+            slopes |= results if is_slope else set()
+    return is_met
 
 
 def _outputs(facts: TraceIndex, gradient: Call) -> int | None:

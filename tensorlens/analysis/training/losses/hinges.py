@@ -19,8 +19,9 @@ from tensorlens.analysis.training.losses.measured_distances import distance_of
 from tensorlens.analysis.training.value_ranges import keeps_above_zero
 from tensorlens.records.model import Call
 
-_NEAR = frozenset("pos positive positives ap chosen p".split())
-_FAR = frozenset("neg negative negatives an rejected n".split())
+_NEAR = frozenset("pos positive positives ap chosen".split())
+_FAR = frozenset("neg negative negatives an rejected".split())
+_ANCHORS = frozenset(("a", "anchor", "anchors"))  # beside one of these, "p" and "n" are words, too
 _TRIPLETS = frozenset(("triplet_margin_loss", "triplet_margin_with_distance_loss"))
 _SAME = frozenset("squeeze unsqueeze view reshape flatten float".split())
 _MAX_CALLS, _LEAST = 8, 1e-4
@@ -34,6 +35,7 @@ class Hinge:
     margin: float | None
     near: str
     far: str
+    is_wrong: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +47,27 @@ class _Term:
 
 
 def wrong_hinges(facts: TraceIndex) -> Iterator[Hinge]:
-    """Yields these hinges, one for each line."""
-    reported: set[int] = set()
+    """Yields these hinges, one for each line. Beside one of the right sign, the other may be meant, as a bound."""
+    found: dict[int, Hinge] = {}
     for backward in examined_passes(facts):
         for call in loss_calls(facts, backward):
-            found = None if call.site in reported else _exchanged(facts, call) or _hinge(facts, call)
-            if found is not None:
-                reported.add(call.site)
-                yield found
+            hinge = None if call.site in found else _triplets(facts, call) or _hinge(facts, call)
+            if hinge is not None:
+                found[call.site] = hinge
+    if all(each.is_wrong for each in found.values()):
+        yield from found.values()
 
 
-def _exchanged(facts: TraceIndex, call: Call) -> Hinge | None:
-    """Returns a loss of triplets that is given the negative before the positive, by their names."""
+def _triplets(facts: TraceIndex, call: Call) -> Hinge | None:
+    """Returns a loss of triplets, which is wrong if the negative comes before the positive, by their names."""
     node = facts.node_at(call.site)
-    if op_name(call) not in _TRIPLETS or not isinstance(node, ast.Call):
+    if op_name(call) not in _TRIPLETS:
         return None
-    if len(node.args) < 3 or any(isinstance(each, ast.Starred) for each in node.args):
-        return None
+    if not isinstance(node, ast.Call) or len(node.args) < 3 or any(isinstance(each, ast.Starred) for each in node.args):
+        return Hinge(call, None, "", "", is_wrong=False)
     second, third = (ast.unparse(each) for each in node.args[1:3])
-    is_turned = _is_named(second, _FAR, _NEAR) and _is_named(third, _NEAR, _FAR)
-    return Hinge(call, None, second, third) if is_turned else None
+    has_anchor = bool(_ANCHORS & set(words_of(ast.unparse(node.args[0]))))
+    return Hinge(call, None, second, third, is_wrong=_is_turned(second, third, has_anchor))
 
 
 def _hinge(facts: TraceIndex, call: Call) -> Hinge | None:
@@ -77,14 +80,23 @@ def _hinge(facts: TraceIndex, call: Call) -> Hinge | None:
     measured = [distance_of(facts, each.number, each.before) for each in (one, other)]
     if measured[0] is None or measured[1] is None or not measured[0].operands & measured[1].operands:
         return None
+    if not all(facts.requires_grad(each.number, each.before - 1) for each in (one, other)):
+        return None  # a distance without a graph is a bound
     lowers = one.sign * measured[0].sign, other.sign * measured[1].sign
     if sorted(lowers) != [-1, 1]:
         return None
     near, far = (one, other) if lowers[0] > 0 else (other, one)
     if margin < -_LEAST:
         return Hinge(call, margin, near.written, far.written)
-    is_turned = _is_named(near.written, _FAR, _NEAR) and _is_named(far.written, _NEAR, _FAR)
-    return Hinge(call, None, near.written, far.written) if is_turned else None
+    has_anchor = all(_ANCHORS & set(words_of(each.written)) for each in (one, other))
+    is_turned = _is_turned(near.written, far.written, has_anchor)
+    return Hinge(call, None, near.written, far.written, is_turned)
+
+
+def _is_turned(near: str, far: str, has_anchor: bool) -> bool:
+    """Returns whether the pair to be nearer has the name of a negative, and the other one that of a positive."""
+    positive, negative = (_NEAR | {"p"}, _FAR | {"n"}) if has_anchor else (_NEAR, _FAR)
+    return _is_named(near, negative, positive) and _is_named(far, positive, negative)
 
 
 def _is_named(written: str, words: frozenset[str], others: frozenset[str]) -> bool:

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.shapes_and_masks.kept_axes import axis_after
@@ -28,6 +29,10 @@ _JOINING = _CLASSES | frozenset(
     "add radd sub rsub mul rmul div truediv cat where masked_fill mse_loss l1_loss smooth_l1_loss huber_loss "
     "binary_cross_entropy binary_cross_entropy_with_logits gaussian_nll_loss poisson_nll_loss kl_div "
     "cosine_similarity cosine_embedding_loss".split()
+)
+_ORDERS = frozenset(
+    "order orders ordering ordered shuffle shuffled shuffling shuf sort sorted sorting sorter perm perms permutation "
+    "permute permuted restore".split()
 )
 _MOST_CALLS = 4_000  # of a pass
 
@@ -64,7 +69,7 @@ def orders_taken_twice(facts: TraceIndex) -> Iterator[TakenTwice]:
     reported, places = set[int](), [each.index for each in facts.backwards if not each.failed]
     for order in facts.trace.inspection.orders_twice:
         made = facts.creator(order.tensor)
-        if made is None or made.site in reported or not order.moved:
+        if made is None or made.site in reported or not order.moved or not _is_called_order(facts, made):
             continue
         at = bisect_right(places, made.index)
         end = places[at] if at < len(places) else None
@@ -72,6 +77,13 @@ def orders_taken_twice(facts: TraceIndex) -> Iterator[TakenTwice]:
         if found is not None and end is not None and not _is_used_after(facts, order.tensor, end):
             reported.add(made.site)
             yield found
+
+
+def _is_called_order(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether the names of an order say that it is one. Other ones may be those of successors or partners, for
+    which a second take goes a second step."""
+    names = facts.trace.sites[made.site].targets
+    return any(_ORDERS & set(words_of(name)) for name in names)
 
 
 def _is_used_after(facts: TraceIndex, number: int, end: int) -> bool:
@@ -164,7 +176,9 @@ def _take(facts: TraceIndex, flow: _Flow, call: Call, data: int, places: int) ->
         flow.plain.add(result)
     elif data not in flow.once:
         flow.once[result] = call
-    elif places == flow.size and flow.once[data].outputs[0].tensor != data:
+    elif flow.once[data].outputs[0].tensor == data:
+        flow.is_put_back = True  # taken twice without a call in between, as for the second of two steps
+    elif places == flow.size:
         axis = _axis(facts, flow, call)
         if axis is not None:
             flow.twice[result] = axis, call

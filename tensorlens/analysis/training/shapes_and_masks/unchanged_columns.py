@@ -18,7 +18,8 @@ from tensorlens.records.model import Call
 _JOINS = frozenset("cat concat concatenate hstack".split())
 _PARTS = frozenset("chunk split tensor_split".split())
 _SAME = frozenset("contiguous clone to float detach".split())
-_SQUARES = frozenset("pow square norm vector_norm".split())
+_SQUARES = frozenset(("pow", "square"))
+_CURVES = frozenset("tanh sigmoid exp neg clamp mul rmul squeeze".split())
 _NORMALS = ("Normal.log_prob", "MultivariateNormal.log_prob", "Independent.log_prob")
 _MOST_COLUMNS, _MAX_CALLS, _LEAST_JOINS, _MOST_TURNS = 512, 200, 2, 4
 _Columns = tuple[int | None, ...]  # of each column, the one of the data that it equals; None: it is another value
@@ -90,8 +91,9 @@ def unchanged_columns(facts: TraceIndex) -> Iterator[UnchangedColumns]:
     """Yields these columns, one for each line that joins."""
     reported: set[int] = set()
     for backward in examined_passes(facts):
-        for call in recorded_above(facts, backward):
-            if not _squares(facts, call) or not call.inputs:
+        above = recorded_above(facts, backward)
+        for call in above:
+            if not call.inputs or not (_is_density(facts, call) or (_squares(call) and _adds_scales(facts, above))):
                 continue
             joined = _last_join(facts, call)
             if joined is None or joined.site in reported:
@@ -142,11 +144,35 @@ def _start(facts: TraceIndex, cut: Call, number: int) -> int | None:
     return 0 if last.lower is None else width - sizes[0]
 
 
-def _squares(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a call squares all elements of a tensor, as the density of a normal distribution does."""
+def _is_density(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call is the part of the density of a normal distribution that takes its argument."""
+    return facts.trace.sites[call.site].through in _NORMALS and op_name(call) == "sub"
+
+
+def _squares(call: Call) -> bool:
     name, inputs = op_name(call), [access.tensor for access in call.inputs]
-    is_normal = facts.trace.sites[call.site].through in _NORMALS and name == "sub"
-    return name in _SQUARES or is_normal or (name == "mul" and len(inputs) == 2 and inputs[0] == inputs[1])
+    return name in _SQUARES or (name == "mul" and len(inputs) == 2 and inputs[0] == inputs[1])
+
+
+def _adds_scales(facts: TraceIndex, above: tuple[Call, ...]) -> bool:
+    """Returns whether the loss has a sum of logarithms of scales, the log-determinant of a flow. Other models that
+    carry columns on, as a system with a constant, may be meant to."""
+    scales, added = set[int](), set[int]()
+    for call in above:
+        if op_name(call) in ("exp", "sum") and call.inputs:
+            (scales if op_name(call) == "exp" else added).update(_before(facts, call))
+    return bool(scales & added)
+
+
+def _before(facts: TraceIndex, call: Call) -> Iterator[int]:
+    """Yields the input of a call, and the tensors that curves made it of."""
+    number, before = call.inputs[0].tensor, call.index
+    for _ in range(_MOST_TURNS):
+        yield number
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or op_name(made) not in _CURVES or len(made.inputs) != 1:
+            return
+        number, before = made.inputs[0].tensor, made.index
 
 
 def _is_along_last(facts: TraceIndex, call: Call) -> bool:
