@@ -34,12 +34,25 @@ MASK = """\
 is_used = torch.zeros(300, dtype=torch.bool)
 is_used[order] = True
 counts = labels[is_used].bincount(minlength=3)
-each = [float(1 / counts[label]) ** 0.5 for label in labels[is_used]]
-sampler = WeightedRandomSampler(each, num_samples=300, replacement=True)  #!
+sampler = WeightedRandomSampler((1 / counts)[labels[is_used]] ** 0.5, num_samples=300, replacement=True)  #!
 """
 GROUPS = """\
 groups = torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), 300, replacement=True)
 sampler = WeightedRandomSampler((1 / groups.bincount())[groups], 300)
+"""
+NAMES = """\
+groups = ["ab"[int(each)] for each in torch.multinomial(torch.tensor([0.7, 0.3]), 300, replacement=True)]
+labels = (torch.rand(300) < 0.3).long()
+data = TensorDataset(torch.randn(300, 4), labels)
+part = data
+sampler = WeightedRandomSampler([1 / groups.count(each) for each in groups], 300)
+"""
+COLUMNS = """\
+other = torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), 300, replacement=True)
+data = TensorDataset(data.tensors[0], other, labels)
+part = Subset(data, order.tolist())
+known = labels[order]
+sampler = WeightedRandomSampler((1 / known.bincount())[known], 240)
 """
 OWN = FIRST.replace("labels[:240]", "labels[order]").replace("  #!", "")
 WRONG = {
@@ -50,6 +63,8 @@ RIGHT = {
     "labels of the part": SCRIPT.format(part=OF_ORDER, weights=OWN),
     "labels of all": SCRIPT.format(part="part = data", weights=FIRST.replace("[:240]", "").replace("  #!", "")),
     "weights of groups": SCRIPT.format(part="part = data", weights=GROUPS),
+    "weights of groups in a list": SCRIPT.format(part="", weights=NAMES),
+    "another column before the labels": SCRIPT.replace("for x, y", "for x, _, y").format(part="", weights=COLUMNS),
     "a weight of its own for each sample": SCRIPT.format(
         part=OF_ORDER, weights="sampler = WeightedRandomSampler(data.tensors[0][order, 0].exp(), 240)"
     ),

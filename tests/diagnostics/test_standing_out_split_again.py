@@ -49,6 +49,25 @@ FUNCTION = """\
     train(split()[0])
     evaluate(split()[1])
 """
+SET_BACK = """\
+    net.reset_parameters()
+    order = torch.randperm(200)
+    train(order[:150])
+    evaluate(order[150:])
+"""
+LOGGED = """\
+    train(torch.randperm(200)[:100])
+    evaluate(torch.randperm(200)[:100])
+"""
+TASKS = """\
+    order = torch.randperm(200)
+    loss = nn.functional.cross_entropy(net(data[order[:100]]), labels[order[:100]])
+    other = nn.functional.cross_entropy(net(data[order[100:]]), labels[order[100:]])
+    opt.zero_grad()
+    (loss + other).backward()
+    opt.step()
+    evaluate(order[100:])
+"""
 ANEW = "    order = torch.randperm(200)\n" + ONE.replace("evaluate(order[150:])", "evaluate(order[150:])  #!")
 WRONG = {
     "two draws": SCRIPT.format(body=EACH),
@@ -58,6 +77,9 @@ WRONG = {
 RIGHT = {
     "one draw": ONCE.format(body=ONE),
     "folds, each with a new model": SCRIPT.format(body=FOLDS),
+    "a model that is set back": SCRIPT.format(body=SET_BACK),
+    "a random half, to log the loss": SCRIPT.format(body=LOGGED),
+    "tasks that train on both parts": SCRIPT.format(body=TASKS),
     "one seed for both": SCRIPT.format(
         body=FUNCTION.replace("        return", "        torch.manual_seed(4)\n        return")
     ),

@@ -46,6 +46,20 @@ for fold in range(3):
     train(first)
     evaluate(second)
 """
+MEMBERS = """\
+members = []
+for member in range(2):
+    first, second = random_split(data, [150, 50])
+    net = nn.Linear(4, 2)
+    members.append((net, torch.optim.SGD(net.parameters(), lr=0.1), first, second))
+for net, opt, first, second in members:
+    train(first)
+    evaluate(second)
+"""
+ORDER = """\
+first = Subset(data, torch.randperm(200)[:40].tolist())
+second = Subset(data, torch.randperm(200)[:60].tolist())
+"""
 WRONG = {"two splits": SCRIPT.format(parts=SPLIT, end=""), "two orders": SCRIPT.format(parts=ORDERS, end="")}
 RIGHT = {
     "one split": SCRIPT.format(parts="first, second = random_split(data, [150, 50])", end=""),
@@ -58,6 +72,8 @@ RIGHT = {
     "the same samples": SCRIPT.format(
         parts="first, _ = random_split(data, [150, 50])\nsecond = Subset(data, first.indices[:40])", end=""
     ),
+    "members that are made first": SCRIPT.format(parts="first, second = random_split(data, [150, 50])", end=MEMBERS),
+    "a sample of all to watch": SCRIPT.format(parts=ORDER, end=""),
     "folds, each with a new model": SCRIPT.format(parts="first, second = random_split(data, [150, 50])", end=FOLDS),
 }
 

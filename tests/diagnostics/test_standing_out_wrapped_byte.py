@@ -45,6 +45,18 @@ for x, y in torch.utils.data.DataLoader(Scans(), batch_size=8, shuffle=True):
     opt.step()
 """
 DIFFERENCE = "frames[:, 1:] - frames[:, :-1]"
+CODED = """\
+signal = torch.randint(0, 256, (64, 33), dtype=torch.uint8)
+net = nn.Linear(32, 32)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+coded = signal[:, 1:] - signal[:, :-1]
+for rows in torch.randperm(64).split(16):
+    x = coded[rows].float() / 255
+    loss = nn.functional.mse_loss(net(x), x)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 WRONG = {
     "a difference": CLIPS,
     "a sum, once": ONCE,
@@ -58,6 +70,10 @@ RIGHT = {
         "torch.where(frames[:, 1:] > frames[:, :-1], frames[:, 1:] - frames[:, :-1], frames[:, :-1] - frames[:, 1:])")),
     "a blend that is exact": CLIPS.replace(DIFFERENCE, (
         "frames[:, :-1] + (frames[:, 1:] - frames[:, :-1]) * (frames[:, 1:] > 99)")),
+    "places on a circle": CLIPS.replace("moved.float() / 255", "(moved.float() * (torch.pi / 128)).cos()"),
+    "shares of a circle": CLIPS.replace("moved.float() / 255", "moved.float() / 256"),
+    "a mask of the greater ones": CLIPS.replace("moved.float()", "moved.float() * (frames[:, 1:] > frames[:, :-1])"),
+    "differences as a code": CODED,
     "a program with remainders": CLIPS.replace("opt = ", "hues = torch.arange(9) * 50 % 256\nopt = "),
     "not for the model": CLIPS.replace("return moved.float()", "print(moved.float().mean())\n    return frames[:, 1:]"),
 }  # fmt: skip

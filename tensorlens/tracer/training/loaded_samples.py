@@ -120,9 +120,10 @@ class LoadedSamples:
         draws = self._draws_of(sampler, site)
         if draws is None or draws.total >= _MOST_SAMPLES or max(index) >= len(draws.places):
             return
-        labels = next(_labels(batch, len(index)), None)
-        if labels is None:
+        columns = [*_labels(batch, len(index))]
+        if len(columns) != 1:  # the weights may be for another column
             return
+        (labels,) = columns
         if draws.labels is None:
             draws.labels = self._recorder.tensor_ids.id_of(labels)
         draws.total += len(index)

@@ -23,6 +23,9 @@ _SUMS = frozenset("add radd sub rsub subtract neg".split())
 _BYTES = ("uint8", "int8")
 _FAR, _MOST_ABOVE, _MOST_PASSES, _MOST_OPERANDS = 3_000, 3_000, 3, 40
 _WRAPS = frozenset(("256", "255"))
+_CIRCLES = frozenset("sin cos remainder fmod atan2 polar cumsum".split())
+_MASKS = frozenset("mul where masked_fill masked_scatter".split())
+_TARGETS = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss sub rsub cross_entropy kl_div".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def wrapped_bytes(facts: TraceIndex) -> Iterator[WrappedBytes]:
         if call is None or call.site in seen or not call.outputs or call.writes or _may_be_exact(facts, call):
             continue
         converted = _converted(facts, call)
-        if converted is not None and converted.site in used:
+        if converted is not None and converted.site in used and not _is_meant(facts, converted):
             seen.add(call.site)
             yield WrappedBytes(call, converted, each)
 
@@ -56,10 +59,30 @@ def wrapped_bytes(facts: TraceIndex) -> Iterator[WrappedBytes]:
 def _wraps_on_purpose(facts: TraceIndex) -> bool:
     """Returns whether the program takes remainders of bytes, so that it may mean to wrap around."""
     nodes = (node for _, tree in facts.trees() for node in ast.walk(tree))
+    found = ((node.op, ast.unparse(node.right)) for node in nodes if isinstance(node, ast.BinOp))
     return any(
-        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.BitAnd) and ast.unparse(node.right) in _WRAPS
-        for node in nodes
+        (isinstance(op, ast.Mod | ast.BitAnd) and right in _WRAPS)
+        or (isinstance(op, ast.Div) and right in ("256", "256.0"))  # a share of a circle
+        for op, right in found
     )
+
+
+def _is_meant(facts: TraceIndex, converted: Call) -> bool:
+    """Returns whether wrapped numbers may be right: they are places on a circle, a mask leaves others out, or a loss
+    compares with them, as with differences that a later sum decodes."""
+    known = {access.tensor for access in converted.outputs}
+    for call in islice(facts.calls_between(converted.index), _FAR):
+        name, read = op_name(call), {access.tensor for access in call.inputs}
+        if call is not converted and known.isdisjoint(read):
+            continue
+        if name in _CIRCLES or (name in _MASKS and any(facts.tensor(each).dtype == "bool" for each in read)):
+            return True
+        is_tracked = any(facts.requires_grad(access.tensor, call.index) for access in call.outputs)
+        if is_tracked and (name in _TARGETS or "binary_cross_entropy" in name):
+            return True
+        if not is_tracked:
+            known |= {access.tensor for access in call.outputs}
+    return False
 
 
 def _may_be_exact(facts: TraceIndex, call: Call) -> bool:

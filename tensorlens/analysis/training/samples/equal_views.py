@@ -1,7 +1,8 @@
 """Finds losses that compare two results of a network for one input, which are equal, as those of two views of a sample.
 
 A network without random numbers returns the same for the same input. So a loss that pulls the two results of a sample
-together has nothing to learn from it if the second view is the first one.
+together has nothing to learn from it if the second view is the first one. Numbers of Python and random numbers could
+tell the two calls of the network apart, so nothing is said where such a number may take part.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import combinations
 
 from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -23,14 +25,15 @@ _LAYERS = frozenset("linear conv1d conv2d conv3d embedding".split())
 _SAME = frozenset("clone contiguous detach to float cuda cpu".split())
 _COLLATING = frozenset(("stack", "cat"))
 _UNKNOWN = ("dropout", "attention", "lstm", "gru", "rnn", "gumbel", "rrelu", "apply", "bernoulli")
+_FUNCTIONS = ("torch", "F", "nn", "functional")
 _TURNS = frozenset("t T mT transpose permute detach clone unsqueeze contiguous".split())
-_SUMS = frozenset("add radd iadd".split())
-_TABLES = frozenset("matmul mm einsum cosine_similarity".split())
+_SUMS = frozenset("add radd".split())
+_TABLES = frozenset("matmul mm".split())
 _DISTANCES = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss cosine_similarity cosine_embedding_loss".split())
-_LOSSES = frozenset("cross_entropy log_softmax logsumexp softmax".split())
+_LOSSES = frozenset("cross_entropy log_softmax logsumexp".split())
 _INDEXED = frozenset("getitem index_select gather select randperm split chunk".split())
 _OF_VALUES = DRAWS - {"randperm", "randint"}
-_MOST_ABOVE, _MOST_TURNS, _MOST_CALLS = 400, 4, 3_000
+_MOST_ABOVE, _MOST_TURNS, _MOST_CALLS, _NEAR = 400, 4, 3_000, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class _Results:
 
 def equal_views(facts: TraceIndex) -> Iterator[EqualViews]:
     """Yields these calls, one for the lines of a network."""
+    if _draws_in_python(facts):
+        return
     reported = set[tuple[int, int]]()
     for backward in examined_passes(facts):
         calls = sorted(recorded_above(facts, backward), key=lambda call: call.index)
@@ -65,10 +70,35 @@ def equal_views(facts: TraceIndex) -> Iterator[EqualViews]:
         results = _equal_results(facts, calls)
         for call in calls if results.twins else ():
             first, second = results.twins[0]
-            if (first.site, second.site) not in reported and _compares(facts, call, results, backward):
-                reported.add((first.site, second.site))
-                yield EqualViews(call, first, second, first.inputs[0].tensor)
-                break
+            if (first.site, second.site) in reported or not _compares(facts, call, results, backward):
+                continue
+            reported.add((first.site, second.site))
+            found = EqualViews(call, first, second, first.inputs[0].tensor)
+            is_doubled = copied(facts, found) is not None or second_name(facts, found) is not None
+            if is_doubled and not _may_differ(facts, first.index, call.index):
+                yield found
+            break
+
+
+def _draws_in_python(facts: TraceIndex) -> bool:
+    """Returns whether the program draws numbers outside of PyTorch, which no call shows."""
+    calls = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.Call))
+    for names in (ast.unparse(node.func).split(".") for node in calls):
+        is_drawn = names[0] == "random" or names[:2] in (["np", "random"], ["numpy", "random"])
+        if len(names) > 1 and is_drawn and names[-1] not in ("seed", "manual_seed"):
+            return True
+    imported = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return any(node.module in ("random", "numpy.random", "secrets") for node in imported)
+
+
+def _may_differ(facts: TraceIndex, first: int, last: int) -> bool:
+    """Returns whether a call between the first layer and the comparison draws numbers, or changes some in place."""
+    for call in facts.calls_between(first, last):
+        if op_name(call) in RANDOM or any(part in call.op for part in _UNKNOWN):
+            return True
+        if any(facts.tensor(write.tensor).dtype.startswith(("float", "bfloat")) for write in call.writes):
+            return True
+    return False
 
 
 def _equal_results(facts: TraceIndex, calls: Sequence[Call]) -> _Results:
@@ -87,15 +117,18 @@ def _equal_results(facts: TraceIndex, calls: Sequence[Call]) -> _Results:
         is_first = name in _LAYERS and not facts.requires_grad(call.inputs[0].tensor, call.index - 1)
         if is_first:
             inputs = (_source(facts, results.of(read[0]), call.index), *inputs[1:])
-        key = name, _arguments(facts, call), inputs
+        given = _arguments(facts, call)
+        if given is None:
+            continue
+        before = facts.call(call.index - 1)
+        is_counted = before is not None and before.op == "Tensor.add_"  # a layer with statistics, in training
+        key = name, given, inputs, is_counted
         earlier = results.seen.setdefault(key, call)
         is_second = earlier is not call and any(number in results.equal for number in read)
         if earlier is not call and (is_first or is_second):
             results.equal[call.outputs[0].tensor] = results.of(earlier.outputs[0].tensor)
             if is_first and _is_augmented_batch(facts, call):
                 results.twins.append((earlier, call))
-        elif is_first and _is_doubled(inputs[0]) and _is_augmented_batch(facts, call):
-            results.twins.append((call, call))
     return results
 
 
@@ -115,21 +148,30 @@ def _source(facts: TraceIndex, number: int, before: int) -> int | tuple[str, tup
     return number
 
 
-def _is_doubled(source: object) -> bool:
-    """Returns whether an input is one batch twice."""
-    parts: tuple[int, ...] = source[1] if isinstance(source, tuple) else ()
-    return len(parts) == 2 and parts[0] == parts[1]
-
-
-def _arguments(facts: TraceIndex, call: Call) -> tuple[str, ...]:
-    """Returns the plain arguments of a call, as it is written; of one within a function of PyTorch, none."""
-    node = facts.node_at(call.site)
+def _arguments(facts: TraceIndex, call: Call) -> tuple[str, ...] | None:
+    """Returns the constant arguments of a call, as it is written; None if it may get a number that no line shows."""
+    node, name, size = facts.node_at(call.site), op_name(call), len(call.inputs)
     if isinstance(node, ast.Call):
-        given = [ast.unparse(each) for each in node.args if isinstance(each, ast.Constant | ast.UnaryOp)]
-        return (*given, *(ast.unparse(each) for each in node.keywords))
+        given = [*node.args, *(word.value for word in node.keywords)]
+        constant = [ast.unparse(each) for each in given if _is_constant(each)]
+        others = len(given) - len(constant)
+        is_method = isinstance(node.func, ast.Attribute) and last_name(node.func.value) not in _FUNCTIONS
+        if last_name(node.func) == name:
+            is_known = others + is_method <= size
+        else:  # a layer, or a function by another name
+            is_known = (len(given), others) == (1, 1) or (name in _DISTANCES and others == size == len(given))
+        return tuple(constant) if is_known else None
     if isinstance(node, ast.Subscript):
-        return (ast.unparse(node.slice),)
-    return (ast.unparse(node.right),) if isinstance(node, ast.BinOp) and len(call.inputs) == 1 else ()
+        is_constant = not any(isinstance(each, ast.Name | ast.Attribute | ast.Call) for each in ast.walk(node.slice))
+        return (ast.unparse(node.slice),) if is_constant else None
+    if isinstance(node, ast.BinOp):
+        sides = [ast.unparse(each) for each in (node.left, node.right) if _is_constant(each)]
+        return tuple(sides) if len(sides) + size == 2 else None
+    return () if isinstance(node, ast.Attribute | ast.UnaryOp) else None
+
+
+def _is_constant(node: ast.AST) -> bool:
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 def _is_augmented_batch(facts: TraceIndex, call: Call) -> bool:
@@ -147,25 +189,39 @@ def _is_augmented_batch(facts: TraceIndex, call: Call) -> bool:
 
 
 def _compares(facts: TraceIndex, call: Call, results: _Results, backward: Backward) -> bool:
-    """Returns whether a call compares two equal results: it gives their distance, or a table for a loss that takes one
-    sample out of many."""
+    """Returns whether a call compares two equal results: it gives their distance, the sum of two equal distances, or a
+    table for a loss that takes one sample out of many."""
     name, bases = op_name(call), [_unturned(facts, access.tensor, call.index) for access in call.inputs]
-    first, second = results.twins[0]
-    is_told_apart = any(op_name(each) in _LOSSES for each in recorded_above(facts, backward))
-    if first is second:  # the two views of all samples are one batch
-        return name in _TABLES and len(bases) == 2 and bases[0] == bases[1] and is_told_apart
     pairs = [(one, other) for one, other in combinations(bases, 2) if one != other]
     if not any(results.of(one) == results.of(other) for one, other in pairs):
         return False
-    is_joined = name in _COLLATING and len(bases) == 2
-    is_sum = name in _SUMS and facts.tensor(call.outputs[0].tensor).shape == ()
-    return name in _DISTANCES | _TABLES or is_sum or (is_joined and is_told_apart)
+    if name in _SUMS:
+        is_sum = facts.tensor(call.outputs[0].tensor).shape == ()
+        return is_sum and all(_is_distance(facts, access.tensor, call.index) for access in call.inputs)
+    if name in _TABLES:
+        is_table = len(facts.tensor(call.outputs[0].tensor).shape) == 2
+        return is_table and _is_told_apart(facts, call.outputs[0].tensor, backward)
+    return name in _DISTANCES
+
+
+def _is_distance(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a summand is a distance of two values that both come from parameters."""
+    made = [each for _, each in ancestry(facts, number, before, _NEAR) if op_name(each) in _DISTANCES][:1]
+    read = [(_undetached(facts, access.tensor, each.index), each.index) for each in made for access in each.inputs]
+    return len(read) == 2 and all(facts.requires_grad(tensor, at - 1) for tensor, at in read)
+
+
+def _is_told_apart(facts: TraceIndex, table: int, backward: Backward) -> bool:
+    """Returns whether the loss takes a sample out of those of a table, right after it is made."""
+    losses = [each for each in recorded_above(facts, backward) if op_name(each) in _LOSSES and each.inputs]
+    above = (ancestry(facts, each.inputs[0].tensor, each.index, _NEAR) for each in losses)
+    return any(number == table for found in above for number, _ in found)
 
 
 def copied(facts: TraceIndex, found: EqualViews) -> Call | None:
     """Returns the call that copies the view, if a copy is the second one."""
     made = facts.creator(found.second.inputs[0].tensor)
-    return made if found.second is not found.first and made is not None and op_name(made) in _SAME else None
+    return made if made is not None and op_name(made) in _SAME else None
 
 
 def second_name(facts: TraceIndex, found: EqualViews) -> tuple[str, ast.AST] | None:

@@ -10,6 +10,7 @@ from math import sqrt
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.records.model import Call
 from tensorlens.records.training_samples import EvaluatedRows
 
@@ -22,19 +23,35 @@ _WIDE = 4.0  # standard deviations
 def evaluated_again(facts: TraceIndex) -> Iterator[EvaluatedRows]:
     """Yields these parts, as they were last seen, one for each line.
 
-    The two parts could be apart, as together they have no more samples than the data set, and they share as many as
-    two random draws do. A program that loads parameters before its last pass may begin anew for another part.
+    The two parts could be apart, as together they have the samples of the data set, and they share as many as two
+    random draws do. A program with several models, or that gives its model other values, may begin anew for another
+    part.
     """
     parts = facts.trace.inspection.evaluated_rows
     last = facts.backwards[-1].index if facts.backwards else 0
     sites = facts.trace.sites
-    if not parts or any(sites[call.site].through == _LOADING for call in facts.calls_between(0, last)):
+    is_loaded = parts and any(sites[call.site].through == _LOADING for call in facts.calls_between(0, last))
+    if not parts or is_loaded or not _is_one_model(facts):
         return
     seen = set[int | None]()
     for each in parts:
         if each.number == parts[-1].number and each.site not in seen and _is_by_chance(each):
             seen.add(each.site)
             yield each
+
+
+def _is_one_model(facts: TraceIndex) -> bool:
+    """Returns whether all passes are for the same parameters, which only the steps of one optimizer change."""
+    leaves = {frozenset(change.tensor for change in backward.gradients) for backward in facts.backwards}
+    if len(leaves) != 1 or sum(call.op.startswith("optim.") for call in facts.calls) != 1:
+        return False
+    (trained,) = leaves
+    later = (call for call in facts.calls_between(facts.backwards[0].index) if not call.within)
+    return all(
+        trained.isdisjoint(write.tensor for write in call.writes)
+        and not (call.op == DATA_SET and call.inputs and call.inputs[0].tensor in trained)
+        for call in later
+    )
 
 
 def draws_of_parts(facts: TraceIndex, part: EvaluatedRows) -> list[Call]:
@@ -47,6 +64,6 @@ def draws_of_parts(facts: TraceIndex, part: EvaluatedRows) -> list[Call]:
 
 def _is_by_chance(part: EvaluatedRows) -> bool:
     share, found = part.trained / part.samples, part.again / part.evaluated
-    is_split = part.trained + part.evaluated <= part.samples + _LEFT and part.evaluated >= _MIN_ROWS
+    is_split = abs(part.trained + part.evaluated - part.samples) <= _LEFT and part.evaluated >= _MIN_ROWS
     near = _WIDE * sqrt(share * (1 - share) / part.evaluated)
     return is_split and part.again < part.evaluated and abs(found - share) < near

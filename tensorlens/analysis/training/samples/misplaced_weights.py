@@ -17,7 +17,9 @@ from tensorlens.records.training_samples import SampledLabels
 
 _MIN_DRAWN, _MIN_OF_WEIGHT = 150, 30
 _MOST_ALIKE, _NEAR = 0.25, 0.08
-_MOST_ABOVE = 200
+_MOST_ABOVE, _PART = 200, 0.95
+_TAKING = frozenset("getitem index_select long to clone view reshape flatten squeeze".split())
+_LABELS = ("int64", "int32", "uint8")
 _MAKING = "WeightedRandomSampler.__init__"
 
 
@@ -66,16 +68,32 @@ def _are_apart(sampled: SampledLabels) -> bool:
 
 
 def _are_of_labels(facts: TraceIndex, sampled: SampledLabels) -> bool:
-    """Returns whether the weights may be computed from the labels: not, if they are known to be from other numbers."""
+    """Returns whether the weights are those of some of the labels, `table[labels[rows]]`.
+
+    All labels, or all but a few, may be those of another time than the samples, as the current ones of next ones.
+    """
     ends = len(facts.events) and facts.events[-1].index
-    weights = _whole_sources(facts, sampled.weights, ends)
-    return not weights or bool(weights & _whole_sources(facts, sampled.labels, ends))
+    known = _whole_sources(facts, sampled.labels, ends)
+    for _, made in ancestry(facts, sampled.weights, ends, _MOST_ABOVE):
+        if op_name(made) != "getitem" or len(made.inputs) != 2:
+            continue
+        number, sizes, storages = made.inputs[1].tensor, list[int](), set[int | None]()
+        while facts.tensor(number).dtype in _LABELS:
+            sizes.append((*facts.tensor(number).shape, 0)[0])
+            storages.add(facts.tensor(number).storage)
+            taken = facts.creator(number)
+            if taken is None or op_name(taken) not in _TAKING or not taken.inputs:
+                break
+            number = taken.inputs[0].tensor
+        if storages & known and sizes[0] == sampled.samples < _PART * max(sizes):
+            return True
+    return False
 
 
 def _whole_sources(facts: TraceIndex, number: int, before: int) -> set[int | None]:
     """Returns the memory of whole numbers that a value is computed from."""
     numbers = {access.tensor for _, made in ancestry(facts, number, before, _MOST_ABOVE) for access in made.inputs}
-    whole = {each for each in numbers | {number} if facts.tensor(each).dtype in ("int64", "int32", "uint8")}
+    whole = {each for each in numbers | {number} if facts.tensor(each).dtype in _LABELS}
     return {facts.tensor(each).storage for each in whole}
 
 

@@ -13,6 +13,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.records.model import Call
 
 _VIEWS = frozenset("getitem split chunk tensor_split narrow to long cpu cuda clone contiguous view reshape".split())
@@ -28,6 +29,7 @@ class PartOfRows:
     drawn: Call
     cut: Call
     rows: int  # of the part
+    is_first: bool  # whether the part begins where the permutation does; the others end where it ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +45,19 @@ def split_twice(facts: TraceIndex) -> Iterator[SplitTwice]:
     """Yields the first of these, if the two permutations are known to differ."""
     trained = list(_trained(facts))
     tables = {part.taken.inputs[0].tensor for part, _, _ in trained}
+    used_parts = {(part.drawn.site, part.is_first) for part, _, _ in trained}
     for call in facts.calls if trained else ():
         is_evaluated = call.mode != "grad" and op_name(call) in _TAKING and call.inputs[:1]
         part = _part(facts, call) if is_evaluated and call.inputs[0].tensor in tables else None
-        if part is None:
+        if part is None or (part.drawn.site, part.is_first) in used_parts:  # trained on as well
             continue
         samples = facts.tensor(part.drawn.outputs[0].tensor).shape[0]
         for other, used, leaves in trained:
             is_other = other.drawn.index != part.drawn.index and used < call.index
-            if is_other and other.taken.inputs[0] == call.inputs[0] and other.rows + part.rows == samples:
-                if _runs(facts, call, leaves) and _differ(facts, other.drawn, part.drawn):
+            is_rest = other.rows + part.rows == samples and other.is_first != part.is_first
+            if is_other and other.taken.inputs[0] == call.inputs[0] and is_rest:
+                is_same = not _begins_anew(facts, used, call.index, leaves)
+                if is_same and _runs(facts, call, leaves) and _differ(facts, other.drawn, part.drawn):
                     yield SplitTwice(other, part, samples)
                     return
 
@@ -80,13 +85,40 @@ def _part(facts: TraceIndex, taken: Call) -> PartOfRows | None:
         if op_name(made) == "randperm":
             is_whole = facts.tensor(number).shape == facts.tensor(taken.inputs[0].tensor).shape[:1]
             rows = 0 if cut is None else facts.tensor(cut[1]).shape[0]
-            is_part = cut is not None and 0 < rows < facts.tensor(number).shape[0]
-            return PartOfRows(taken, made, cut[0], rows) if is_whole and is_part and cut is not None else None
+            if not is_whole or cut is None or not 0 < rows < facts.tensor(number).shape[0]:
+                return None
+            is_first = _is_first(facts, *cut)
+            return None if is_first is None else PartOfRows(taken, made, cut[0], rows, is_first)
         is_some = op_name(made) in _TAKING and len(made.inputs) == 2  # of the rows of a part
         if not is_some and (op_name(made) not in _VIEWS or len(made.inputs) != 1):
             return None
         cut, number = (made, number), made.inputs[0].tensor
     return None
+
+
+def _is_first(facts: TraceIndex, cut: Call, part: int) -> bool | None:
+    """Returns whether a part of a permutation is the first one; None if it is neither this nor the last one."""
+    if len(cut.outputs) > 1:
+        places = [access.tensor for access in cut.outputs]
+        return {places[0]: True, places[-1]: False}.get(part)
+    node = facts.node_at(cut.site)
+    bounds = node.slice if isinstance(node, ast.Subscript) else None
+    if not isinstance(bounds, ast.Slice) or bounds.step is not None or (bounds.lower is None) == (bounds.upper is None):
+        return None
+    return bounds.lower is None
+
+
+def _begins_anew(facts: TraceIndex, first: int, last: int, leaves: set[int]) -> bool:
+    """Returns whether the model gets other values, but for those of steps, or another optimizer."""
+    for call in facts.calls_between(first, last):
+        if call.within:
+            continue
+        changed = {write.tensor for write in call.writes} | {access.tensor for access in call.outputs}
+        if call.op == DATA_SET:
+            changed |= {access.tensor for access in call.inputs[:1]}
+        if not leaves.isdisjoint(changed) or call.op.startswith("optim."):
+            return True
+    return False
 
 
 def _runs(facts: TraceIndex, taken: Call, leaves: set[int]) -> bool:
