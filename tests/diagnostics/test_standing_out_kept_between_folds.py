@@ -61,7 +61,20 @@ RIGHT = {
         "net, opt = build()\n    for part in fold_of.split(10):\n        fit(net, opt, x[part], y[part])\n"
         "        scores.append(score(net, x, y))"
     ),
-}
+    "another set of rows": SCRIPT.format("net, opt = build()\n    " + LOOP.format("", "")).replace(
+        "score(net, x[held], y[held])", "score(net, other_x[:9], other_y[:9])").replace(
+        "x, y = ", "other_x, other_y = torch.randn(20, 4), torch.randn(20)\nx, y = "),
+    "evaluated first": SCRIPT.format(
+        "net, opt = build()\n    fit(net, opt, x[:4], y[:4])\n    for fold in torch.randperm(40).chunk(4):\n"
+        "        pred = net(x[fold]).squeeze(1).detach()\n        scores.append((pred != y[fold]).float().mean())\n"
+        "        scores.append(score(net, x[fold], y[fold]))\n        fit(net, opt, x[fold], y[fold])"
+    ),
+    "pictures of a map": SCRIPT.format(
+        "net, opt = build()\n    frames = list(zip(x.split(10), y.split(10)))\n    for i, kf in enumerate(frames):\n"
+        "        for part in [each for j, each in enumerate(frames) if j != i] + [kf]:\n"
+        "            fit(net, opt, *part)\n        scores.append(score(net, *kf))"
+    ),
+}  # fmt: skip
 WORDS = "goes on from each fold to the next"
 
 

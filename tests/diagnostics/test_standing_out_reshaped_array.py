@@ -56,6 +56,11 @@ RIGHT = {
     "channels first": BATCHES.replace("(32, 6, 7, 3)", "(32, 3, 6, 7)"),
     "one channel": ITEMS.replace("9, 4)", "36, 1)").replace("(4, 9)", "(1, 36)").replace(
         "Conv1d(4", "Conv1d(1").replace("Linear(28", "Linear(136"),
+    "frames of a longer signal": ITEMS.replace("standard_normal((32, 9, 4)).cumsum(1)", (
+        "standard_normal((32, 36)).cumsum(1).reshape(32, 9, 4)")),
+    "noise": BATCHES.replace("rng.integers(0, 256, (32, 6, 7, 3), dtype=np.uint8)", (
+        "rng.normal(size=(32, 6, 7, 3)).astype(np.float32)")).replace("x = images[rows].astype(np.float32) / 255", (
+        "x = rng.normal(size=(len(rows), 6, 7, 3)).astype(np.float32)")),
     "turned back": BATCHES.replace("torch.from_numpy(x)", "torch.from_numpy(x).view(-1, 6, 7, 3).permute(0, 3, 1, 2)"),
 }  # fmt: skip
 

@@ -81,6 +81,16 @@ RIGHT = {
         "chosen = order[soft[:, 0].topk(10).indices]\n        train(data[chosen], labels[chosen])")),
     "only the mean": LOADED.replace("TensorDataset(data, pseudo)", "TensorDataset(data, labels)").replace(
         JOIN, "pseudo = torch.cat(found)\nprint(pseudo.float().mean(), labels.float().mean())"),
+    "all pairs of predictions and targets": LOADED.replace("TensorDataset(data, pseudo)", (
+        "TensorDataset(data, labels)")).replace(
+        JOIN, "pseudo = torch.cat(found)\nprint((pseudo.unsqueeze(1) - labels).abs().float().mean())"),
+    "the shapes of one item": LOADED.replace("TensorDataset(data, pseudo)", "TensorDataset(data, labels)").replace(
+        JOIN, "pseudo = torch.cat(found)\nprint(data[0].shape, pseudo[0].shape)"),
+    "parts of two loops": LOADED.replace("TensorDataset(data, pseudo)", "TensorDataset(data, labels)").replace(
+        JOIN, "pseudo = torch.cat(found)\nfor k in range(0, 60, 20):\n    print(pseudo[k : k + 20].float().mean())\n"
+        "for k in range(0, 60, 20):\n    print(data[k : k + 20].mean())"),
+    "two statistics of one draw": INDEXED.replace("train(data[rows], soft[rows])", (
+        "print(soft[rows].mean(), data[rows].mean())\n        train(data[rows], labels[rows])")),
 }  # fmt: skip
 
 

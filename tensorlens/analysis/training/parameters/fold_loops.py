@@ -14,12 +14,16 @@ from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import loss_calls
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.records.model import Call
 
-_FOLDS = frozenset("fold folds kfold kf cv".split())
+_FOLDS = frozenset("fold folds kfold".split())
 _SERIES = frozenset("series expanding rolling walk online stream federated client clients".split())
 _RESETS = frozenset("load_state_dict apply deepcopy copy_".split())
+_TAKES = frozenset("getitem index_select".split())
+_MAX_VALUES = 300
 _REST = frozenset("delete setdiff1d difference".split())
 
 
@@ -61,10 +65,38 @@ def _is_over_folds(loop: ast.For, tree: ast.Module) -> bool:
     return any(_takes_rest(each) for each in (loop, *functions)) or "KFold" in ast.unparse(tree)
 
 
+def _is_of_others(test: ast.AST, counts: set[str]) -> bool:
+    """Returns whether an expression compares a number of a loop with another name: `j != fold`."""
+    compared = (each for each in ast.walk(test) if isinstance(each, ast.Compare) and len(each.ops) == 1)
+    return any(
+        isinstance(each.ops[0], ast.NotEq)
+        and isinstance(each.left, ast.Name)
+        and isinstance(each.comparators[0], ast.Name)
+        and bool({each.left.id, each.comparators[0].id} & counts)
+        for each in compared
+    )
+
+
+def _counts(scope: ast.AST) -> set[str]:
+    """Returns the names that count the rounds of a loop, or that are those of a fold."""
+    found = {each.id for each in ast.walk(scope) if isinstance(each, ast.Name) and _FOLDS & set(words_of(each.id))}
+    for each in ast.walk(scope):
+        if isinstance(each, ast.For | ast.comprehension) and isinstance(each.iter, ast.Call):
+            name, target = last_name(each.iter.func), each.target
+            if name == "range" and isinstance(target, ast.Name):
+                found.add(target.id)
+            elif name == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
+                found.add(target.elts[0].id)
+    return found
+
+
 def _takes_rest(scope: ast.AST) -> bool:
     """Returns whether code takes all parts but one: `j != fold`, `cat([rows[:a], rows[b:]])`, `np.delete()`."""
+    counts = _counts(scope)
     for node in ast.walk(scope):
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.NotEq):
+        tests = node.ifs if isinstance(node, ast.comprehension) else []
+        tests = [node.test] if isinstance(node, ast.If) else [node.slice] if isinstance(node, ast.Subscript) else tests
+        if any(_is_of_others(each, counts) for each in tests):
             return True
         if not isinstance(node, ast.Call):
             continue
@@ -91,7 +123,7 @@ def _found(training: MeasuredTraining, file: str, loop: ast.For) -> FoldLoop | N
         return None
     if any(training.writes(row.tensor) for row in rows):
         return None
-    evaluated = _evaluated(facts, {row.tensor for row in rows}, file, loop)
+    evaluated = _evaluated(training, {row.tensor for row in rows}, file, loop)
     call = made[rows[0].tensor]
     if evaluated is None or call is None:
         return None
@@ -100,15 +132,46 @@ def _found(training: MeasuredTraining, file: str, loop: ast.For) -> FoldLoop | N
     return FoldLoop(file, loop, rows[0], place, next(iter(passes)), evaluated)
 
 
-def _evaluated(facts: TraceIndex, parameters: set[int], file: str, loop: ast.For) -> Call | None:
-    """Returns a call without gradients of the loop that reads the parameters, after a step."""
-    first = next((step.index for step in facts.trace.inspection.steps), None)
+def _evaluated(training: MeasuredTraining, parameters: set[int], file: str, loop: ast.For) -> Call | None:
+    """Returns a call without gradients, below the training in the loop, that runs the model on rows of its table."""
+    facts = training.facts
+    passes = [each for each in facts.backwards if _is_within(facts, each.site, file, loop)]
+    first, trained = passes[0].index, max(_place(facts, each.site, file, loop) for each in passes)
+    tables = [_tables(facts, call, parameters) for call in loss_calls(facts, passes[0])]
     for call in facts.calls:
-        if call.mode == "grad" or call.within or first is None or call.index < first:
+        if call.mode == "grad" or call.within or call.index < first:
             continue
-        if any(access.tensor in parameters for access in call.inputs) and _is_within(facts, call.site, file, loop):
-            return call
+        is_run = any(access.tensor in parameters for access in call.inputs)
+        if is_run and _place(facts, call.site, file, loop) > trained:
+            return call if any(_tables(facts, call, parameters) & each for each in tables) else None
     return None
+
+
+def _tables(facts: TraceIndex, call: Call, parameters: set[int]) -> set[int]:
+    """Returns the tensors that a call takes rows of, or of values computed from them."""
+    waiting, seen, found = [(access.tensor, call.index) for access in call.inputs], set[int](), set[int]()
+    for number, before in waiting:
+        if number in parameters or number in seen or len(seen) > _MAX_VALUES:
+            continue
+        seen.add(number)
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs:
+            continue
+        if op_name(made) in _TAKES:
+            found.add(made.inputs[0].tensor)
+        else:
+            waiting += [(access.tensor, made.index) for access in made.inputs]
+    return found
+
+
+def _place(facts: TraceIndex, site: int, file: str, loop: ast.For) -> int:
+    """Returns the number of the statement of a loop that a site, or a line that called its function, is in; or -1."""
+    for each in (site, *callers(facts.trace, site)):
+        span = facts.span(each)
+        for place, node in enumerate(loop.body):
+            if span is not None and span.file == file and node.lineno <= span.line <= (node.end_lineno or 0):
+                return place
+    return -1
 
 
 def _is_within(facts: TraceIndex, site: int, file: str, loop: ast.For) -> bool:

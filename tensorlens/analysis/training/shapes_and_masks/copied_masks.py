@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
@@ -16,6 +17,7 @@ from tensorlens.records.model import Call
 
 _LAYER = "multi_head_attention_forward"
 _USES = frozenset("masked_fill add radd iadd where scaled_dot_product_attention baddbmm mul".split())
+_JOINS, _MAX_STEPS = frozenset("stack cat concat vstack".split()), 12
 _COPIES = frozenset("repeat tile cat concat getitem index_select repeat_interleave".split())
 
 
@@ -53,7 +55,8 @@ def _of_layer(facts: TraceIndex, call: Call) -> Iterator[CopiedMask]:
             continue
         rows = query[1], shape[0] // query[1]
         found = put_together(facts, access.tensor, call.index, shape[0])
-        if found is not None and found[1] == rows[::-1] and rows[0] != rows[1]:
+        is_turned = found is not None and found[1] == rows[::-1] and rows[0] != rows[1]
+        if found is not None and is_turned and _may_differ(facts, found[0]):
             yield CopiedMask(found[0], call, found[1], rows)
 
 
@@ -72,6 +75,38 @@ def _of_scores(facts: TraceIndex, call: Call) -> Iterator[CopiedMask]:
     merged = [each for each in found if op_name(each[0]) not in _COPIES]
     for made, order in copies:
         for other, rows in merged:
-            if order == rows[::-1] and order[0] != order[1] and made.index != other.index:
+            is_turned = order == rows[::-1] and order[0] != order[1] and made.index != other.index
+            if is_turned and _may_differ(facts, made):
                 yield CopiedMask(made, call, order, rows)
                 return
+
+
+def _may_differ(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether the rows that a call copies are not known to be copies of one row themselves."""
+    number, before = made.inputs[0].tensor, made.index
+    for _ in range(_MAX_STEPS):
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or not call.inputs:
+            return True
+        inputs = [access.tensor for access in call.inputs]
+        own, result = facts.tensor(inputs[0]).shape, facts.tensor(call.outputs[0].tensor).shape
+        is_one = len(own) < len(result) or own[:1] == (1,)
+        joined = len(inputs) > 1 and len({_origin(facts, each, call.index) for each in inputs}) == 1
+        if op_name(call) in _JOINS and is_one and joined:
+            return False
+        if op_name(call) in ("expand", "repeat", "tile", "expand_as", "broadcast_to") and is_one and len(result) == 3:
+            return False
+        if len(set(inputs)) > 1:
+            return True
+        number, before = inputs[0], call.index
+    return True
+
+
+def _origin(facts: TraceIndex, number: int, before: int) -> int:
+    """Returns the tensor that a view without a line of its own, as `mask[None]`, is made of."""
+    made = next(iter(facts.producers(number, before)), None)
+    is_view = made is not None and op_name(made) in ("getitem", "unsqueeze", "view") and len(made.inputs) == 1
+    if made is None or not is_view:
+        return number
+    sizes = [prod(facts.tensor(each).shape) for each in (number, made.inputs[0].tensor)]
+    return made.inputs[0].tensor if sizes[0] == sizes[1] else number

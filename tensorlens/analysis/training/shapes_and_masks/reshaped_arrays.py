@@ -18,16 +18,19 @@ from tensorlens.records.training_samples import ReshapedArray
 _CONVOLUTIONS = {"conv1d": 1, "conv2d": 2, "conv3d": 3}
 _SAME = frozenset("to float double div truediv sub add mul clone contiguous clamp getitem index_select".split())
 _FAR = 2_000
+_DRAWS = frozenset("normal standard_normal randn rand random uniform random_sample".split())
+_CASTS = frozenset("astype len float32 copy default_rng RandomState".split())
+_RESHAPES = frozenset("reshape resize array_split sliding_window_view as_strided".split())
 
 
 @dataclass(frozen=True, slots=True)
 class MixedArray:
-    """A call that makes a tensor of such an array, the convolution that gets it, and the reshape, if it is found."""
+    """A call that makes a tensor of such an array, the convolution that gets it, and the reshape."""
 
     made: Call
     layer: Call
     shapes: ReshapedArray
-    reshape: tuple[str, ast.Call] | None
+    reshape: tuple[str, ast.Call]
 
 
 def reshaped_arrays(facts: TraceIndex) -> Iterator[MixedArray]:
@@ -37,10 +40,12 @@ def reshaped_arrays(facts: TraceIndex) -> Iterator[MixedArray]:
         made = facts.creator(each.tensor)
         if made is None or made.site in seen or not _are_turned(each):
             continue
-        layer = _layer(facts, made, each)
-        if layer is not None:
+        layer, reshape = _layer(facts, made, each), _reshape(facts, made)
+        if layer is None or reshape is None or not _is_only_reshape(facts, made, len(each.before)):
+            continue
+        if not _is_noise(facts, *reshape):
             seen.add(made.site)
-            yield MixedArray(made, layer, each, _reshape(facts, made))
+            yield MixedArray(made, layer, each, reshape)
 
 
 def _are_turned(shapes: ReshapedArray) -> bool:
@@ -49,6 +54,36 @@ def _are_turned(shapes: ReshapedArray) -> bool:
     is_sample = len(before) in (2, 3) and (before[-1], *before[:-1]) == after
     is_batch = len(before) in (3, 4) and (before[0], before[-1], *before[1:-1]) == after
     return (is_sample or is_batch) and not keeps_order(before, after)
+
+
+def _is_only_reshape(facts: TraceIndex, made: Call, size: int) -> bool:
+    """Returns whether one line of a file may give arrays so many dimensions.
+
+    If an earlier one has made those before the reshape, they may be parts of a longer one, as the frames of a signal.
+    """
+    span, found = facts.trace.sites[made.site].span, 0
+    for node in ast.walk(facts.tree(span.file)):
+        if isinstance(node, ast.Call) and called_name(node) in _RESHAPES:
+            parts = [each for given in node.args for each in (given.elts if isinstance(given, ast.Tuple) else [given])]
+            is_plain = called_name(node) == "reshape" and not any(isinstance(each, ast.Starred) for each in parts)
+            found += not is_plain or len(parts) in (1, size, size + 1)
+    return found == 1
+
+
+def _is_noise(facts: TraceIndex, file: str, reshape: ast.Call) -> bool:
+    """Returns whether the array of a reshape has random numbers alone, whose places make no difference."""
+    own = reshape.func.value if isinstance(reshape.func, ast.Attribute) else None
+    for node in ast.walk(facts.tree(file)):
+        names = {ast.unparse(each) for each in node.targets} if isinstance(node, ast.Assign) else set[str]()
+        given = {ast.unparse(each) for each in (*([] if own is None else [own]), *reshape.args[:1])}
+        if isinstance(node, ast.Assign) and names & given and _is_drawn(node.value):
+            return True
+    return any(_is_drawn(each) for each in (*([] if own is None else [own]), *reshape.args[:1]))
+
+
+def _is_drawn(value: ast.expr) -> bool:
+    called = {called_name(each) for each in ast.walk(value) if isinstance(each, ast.Call)}
+    return bool(called & _DRAWS) and called <= _DRAWS | _CASTS
 
 
 def _layer(facts: TraceIndex, made: Call, shapes: ReshapedArray) -> Call | None:

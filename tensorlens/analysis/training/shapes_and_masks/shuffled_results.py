@@ -11,8 +11,6 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tensorlens.analysis.code_around import is_inside, statement_around
-from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.shapes_and_masks.row_starts import BY_PLACE
@@ -23,7 +21,7 @@ _JOINS = frozenset("cat concat concatenate hstack vstack row_stack".split())
 _ROWS = BY_PLACE | frozenset("argmax argmin max amax sum mean squeeze unsqueeze view reshape one_hot softmax".split())
 _CHOOSING = frozenset("topk argsort sort nonzero where argwhere".split())
 _VIEWS = frozenset("squeeze flatten view reshape getitem long cpu clone contiguous flip unbind split chunk".split())
-_COMPARING = frozenset("eq ne sub rsub cross_entropy mse_loss kl_div l1_loss".split())
+_COMPARING = frozenset("eq ne cross_entropy mse_loss kl_div l1_loss".split())
 _WHOLE = ("int64", "int32")
 _MIN_PAIRS = 8  # of items of a loader that follow each other: those of two samples may do so by chance
 _MOST_RUNS, _MOST_CALLS, _FAR, _NEAR, _LOOKED_AT = 3, 200, 30_000, 8, 3
@@ -49,7 +47,8 @@ class _Kept:
     known: set[int]
     rows: int
     chosen: set[int] = field(default_factory=set)  # positions among the results
-    taken: dict[int, bool] = field(default_factory=dict)  # index -> whether it takes results, not rows of a table
+    # tensor -> index and table (-1: results) of the rows that it is computed from
+    origins: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
     results: int = 0  # of these, taken by number
     pairs: Counter[tuple[int, int]] = field(
         default_factory=Counter
@@ -144,7 +143,7 @@ def _beside(facts: TraceIndex, taken: Call) -> set[int]:
 
 
 def _use(facts: TraceIndex, kept: _Kept) -> ShuffledResults | None:
-    """Returns the first call that takes results, or rows of the table, by a place that is one of the other."""
+    """Returns the first call that uses results with rows of the table, by a place that is one of the other."""
     for call in facts.calls_between(kept.call.index + 1, kept.call.index + _FAR):
         inputs = [access.tensor for access in call.inputs]
         of_results, of_table = (
@@ -152,55 +151,58 @@ def _use(facts: TraceIndex, kept: _Kept) -> ShuffledResults | None:
             next((each for each in inputs if each in kept.tables), -1),
         )
         name = op_name(call)
-        is_compared = of_results and of_table >= 0 and name in _COMPARING
-        if is_compared or (name == "tolist" and inputs[0] in kept.chosen and _is_of_subset(facts, call)):
-            of_table = of_table if is_compared else next(iter(kept.tables))
+        is_same_shape = len({facts.tensor(each).shape for each in inputs}) == 1
+        if of_results and of_table >= 0 and name in _COMPARING and (is_same_shape or name == "cross_entropy"):
             return ShuffledResults(kept.call, kept.drawn, call, of_table)
         if name in ("getitem", "index_select") and inputs and (inputs[0] in kept.known or inputs[0] in kept.tables):
             table = _taken(facts, kept, call, inputs)
-            if table >= 0:
-                return ShuffledResults(kept.call, kept.drawn, call, table)
-        elif (of_results or kept.chosen & set(inputs)) and not call.writes:
-            _follow(facts, kept, call, of_results)
+        else:
+            table = _met(facts, kept, call, inputs)
+            if (of_results or kept.chosen & set(inputs)) and not call.writes:
+                _follow(facts, kept, call, of_results)
+        if table >= 0:
+            return ShuffledResults(kept.call, kept.drawn, call, table)
     return None
 
 
-def _is_of_subset(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a line makes a `Subset()` of numbers, of a data set that a loader shuffles."""
-    span = facts.trace.sites[call.site].span
-    statement = statement_around(facts, span)
-    subsets = [] if statement is None else [node for node in ast.walk(statement) if called_name(node) == "Subset"]
-    parts = [node for node in subsets if isinstance(node, ast.Call) and len(node.args) == 2]
-    own = [node for node in parts if is_inside(span, facts.span_of(node.args[1], span.file))]
-    loaders = [node for _, tree in facts.trees() for node in ast.walk(tree) if called_name(node) == "DataLoader"]
-    shuffled = {
-        ast.unparse(node.args[0])
-        for node in loaders
-        if isinstance(node, ast.Call)
-        and node.args
-        and any(word.arg == "shuffle" and ast.unparse(word.value) != "False" for word in node.keywords)
-    }
-    return any(ast.unparse(node.args[0]) in shuffled for node in own)
-
-
 def _taken(facts: TraceIndex, kept: _Kept, call: Call, inputs: list[int]) -> int:
-    """Returns the table whose rows one index takes with results, after a call that takes some; -1 if none is known."""
+    """Returns the table whose rows a loader pairs with results, or that chosen positions take; -1 if none is known."""
     is_result = inputs[0] in kept.known
     if len(inputs) == 2:
         if not is_result and inputs[1] in kept.chosen:
             return inputs[0]
-        other = kept.taken.setdefault(inputs[1], is_result)
-        return -1 if other == is_result else next(iter(kept.tables))
+        for access in call.outputs:
+            kept.origins[access.tensor] = {(inputs[1], -1 if is_result else inputs[0])}
+        return -1
     kept.results += is_result
     for earlier in kept.read:
         is_other = (earlier.inputs[0].tensor in kept.known) != is_result
-        if is_other and _is_same_item(facts, earlier, call):
+        if is_other and earlier.site == call.site and _is_same_item(facts, earlier, call):
             table = earlier.inputs[0].tensor if is_result else inputs[0]
             kept.pairs[earlier.inputs[0].tensor, inputs[0]] += 1
             is_pair = kept.pairs[earlier.inputs[0].tensor, inputs[0]] >= kept.results - (not is_result)
-            if earlier.site != call.site or (is_pair and kept.results >= _MIN_PAIRS):
+            if is_pair and kept.results >= _MIN_PAIRS:
                 return table
     kept.read.append(call)
+    return -1
+
+
+def _met(facts: TraceIndex, kept: _Kept, call: Call, inputs: list[int]) -> int:
+    """Returns the table of which one index took rows that a loss compares with results that it took; -1 if none."""
+    known = [kept.origins[each] for each in inputs if each in kept.origins]
+    if not known:
+        return -1
+    joined = set[tuple[int, int]]().union(*known)
+    if op_name(call) in _COMPARING and len(known) == 2:
+        sides = known if any(table < 0 for _, table in known[1]) else known[::-1]
+        of_results = {index for index, table in sides[1] if table < 0}
+        found = [table for index, table in sides[0] if table >= 0 and index in of_results]
+        if found and all(len(side) == 1 for side in sides):
+            return found[0]
+    rows = {facts.tensor(each).shape[:1] for each in inputs if each in kept.origins}
+    for access in call.outputs if not call.writes else ():
+        if {facts.tensor(access.tensor).shape[:1]} == rows != {()}:
+            kept.origins[access.tensor] = joined
     return -1
 
 
@@ -212,8 +214,7 @@ def _is_same_item(facts: TraceIndex, one: Call, other: Call) -> bool:
     first, second = facts.node_at(one.site), facts.node_at(other.site)
     is_pair = isinstance(first, ast.Subscript) and isinstance(second, ast.Subscript)
     is_near = (
-        facts.scope(one.site) == facts.scope(other.site)
-        and abs(facts.trace.sites[one.site].span.line - sites[other.site].span.line) < _NEAR
+        facts.scope(one.site) == facts.scope(other.site) and sites[one.site].span.line == sites[other.site].span.line
     )
     return is_pair and is_near and ast.unparse(first.slice) == ast.unparse(second.slice)  # type: ignore[union-attr]
 
@@ -221,7 +222,7 @@ def _is_same_item(facts: TraceIndex, one: Call, other: Call) -> bool:
 def _follow(facts: TraceIndex, kept: _Kept, call: Call, of_results: bool) -> None:
     """Notes what is computed row by row of results, and the positions that are chosen by them."""
     made = [access.tensor for access in call.outputs if facts.tensor(access.tensor).shape[:1] == (kept.rows,)]
-    if of_results and op_name(call) in _CHOOSING:
+    if of_results and op_name(call) in _CHOOSING and len(call.inputs) == 1:
         kept.chosen |= {access.tensor for access in call.outputs if facts.tensor(access.tensor).dtype in _WHOLE}
     elif of_results and op_name(call) in _ROWS:
         kept.known |= {*made}

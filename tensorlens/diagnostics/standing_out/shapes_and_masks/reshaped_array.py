@@ -16,14 +16,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 
 def _sentence(training: MeasuredTraining, found: MixedArray) -> StandingOut:
-    facts, span = training.facts, None
-    if found.reshape is not None:
-        span = facts.span_of(found.reshape[1], found.reshape[0])
+    facts = training.facts
     return stands_out(
         f"{as_written(facts, found.made)} gets an array of shape {found.shapes.after} that a reshape has made of shape "
         f"{found.shapes.before}, without a transpose before it, and a convolution takes its channels: the reshape "
         "mixes numbers of several channels",
-        None if span is None else Label("value_made_here", span, "reshaped here"),
+        Label("value_made_here", facts.span_of(found.reshape[1], found.reshape[0]), "reshaped here"),
         facts.label("value_made_here", found.made.site, "a tensor of it", found.made.index),
         facts.label("needed_here", found.layer.site, "the input of this layer", found.layer.index),
     )
