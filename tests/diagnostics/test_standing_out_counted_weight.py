@@ -118,6 +118,31 @@ def test_a_focal_factor_of_a_mean_is_named(tmp_path: Path, loss: str, count: int
     assert len(_texts(tmp_path, labels, loss, 3, "the factor of the loss is one number")) == count
 
 
+@pytest.mark.parametrize(
+    "scores",
+    ["head(rnn(x)[0])[0]", "head(rnn(x)[0][0])", "head(rnn(x[0])[0])", "head(x[0, : 4 + step])"],
+    ids=["taken last", "taken first", "steps", "lengths"],
+)
+def test_focal_factors_of_a_text_are_left_alone(tmp_path: Path, scores: str) -> None:
+    script = f"""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        rnn, head = nn.GRU(6, 6, batch_first=True), nn.Linear(6, 5)
+        optimizer = torch.optim.SGD([*rnn.parameters(), *head.parameters()], lr=0.1)
+        for step in range(6):
+            x, y = torch.randn(1, 9, 6), torch.randint(0, 5, (9,))
+            out = {scores}
+            nll = F.cross_entropy(out, y[: len(out)])
+            loss = (1 - torch.exp(-nll)).pow(2) * nll
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    assert said(tmp_path, script, "the factor of the loss is one number")[0] == []
+
+
 _PT = "pt = out.softmax(1).gather(1, target[:, None])"
 _ROWS = "F.cross_entropy(out, target, reduction='none')"
 
@@ -141,7 +166,7 @@ def test_the_call_that_takes_the_mean_is_named(tmp_path: Path) -> None:
     labels = "y = (x[:, 0] > 0.5).long() + (x[:, 0] > 1.2).long()"
     loss = "rows = F.cross_entropy(out, target, reduction='none')\nce = rows.mean()\nloss = (1 - (-ce).exp()) ** 2 * ce"
     (text,) = _texts(tmp_path, labels, loss, 3, "the factor of the loss is one number")
-    assert text.startswith("`rows.mean()` returns the mean of 40 samples")
+    assert text.startswith("`rows.mean()` returns the mean of 40 rows")
 
 
 def test_shares_of_the_other_classes_are_not_named(tmp_path: Path) -> None:

@@ -90,6 +90,15 @@ RIGHT = {
         "loss = meter.add((out - y).pow(2).mean())\n    return loss")),
     "a running mean in a sum": METER + LOADED.replace("loss = (out - y).pow(2).mean()\n    return loss.item()", (
         "loss = (out - y).mean() * 0 + meter.add(out[0, 0])\n    return loss")),
+    "a running mean that update returns": METER.replace("float(value)", "value").replace("add", "update") + (
+        LOADED.replace("loss = (out - y).pow(2).mean()\n    return loss.item()", (
+        "loss = meter.update((out - y).pow(2).mean())\n    return loss"))),
+    "a root of a running mean": METER.replace("float(value)", "value") + (
+        LOADED.replace("loss = (out - y).pow(2).mean()\n    return loss.item()", (
+        "mean = meter.add((out - y).pow(2).mean())\n        loss = mean.sqrt()\n    return loss"))),
+    "a root of a running mean by a call": METER.replace("float(value)", "value").replace("add", "__call__") + (
+        LOADED.replace("loss = (out - y).pow(2).mean()\n    return loss.item()", (
+        "mean = meter((out - y).pow(2).mean())\n        loss = mean.sqrt()\n    return loss"))),
     "a list": LOADED.replace(LOSS, (
         "        values.append(out - y)\n        loss = torch.cat(values).pow(2).mean()\n    return")),
     "a mean so far": LOADED.replace(LOSS, (

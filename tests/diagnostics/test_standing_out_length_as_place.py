@@ -76,13 +76,35 @@ for _ in range(4):
 STACKED = "torch.stack([row[min(len(s), T - 1)] for row, s in zip(h, seqs)])"
 PADDED = "pad_sequence(seqs, batch_first=True)"
 FILLED = "torch.zeros(16, int(n.max()), 8)\n    for i, s in enumerate(seqs):\n        x[i, :len(s)] = s"
+ENDED = """\
+END, words, rnn, head = 0, nn.Embedding(30, 8), nn.GRU(8, 8, batch_first=True), nn.Linear(8, 2)
+opt = torch.optim.Adam([*words.parameters(), *rnn.parameters(), *head.parameters()], lr=0.01)
+for _ in range(4):
+    n = torch.randint(3, 11, (8,))
+    n[:2] = 10
+    texts = [torch.randint(1, 30, (k,)) for k in n.tolist()]
+    ids = nn.utils.rnn.pad_sequence(texts, batch_first=True, padding_value=END)
+    end = n.clamp(max=ids.size(1) - 1)
+    loss = nn.functional.cross_entropy(head(rnn(words(ids))[0][torch.arange(8), end]), ids[:, 0] % 2)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+SEARCHED = ENDED.replace("n.clamp(max=ids.size(1) - 1)", (
+    "torch.where((ids == END).any(1), (ids == END).int().argmax(1), ids.size(1) - 1)"))  # fmt: skip
 STEPS = {
+    "ids of a table with padding": ENDED.replace("(30, 8)", "(30, 8, padding_idx=0)")
+    .replace("n.clamp(max=ids.size(1) - 1)", "torch.tensor([min(k, 9) for k in n.tolist()])")
+    .replace("end]), ids[:, 0] % 2)", "end]), ids[:, 0] % 2)  #!"),
     "one by one": MEASURED,
     "gathered": MEASURED.replace(PADDED, FILLED).replace(
         STACKED, "h.gather(1, torch.where(n < T, n, T - 1).view(-1, 1, 1).expand(-1, 1, 8)).squeeze(1)"
     ),
 }
 OTHER_STEPS = {
+    "the end of the text, which pads": ENDED,
+    "the end of the text, which is searched": SEARCHED,
+    "the end of the text in a table": SEARCHED.replace("(30, 8)", "(30, 8, padding_idx=0)"),
     "the last": MEASURED.replace("min(len(s), T - 1)", "len(s) - 1"),
     "a state before": MEASURED.replace(
         "x.size(1)\n", "x.size(1) + 1\n    h = torch.cat([torch.zeros(16, 1, 8), h], 1)\n"

@@ -82,6 +82,24 @@ TRANSFORMS = (
 )
 
 
+NUMBERS = """\
+net = nn.Sequential(nn.Linear(1, 8), nn.SiLU(), nn.Linear(8, 1))
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(3):
+    real, fake = torch.randn(8, 16, 1) + 1, torch.randn(8, 16, 1)
+    e = torch.rand(8, 16, 1)
+    x = (e * real + (1 - e) * fake).requires_grad_()
+    (grad,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+    loss = net(fake).mean() - net(real).mean() + 10 * (grad.norm(dim=-1) - 1).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+PLACES = NUMBERS.replace("Linear(1, 8)", "Conv1d(4, 8, 1)").replace("Linear(8, 1)", "Conv1d(8, 1, 1)").replace(
+    "(8, 16, 1)", "(8, 4, 16)").replace("e = torch.rand(8, 4, 16)", "e = torch.rand(8, 1, 16)").replace(
+    "dim=-1", "dim=1")  # fmt: skip
+
+
 def _found(folder: Path, body: str) -> list[StandingOut]:
     return [each for each in sentences(folder, body) if "mixes two samples" in each.text]
 
@@ -96,6 +114,11 @@ def test_a_mixture_by_elements_is_named(tmp_path: Path, case: str) -> None:
 @pytest.mark.parametrize("case", RIGHT)
 def test_other_points_are_left_alone(tmp_path: Path, case: str) -> None:
     assert [each.text for each in _found(tmp_path, CRITIC.format(RIGHT[case]))] == []
+
+
+@pytest.mark.parametrize("body", [NUMBERS, PLACES], ids=["numbers", "places"])
+def test_samples_that_have_a_share_each_are_left_alone(tmp_path: Path, body: str) -> None:
+    assert [each.text for each in _found(tmp_path, body)] == []
 
 
 @pytest.mark.parametrize("slopes", TRANSFORMS)

@@ -71,6 +71,9 @@ RIGHT = {
         'more.load_state_dict(saved["opt"])', (
         "old = list(saved['opt']['state'].values())\nsaved['opt']['state'] = dict(enumerate(old[::-1]))\n"
         "more.load_state_dict(saved['opt'])")),
+    "a new state in this order": NET.replace("more.load_state_dict(state[1])", (
+        "old = state[1].pop('state')\nnew_state = {k: old[(k + 2) % 4] for k in old}\n"
+        "more.load_state_dict({**state[1], 'state': new_state})")),
     "the same order": NET.replace(ORDER, '[{"params": new.body.parameters()}, {"params": new.head.parameters()}]'),
     "all parameters": ONE.replace(ORDER, "new.parameters()"),
     "a state that is put into this order": NET.replace("more.load_state_dict(", (

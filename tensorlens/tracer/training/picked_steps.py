@@ -85,10 +85,12 @@ def _of_one(node: Node) -> tuple[int, int] | None:
 
 
 def _lengths(ids: torch.Tensor, padding: int | None, shape: tuple[int, int]) -> tuple[int, ...]:
-    """Returns how many ids each row has before those of the padding at its end; () if no row is without padding."""
-    if ids.shape != shape:
+    """Returns how many ids each row has before those of the padding at its end; () if no row is without padding.
+
+    The table names the id of the padding: an id that rows end with may be a token, as the end of a text is.
+    """
+    if ids.shape != shape or padding is None or padding < 0:
         return ()
-    padded = ids[:, -1].mode().values if padding is None or padding < 0 else padding
-    places = torch.arange(1, shape[1] + 1) * (ids != padded)
+    places = torch.arange(1, shape[1] + 1) * (ids != padding)
     lengths = places.amax(1)
     return tuple(lengths.tolist()) if bool((lengths == shape[1]).any()) else ()

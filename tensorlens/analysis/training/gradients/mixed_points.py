@@ -35,11 +35,12 @@ _Terms = dict[tuple[int, ...], float]  # the factors of each product, which are 
 
 @dataclass(frozen=True, slots=True)
 class MixedPoint:
-    """The call that returns the mixture, the draw of the shares, and how many of these a sample has."""
+    """The call that returns the mixture, the draw of the shares, how many of these a sample has, and their shape."""
 
     call: Call
     draw: Call
     shares: int
+    shape: tuple[int, ...]
 
 
 def mixed_point(facts: TraceIndex, number: int, before: int) -> MixedPoint | None:
@@ -56,7 +57,7 @@ def mixed_point(facts: TraceIndex, number: int, before: int) -> MixedPoint | Non
         is_mixture = bool(first) and bool(rest) and all(step.get(key) == -value for key, value in first.items())
         count = _shares(facts, draw, search.uses[share], made) if is_mixture else 0
         if count > 1 and _are_two_samples(facts, made, (first, rest)):
-            return MixedPoint(made, draw, count)
+            return MixedPoint(made, draw, count, _shape(facts, draw, search.uses[share], made))
     return None
 
 
@@ -196,16 +197,21 @@ def _shares(facts: TraceIndex, draw: Call, used: int, mixed: Call) -> int:
     As many as the elements of a sample where the draw has the shape of the mixture. A smaller draw counts if it has
     several numbers along the last dimension and along another one, as one for each pixel has.
     """
+    shape, padded = facts.tensor(mixed.outputs[0].tensor).shape, _shape(facts, draw, used, mixed)
+    if padded == shape:
+        return prod(shape[1:])
+    is_known = len(padded) == len(shape) and all(each in (1, size) for each, size in zip(padded, shape, strict=True))
+    is_spread = is_known and sum(size > 1 for size in padded) > 1 and padded[-1] > 1
+    return prod(padded[1:]) if is_spread else 0
+
+
+def _shape(facts: TraceIndex, draw: Call, used: int, mixed: Call) -> tuple[int, ...]:
+    """Returns the shape of shares, with as many dimensions as the mixture has."""
     shape, own = facts.tensor(mixed.outputs[0].tensor).shape, facts.tensor(used).shape
     drawn = facts.tensor(draw.outputs[0].tensor).shape
     if prod(own) != prod(drawn):
         own = drawn  # expanded later
-    if own == shape:
-        return prod(shape[1:])
-    padded = (*(1 for _ in range(len(shape) - len(own))), *own)
-    is_known = len(padded) == len(shape) and all(each in (1, size) for each, size in zip(padded, shape, strict=True))
-    is_spread = is_known and sum(size > 1 for size in padded) > 1 and padded[-1] > 1
-    return prod(padded[1:]) if is_spread else 0
+    return (*(1 for _ in range(len(shape) - len(own))), *own)
 
 
 def _are_two_samples(facts: TraceIndex, mixed: Call, sides: tuple[_Terms, _Terms]) -> bool:

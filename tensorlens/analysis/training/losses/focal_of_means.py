@@ -31,6 +31,8 @@ _ARITHMETIC = (
 )
 _MOST_CALLS = 16
 _MOST_ABOVE = 40
+_MOST_COUNTS = 2  # of rows: that of a batch, and that of the last one; texts have more
+_STEPS = frozenset("rnn_tanh rnn_relu lstm gru scaled_dot_product_attention multi_head_attention_forward".split())
 _Way = tuple[tuple[Call, ...], Call]  # the calls on single numbers, the last first, and the one that returned the first
 
 
@@ -52,7 +54,7 @@ class FocalOfMean:
 
 def focal_of_means(facts: TraceIndex) -> Iterator[FocalOfMean]:
     """Yields these products, each loss once. Several such losses may be meant as weights of their tasks."""
-    found = dict[int, FocalOfMean]()
+    found, counts = dict[int, FocalOfMean](), set[int]()
     for backward in examined_passes(facts, with_asked=True):
         of_pass = dict[tuple[object, ...], FocalOfMean]()
         for call in recorded_above(facts, backward):
@@ -64,7 +66,8 @@ def focal_of_means(facts: TraceIndex) -> Iterator[FocalOfMean]:
             return
         for one in of_pass.values():
             found.setdefault(one.mean.site, one)
-    if len(found) == 1:
+            counts.add(one.samples)
+    if len(found) == 1 and len(counts) <= _MOST_COUNTS:
         yield from found.values()
 
 
@@ -201,8 +204,11 @@ def _key(call: Call) -> tuple[object, ...]:
 
 def _samples(facts: TraceIndex, mean: Call) -> int:
     """Returns the number of samples whose losses a call makes one number of; 0 if these are no losses of classes."""
+    rows = (*shape_of(facts, mean.inputs[0].tensor), 1)[0]
+    if not _are_batch(facts, mean, rows):
+        return 0
     if op_name(mean) in _LOSSES:
-        return (*shape_of(facts, mean.inputs[0].tensor), 1)[0]
+        return rows
     if op_name(mean) not in _REDUCTIONS:
         return 0
     waiting, seen = [(access.tensor, mean.index) for access in mean.inputs], set[int]()
@@ -212,7 +218,20 @@ def _samples(facts: TraceIndex, mean: Call) -> int:
             continue
         seen.add(made.index)
         if op_name(made) in _LOSSES | _LOGS and facts.requires_grad(number, before - 1):
-            return (*shape_of(facts, mean.inputs[0].tensor), 1)[0]
+            return rows
         if op_name(made) in _ARITHMETIC:
             waiting += [(access.tensor, made.index) for access in made.inputs]
     return 0
+
+
+def _are_batch(facts: TraceIndex, mean: Call, rows: int) -> bool:
+    """Returns whether the rows of a loss are those of the model from its first layer on, and no steps of one text."""
+    number, before = mean.inputs[0].tensor, mean.index
+    for _ in range(_MOST_ABOVE):
+        made = made_by(facts, number, before)
+        if not facts.requires_grad(number, before - 1) or made is None or not made.inputs:
+            return True
+        if shape_of(facts, number)[:1] != (rows,) or op_name(made) in _STEPS:
+            return False
+        number, before = made.inputs[0].tensor, made.index
+    return True

@@ -13,6 +13,8 @@ from tensorlens.analysis.trace_index import TraceIndex
 _READING = frozenset("item float cpu detach round double numpy tolist".split())
 _RECORDS = frozenset(("dict", "SimpleNamespace", "OrderedDict", "tuple", "list"))
 _DICTS = frozenset(("dict", "OrderedDict"))
+_ADDING = frozenset("append extend update add_ appendleft".split())
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 _MAX_HOPS = 3
 
 
@@ -63,7 +65,8 @@ def _upwards(facts: TraceIndex, file: str, node: ast.AST) -> KeptValue | bool:
             label = label or (f"[{ast.unparse(key)}]" if key is not None else "")
         elif not isinstance(above, ast.Tuple | ast.List):
             is_given = isinstance(above, ast.Call) and (node in above.args or node in above.keywords)
-            if not is_given or not (_is_record(facts, above) or called_name(above) == "update"):
+            is_alone = isinstance(parent_of(facts, file, above), ast.Expr)  # else it takes what `update()` returns
+            if not is_given or not (_is_record(facts, above) or (called_name(above) == "update" and is_alone)):
                 return False
         node, above = above, parent_of(facts, file, above)
     if isinstance(above, ast.Return):
@@ -150,6 +153,33 @@ def _is_pure(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         for node in nodes
     )
     return not is_kept
+
+
+def keepers(facts: TraceIndex) -> set[str]:
+    """Returns the names of functions and methods of a program that may keep something for their next call.
+
+    Those of functions in other functions, and of methods that a call of the object runs, are "": they have other names
+    where they are called.
+    """
+    found = set[str]()
+    for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
+        if isinstance(node, ast.Module | ast.ClassDef | _FUNCTIONS):
+            names = {each.name for each in node.body if isinstance(each, _FUNCTIONS) and _keeps(each)} - {"__init__"}
+            is_renamed = isinstance(node, _FUNCTIONS) or bool(names & {"__call__", "forward"})
+            found |= names | ({""} if names and is_renamed else set())
+    return found
+
+
+def _keeps(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    nodes = [node for part in function.body for node in ast.walk(part)]
+    own = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    for node in nodes:
+        is_written = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+        target = node.func if isinstance(node, ast.Call) else None
+        is_added = isinstance(target, ast.Attribute) and target.attr in _ADDING and ast.unparse(target.value) not in own
+        if is_written or is_added or isinstance(node, ast.Global | ast.Nonlocal):
+            return True
+    return False
 
 
 def occurrences(nodes: Iterator[ast.AST], root: str) -> list[ast.expr]:

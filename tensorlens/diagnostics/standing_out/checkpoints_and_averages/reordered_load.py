@@ -20,6 +20,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds these loads, if the values of the parameters were at other places when the state was made, or if the same
     lines have made the parameters of both optimizers in the same order."""
     facts, seen = training.facts, set[int | None]()
+    if _changes_state(facts):
+        return
     held = defaultdict[int, list[OptimizerGroup]](list)
     for group in training.groups:
         held[group.optimizer].append(group)
@@ -28,7 +30,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if moved.site not in seen and one:
             seen.add(moved.site)
             yield _sentence(facts, moved.site, moved.counts, (one, other))
-    for load in facts.trace.inspection.loaded_averages if not _changes_state(facts) else ():
+    for load in facts.trace.inspection.loaded_averages:
         new = [groups for groups in held.values() if _begins(training, groups) > load.index and _holds(groups, load)]
         old = [groups for groups in held.values() if 0 < _begins(training, groups) < load.index]
         old = sorted(
@@ -91,6 +93,11 @@ def _changes_state(facts: TraceIndex) -> bool:
     """Returns whether the program looks into the state of an optimizer, as one that puts it into another order does."""
     nodes = (node for _, tree in facts.trees() for node in ast.walk(tree))
     return any(
-        isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == "state"
+        (isinstance(node, ast.Constant) and node.value == "state")
+        or (isinstance(node, ast.Attribute | ast.keyword) and _name(node) == "state")
         for node in nodes
     )
+
+
+def _name(node: ast.Attribute | ast.keyword) -> str | None:
+    return node.attr if isinstance(node, ast.Attribute) else node.arg

@@ -15,14 +15,14 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     for each in focal_of_means(facts):
         mean, power = as_written(facts, each.mean), as_written(facts, each.power)
-        returned = f"{mean} returns {'one number' if each.is_sum else 'the mean'} of {each.samples:,} samples, and "
+        returned = f"{mean} returns {'one number' if each.is_sum else 'the mean'} of {each.samples:,} rows, and "
         yield stands_out(
             returned
             + (
-                f"{as_written(facts, each.product)} multiplies this mean by {power}: the factor of each sample weighs "
+                f"{as_written(facts, each.product)} multiplies this mean by {power}: the factor of each row weighs "
                 "the loss of all of them"
                 if each.is_each
-                else f"{power} is computed from it: the factor of the loss is one number for all samples, whatever the "
+                else f"{power} is computed from it: the factor of the loss is one number for all rows, whatever the "
                 "loss of each is"
             ),
             facts.label("observed_here", each.mean.site, "one number", each.mean.index),

@@ -10,7 +10,7 @@ from tensorlens.analysis.code_around import block_around, loop_around_line, scop
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.statements.set_places import KeptValue, is_plain_set, kept_value, occurrences
+from tensorlens.analysis.training.statements.set_places import KeptValue, is_plain_set, keepers, kept_value, occurrences
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
@@ -32,7 +32,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         kept = kept_value(facts, call.site)
         loop = None if kept is None else _loop_of(facts, kept)
         given = None if kept is None or loop is None else _reader(facts, kept, loop, call)
-        if kept is None or loop is None or given is None or given in named or not _is_of_round(loop, kept):
+        if kept is None or loop is None or given is None or given in named or not _is_of_round(facts, loop, kept):
             continue
         runs = _runs(facts, call, kept.site, loop)
         if runs < 2:
@@ -110,17 +110,22 @@ def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
         waiting += [each for each in ast.iter_child_nodes(node) if not isinstance(each, _BLOCKS)]
 
 
-def _is_of_round(loop: ast.For, kept: KeptValue) -> bool:
+def _is_of_round(facts: TraceIndex, loop: ast.For, kept: KeptValue) -> bool:
     """Returns whether a value is computed from the batch of a round, and from nothing that earlier ones change."""
-    targets = _batch_names(loop)
+    targets, keeping = _batch_names(loop), keepers(facts)
+    if "" in keeping:
+        return False
     changed, sets = _kept(loop, kept.root), dict[str, set[str]]()
     for each in (node for part in loop.body for node in ast.walk(part) if isinstance(node, ast.Assign)):
         read = _read(each.value)
-        if read & changed or any(name not in sets and name in _set(loop) for name in read):
+        called = {last_name(node.func) for node in ast.walk(each.value) if isinstance(node, ast.Call)}
+        if called & keeping or read & changed or any(name not in sets and name in _set(loop) for name in read):
             changed |= {name for target in each.targets for name in _stored(target)}
         for target in each.targets:
             sets |= dict.fromkeys(_stored(target), read)
         if each is kept.statement:
+            if called & keeping:
+                return False
             break
     used, waiting = set[str](), [*_read(kept.value)]
     for name in waiting:
