@@ -188,6 +188,8 @@ EVALUATED = """
         ("spread = (out - net(x[12:24]).flatten()).abs().mean().item()", 0),
         ("y = y[:12]\n        energy = 2 * (out - y).abs().mean() - (y[:, None] - y).abs().mean()", 0),
         ("energy = 2 * (out - y[:12]).abs().mean() - torch.cdist(out, out).mean()", 0),
+        ("out = net(torch.randn(12, 4)).numpy()\n        y = y[:12].numpy()\n        cross = abs(out - y).mean()", 0),
+        ("out = out.numpy()\n        y = y[:12].numpy()\n        cross = abs(out - y).mean()", 1),
         ("gap = (out - y[:12]).abs()\n        nearest = gap.min(dim=1).values.mean().item()", 0),
     ],
 )

@@ -49,6 +49,9 @@ WRONG = {
     """,
 }  # fmt: skip
 RIGHT = {
+    "a sum for a report, by which no step goes": MOMENTUM.replace(UPDATE, "mean.add_(p.grad**2)").replace(
+        "p.sub_(mean, alpha=0.01)", "p.sub_(p.grad, alpha=0.01)"
+    ),
     "a mean over the layers in each step": MOMENTUM.replace(
         "        for p in self.params:\n",
         (

@@ -69,6 +69,38 @@ def test_the_density_of_the_result_is_no_news(kind: str, tmp_path: Path) -> None
     assert said(tmp_path, SCRIPT.format(density=density, loss=loss), "the slope")[0] == []
 
 
+FREE_ENERGY = """
+    import torch, torch.nn.functional as F
+    from torch.distributions import Normal
+    enc, dec = torch.nn.Linear(8, 8), torch.nn.Linear(4, 8)
+    opt = torch.optim.Adam([*enc.parameters(), *dec.parameters()], 1e-2)
+    for _ in range(3):
+        x = torch.randn(16, 8)
+        mu, width = enc(x).chunk(2, 1)
+        q = Normal(mu, (width / 2).exp())
+        u = q.rsample()
+        lp = q.log_prob(u).sum(1).mean()
+        loss = {error} + 0.01 * {term}
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+ERROR = "F.mse_loss(dec(torch.tanh(u)), {})"
+
+
+@pytest.mark.parametrize(
+    ("target", "term"), [("x", "lp"), ("torch.randn(16, 8)", "(lp + 0.5 * (mu**2 + width.exp()).sum(1).mean())")]
+)
+def test_the_density_of_a_sample_with_a_prior_of_its_own_is_no_news(target: str, term: str, tmp_path: Path) -> None:
+    script = FREE_ENERGY.format(error=ERROR.format(target), term=term)
+    assert said(tmp_path, script, "the slope")[0] == []
+
+
+def test_the_density_of_a_sample_without_one_is_named(tmp_path: Path) -> None:
+    script = FREE_ENERGY.format(error=ERROR.format("torch.randn(16, 8)"), term="lp")
+    assert len(said(tmp_path, script, "the slope")[0]) == 1
+
+
 BY_HAND = """
     import math, torch, torch.nn.functional as F
     from torch.distributions import Independent, Normal

@@ -185,6 +185,8 @@ RIGHT = {
     "one tag a row": TAGS.replace("(x @ torch.randn(6, 4) > 0.5)", "nn.functional.one_hot(x[:, 0].gt(0).long(), 4)"),
     "the greatest of a row": TAGS.replace(
         "(x @ torch.randn(6, 4) > 0.5)", "(lambda s: s >= s.amax(1, keepdim=True))(x @ torch.randn(6, 4))"),
+    "the nearest of a row by its rank": TAGS.replace(
+        "(x @ torch.randn(6, 4) > 0.5)", "(torch.cdist(x, torch.randn(4, 6)).argsort(1).argsort(1) < 1)"),
     "shares of tags": TAGS.replace("> 0.5).float()", "> 0.5).float() + 1e-3\ntags = tags / tags.sum(1, keepdim=True)"),
     "logits": POLICY.replace("Categorical(out", "Categorical(logits=out"),
     "probabilities": POLICY.replace("log_softmax", "softmax"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import block_around, parent_of, scope_around, statement_around
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
@@ -21,6 +22,7 @@ from tensorlens.records.model import Call, Span
 _ARRAYS = frozenset(("numpy", "__array__"))
 _ALIKE = frozenset("abs absolute square sqrt round rint sign astype copy exp log float32 float64".split())
 _REDUCING = frozenset("mean sum average median".split())
+_RANDOM = frozenset("randn rand randn_like rand_like normal uniform randint bernoulli".split())
 _MOST_CALLS, _MOST_PARENTS = 400, 12
 _NEAR = 2  # events: the call may be followed by a gap
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -56,7 +58,7 @@ def array_comparisons(facts: TraceIndex) -> Iterator[ArrayComparison]:
         shape, number = shape_of(facts, call.inputs[0].tensor), call.inputs[0].tensor
         if call.site in seen or len(shape) != 2 or shape[1] != 1 or shape[0] < 2:
             continue
-        if layer_of(facts, number, call.index) is None:
+        if layer_of(facts, number, call.index) is None or _is_of_noise(facts, number, call.index):
             continue
         seen.add(call.site)
         array = _name_of(facts, call)
@@ -74,6 +76,16 @@ def array_comparisons(facts: TraceIndex) -> Iterator[ArrayComparison]:
                 reported.add((span.file, span.line))
                 text = facts.code_of(node, array.file)
                 yield ArrayComparison(span, text, call, array.name, labels, None if array.is_joined else shape[0])
+
+
+def _is_of_noise(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether answers are made of numbers that a line draws for them alone: they are samples of a generator."""
+    above, drawn = {call.index for _, call in ancestry(facts, number, before, _MOST_CALLS)}, set[int]()
+    for each, call in ancestry(facts, number, before, _MOST_CALLS):
+        if op_name(call).rstrip("_") in _RANDOM and not facts.tensor(each).type.endswith("Parameter"):
+            drawn.add(each)
+    uses = [call for call in facts.calls if drawn & {access.tensor for access in call.inputs}]
+    return bool(drawn) and all(call.index in above for call in uses)
 
 
 def _name_of(facts: TraceIndex, call: Call) -> _Array | None:

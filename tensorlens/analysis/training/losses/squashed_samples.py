@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, recorded_above
 from tensorlens.analysis.training.losses.drawn_samples import DrawnSample, density_terms, drawn_sample, squared
 from tensorlens.analysis.training.turned_signs import sign_in_sum
 from tensorlens.analysis.training.value_ranges import never_negative
@@ -24,6 +25,8 @@ _TO_SLOPE = frozenset("rsub sub add radd clamp clip clamp_min neg mul rmul".spli
 _LINEAR_ENDS = frozenset("cat concat linear stack addmm matmul".split())
 _ENDS = _LINEAR_ENDS | {"sub"}
 _LOG_DENSITIES = frozenset(f"{name}.log_prob" for name in ("Normal", "Independent", "MultivariateNormal"))
+_RECONSTRUCTIONS = ERRORS | frozenset("cross_entropy binary_cross_entropy binary_cross_entropy_with_logits".split())
+_MOST_ABOVE = 400
 _ALL = frozenset(("square", "width"))
 Kind = Literal["missing", "sign", "rows"]
 
@@ -95,10 +98,30 @@ def _found(facts: TraceIndex, squash: Call, calls: list[Call]) -> SquashedSample
         ends = [call for call in calls if results & {access.tensor for access in call.inputs}]
         goes_on = any(op_name(call) in _ENDS for call in ends)
         is_missing = goes_on and _is_term(facts, calls, density)
+        is_missing = is_missing and not _is_of_prior(facts, (made, drawn), calls)
         return SquashedSample("missing", density.call, squash, value) if is_missing else None
     if len(logs) != 1 or not _is_slope(facts, logs[0], value, results):
         return None
     return _joined(facts, (density, logs[0], squash), calls)
+
+
+def _is_of_prior(facts: TraceIndex, sample: tuple[Call, DrawnSample | None], calls: list[Call]) -> bool:
+    """Returns whether a loss squares the mean itself, or compares a result with what the sample is made of.
+
+    The first is a term of a prior of the sample, the second a reconstruction: there the density of the sample is meant.
+    """
+    made, drawn = sample
+    means = {access.tensor for access in made.inputs} if drawn is None else {drawn.mean}
+    above = {number for mean in means for number, _ in ancestry(facts, mean, made.index, _MOST_ABOVE)}
+    inputs = {access.tensor for mean in means for _, call in ancestry(facts, mean, made.index, _MOST_ABOVE)
+              for access in call.inputs}  # fmt: skip
+    for call in calls:
+        square = squared(facts, call)
+        if square is not None and square[0] in means:
+            return True
+        if op_name(call) in _RECONSTRUCTIONS and (above | inputs) & {access.tensor for access in call.inputs}:
+            return True
+    return False
 
 
 def _density(

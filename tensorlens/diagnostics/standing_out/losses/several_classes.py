@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -21,7 +22,10 @@ _JOINING = frozenset("stack cat concat vstack".split())
 _SAME_VALUES = frozenset("view reshape flatten squeeze unsqueeze contiguous float detach getitem cpu to".split())
 _SIGMOIDS = frozenset(("sigmoid", "logsigmoid"))
 _ORDERED = frozenset("gt ge lt le".split())
-_MAX_DEPTH = 4
+_OF_ORDER = frozenset(
+    "argsort sort msort topk kthvalue cumsum cumprod argmax argmin max min one_hot scatter eye".split()
+)
+_MAX_DEPTH, _MOST_ABOVE = 4, 60
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -68,13 +72,19 @@ def _targets(facts: TraceIndex, loss: Call, given: tuple[int, int]) -> Call | No
         if made is None or op_name(made) not in _JOINING or not made.inputs:
             break
         made = made_as_zero_or_one(facts, made.inputs[0].tensor, made.index)
-    if made is None or op_name(made) not in _APART or not made.outputs:
+    if made is None or op_name(made) not in _APART or not made.outputs or _is_of_order(facts, made):
         return None
     if len(made.inputs) > 1:  # a row may have one value that is at least as great as its own maximum
         sizes = [facts.tensor(access.tensor).shape[-1:] for access in made.inputs]
         if any(size == (1,) for size in sizes):
             return None
     return made if facts.tensor(made.outputs[0].tensor).shape[-1:] == targets.shape[-1:] else None
+
+
+def _is_of_order(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether a comparison depends on a whole row: of ranks from 0, one is below 1."""
+    above = (call for access in made.inputs for _, call in ancestry(facts, access.tensor, made.index, _MOST_ABOVE))
+    return any(op_name(call).rstrip("_") in _OF_ORDER for call in above)
 
 
 def _judged(facts: TraceIndex, scores: int, loss: Call) -> Call | None:

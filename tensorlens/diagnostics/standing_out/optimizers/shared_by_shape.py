@@ -6,6 +6,7 @@ import ast
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 from math import prod
 
 from tensorlens.analysis.trace_index import TraceIndex
@@ -23,6 +24,7 @@ _FRESH = frozenset("copy zero fill set normal uniform random bernoulli exponenti
 _MIN_STEPS = 3
 _NEAR = 24  # calls between two values of an average
 _MOST_INPUTS, _MOST_CALLS = 4, 400
+_MOST_UPDATES, _MOST_WRITES = 400, 4
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -56,13 +58,14 @@ def _shared(training: MeasuredTraining, code: Span) -> tuple[Call, int] | None:
     passes, rows = [each.index for each in facts.backwards], {row.tensor for row in training.rows}
     rounds: dict[int, dict[int, list[Call]]] = defaultdict(lambda: defaultdict(list))
     begins = dict[int, int]()  # of each step
-    moved = defaultdict[tuple[int, ...], set[int]](set)  # by shape
+    moved, updates = defaultdict[tuple[int, ...], set[int]](set), list[Call]()  # by shape
     for call in _calls_of(facts, code):
         step = bisect(passes, call.index)
         begins.setdefault(step, call.index)
         own = _moved(facts, call, rows)
         for number in own:
             moved[facts.tensor(number).shape].add(number)
+        updates += [call] if own else []
         if op_name(call) in _AVERAGING and not own and call.outputs and not _is_place(call):
             rounds[call.site][step].append(call)
     for each in rounds.values():
@@ -72,9 +75,23 @@ def _shared(training: MeasuredTraining, code: Span) -> tuple[Call, int] | None:
         last = next(iter(each.values()))[-1]
         shapes = {facts.tensor(call.outputs[0].tensor).shape for calls in each.values() for call in calls}
         most = max((len(moved.get(shape, ())) for shape in shapes), default=0)
-        if len(numbers) >= _MIN_STEPS and 1 < min(numbers) <= most:
+        if len(numbers) >= _MIN_STEPS and 1 < min(numbers) <= most and _is_read(facts, last.site, updates):
             return last, min(numbers)
     return None
+
+
+def _is_read(facts: TraceIndex, site: int, updates: list[Call]) -> bool:
+    """Returns whether an update of a parameter is computed from what a line makes: others may be for a report."""
+    waiting, seen = updates[-_MOST_UPDATES:], set[int]()
+    for call in waiting:
+        if call.site == site:
+            return True
+        if call.index in seen or call.op == GRAD_READ or (call.mode == "grad" and call.nodes[1] > call.nodes[0]):
+            continue
+        seen.add(call.index)
+        for access in call.inputs:
+            waiting += [made for made in islice(facts.producers(access.tensor, call.index), _MOST_WRITES)]
+    return False
 
 
 def _calls_of(facts: TraceIndex, code: Span) -> Iterator[Call]:
