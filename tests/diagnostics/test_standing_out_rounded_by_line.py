@@ -33,6 +33,17 @@ KEEP = "    exact = [w.data.clone() for w in weights]\n" + SET.replace("  #!", "
 PUT_BACK = "    for w, each in zip(weights, exact):\n        w.data.copy_(each)"
 RANDOM = "    for w in weights:\n        w.data = torch.floor(w.data * 64 + torch.rand_like(w)) / 64"
 FUNCTIONAL = "    x = torch.tanh(nn.functional.linear(data[rows], rounded(net[0].weight.detach())))"
+A_PART = """\
+    for w in weights:
+        w.data = torch.where(w.data.abs() > 0.2, (w.data * 64).round() / 64, w.data)"""
+NOISE = """\
+    for w in weights:
+        noise = torch.from_numpy(np.random.rand(*w.shape).astype(np.float32))
+        w.data = torch.floor(w.data * 64 + noise) / 64"""
+WHOLE = """\
+    for w in weights:
+        w.data.round_()
+        w.grad.sign_()"""
 WRONG = {
     "a value that is set": SCRIPT.format(before=SET, after=""),
     "a copy": SCRIPT.format(before=COPY, after=""),
@@ -41,6 +52,9 @@ WRONG = {
 RIGHT = {
     "exact values that are put back": SCRIPT.format(before=KEEP, after=PUT_BACK),
     "rounded at random": SCRIPT.format(before=RANDOM, after=""),
+    "a part of the values": SCRIPT.format(before=A_PART, after=""),
+    "rounded by the random numbers of an array": "import numpy as np\n" + SCRIPT.format(before=NOISE, after=""),
+    "whole numbers that move by whole steps": SCRIPT.replace("lr=0.01", "lr=1.0").format(before="", after=WHOLE),
     "rounded for the forward pass only": SCRIPT.format(before=FUNCTIONAL, after=""),
     "once, at the end": SCRIPT.format(before="", after="") + SET.replace("    for", "for").replace("  #!", ""),
     "clamped": SCRIPT.format(before="    for w in weights:\n        w.data = w.data.clamp(-0.2, 0.2)", after=""),
