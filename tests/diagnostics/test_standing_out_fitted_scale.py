@@ -58,7 +58,8 @@ RIGHT = {
         train=BATCHES, scores="net(train_x), train_y", test="held_x"
     ),
     "training goes on": SCRIPT.format(train=BATCHES, scores="net(train_x), train_y", test="held_x")
-    + "for _ in range(3):\n    opt.zero_grad()\n    F.cross_entropy(net(train_x) / scale.detach(), train_y).backward()\n"
+    + "for _ in range(3):\n    opt.zero_grad()\n"
+    "    F.cross_entropy(net(train_x) / scale.detach(), train_y).backward()\n"
     "    opt.step()\n",
     "scores of another model": SCRIPT.format(train=BATCHES, scores="first(train_x), train_y", test="held_x").replace(
         "opt = ", "first = nn.Linear(5, 3)\nopt = "
