@@ -75,6 +75,13 @@ RIGHT = {
                                                         "        row *= rng.uniform(0, 1)\n"),
     "a copy that a loader makes a tensor of": PLAIN.replace("self.rows[i]", "self.rows[i].copy()").replace(
         "torch.from_numpy(row)", "row"),
+    "a copy of the same name, and a scratch array": PLAIN.replace(APPLY, "        row = row.copy()\n" + NOISE.replace(
+        "  #!", "") + "        np.sin(i * np.arange(4.0), out=self.transforms)\n").replace(
+        "torch.from_numpy(row)", "torch.from_numpy(row), torch.from_numpy(self.transforms).clone().float()").replace(
+        "Rows([Mask()])", "Rows(np.zeros(4))").replace("for x in", "for x, _ in"),
+    "points of a set": PLAIN.replace(APPLY, "        np.random.shuffle(row)\n"),
+    "a norm": PLAIN.replace(APPLY, "        row -= row.mean()\n        row /= np.linalg.norm(row)\n"),
+    "a random sign": PLAIN.replace(APPLY, "        row *= rng.choice([-1.0, 1.0])\n"),
     "counts": PLAIN.replace(APPLY, "        row += 1\n"),
     "one that keeps the mean": PLAIN.replace(APPLY, "        row -= row.mean()\n"),
 }  # fmt: skip

@@ -47,8 +47,9 @@ WRONG = {
 RIGHT = {
     "a layer": LAYER.format("mask.repeat_interleave(2, dim=0)"),
     "one mask for all": LAYER.format("hidden[:1, None].expand(6, 5, 5).repeat(2, 1, 1)"),
-    "copies of one mask": LAYER.format("torch.stack([mask_of] * 6).repeat(2, 1, 1)").replace("    mask = torch.stack", (
-            "    mask_of = mask[0].clone()\n    mask = torch.stack")),
+    "copies of one mask": LAYER.format("torch.stack([mask_of] * 6).repeat(2, 1, 1)").replace(
+        "    mask = torch.stack", ("    mask_of = mask[0].clone()\n    mask = torch.stack")
+    ),
     "one mask for all, joined": LAYER.format("torch.cat([mask[:1]] * 6).repeat(2, 1, 1)"),
     "own attention": OWN.format(MERGED, "bias.repeat_interleave(heads, 0)"),
     "heads one after another": OWN.format("torch.cat(project(x).split(4, dim=-1))", "bias.repeat(heads, 1, 1)"),

@@ -54,6 +54,16 @@ RIGHT = {
     "other rows of one tensor": SCRIPT.format(train=ROWS, scores="net(x[held_rows]), y[held_rows]", test="test_x"),
     "a part of one data set": SCRIPT.format(train=SPLIT, scores="collect(DataLoader(other, 10))", test="test_x"),
     "no other rows": SCRIPT.format(train=BATCHES, scores="net(train_x), train_y", test="train_x[:20]"),
+    "the step of a weak learner": SCRIPT.replace("logits / scale", "logits * scale").format(
+        train=BATCHES, scores="net(train_x), train_y", test="held_x"
+    ),
+    "training goes on": SCRIPT.format(train=BATCHES, scores="net(train_x), train_y", test="held_x")
+    + "for _ in range(3):\n    opt.zero_grad()\n"
+    "    F.cross_entropy(net(train_x) / scale.detach(), train_y).backward()\n"
+    "    opt.step()\n",
+    "scores of another model": SCRIPT.format(train=BATCHES, scores="first(train_x), train_y", test="held_x").replace(
+        "opt = ", "first = nn.Linear(5, 3)\nopt = "
+    ),
 }
 WORDS = "on which the model was trained"
 

@@ -49,8 +49,12 @@ RIGHT = {
     "dropped, both at once": SCRIPT.format(3, 4, DROP, ONE),
     "classes from 1": SCRIPT.format(0, 4, DROP, TWO).replace("torch.randint(0, K", "torch.randint(1, K + 1"),
     "no guidance": SCRIPT.format(3, 4, "pass", "both = net(z, none) + z"),
+    "away from a class": SCRIPT.format(3, 4, DROP, TWO).replace("full_like(y, NULL)  #!", "full_like(y, 1)").replace(
+        "y = labels[idx]", "y = torch.randint(0, K, (20,))"),
+    "a row of zeros": SCRIPT.format(3, 4, "pass", TWO).replace("Embedding(classes, 8", (
+        "Embedding(classes, 8, padding_idx=NULL")),
     "another difference": SCRIPT.format(3, 4, "pass", "both = z - net(z, none)"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)

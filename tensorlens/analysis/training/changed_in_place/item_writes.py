@@ -21,7 +21,10 @@ Scope = Function | ast.Module
 
 @dataclass(frozen=True, slots=True)
 class ItemWrite:
-    """A line that writes into an item. `adds_up`: it does so at random places, by random values, or divides."""
+    """A line that writes into an item. `adds_up`: it does so at random places, by random values, or divides.
+
+    A random sign is as random the second time.
+    """
 
     node: ast.stmt | ast.Call
     adds_up: bool
@@ -41,11 +44,12 @@ class ItemCode:
     def stored(self, function: Function) -> dict[str, str]:
         """Returns the names in a method that hold an item of an attribute of `self`, or a view of one, with it."""
         names: dict[str, str] = {}
+        copied = _copied(function)
         for _ in range(_MAX_DEPTH):
             for node in ast.walk(function):
                 if isinstance(node, ast.Assign) and (kept := self.attribute(node.value, names, function)) is not None:
                     targets = (part for each in node.targets for part in _parts(each))
-                    names |= {part.id: kept for part in targets if isinstance(part, ast.Name)}
+                    names |= {part.id: kept for part in targets if isinstance(part, ast.Name) and part.id not in copied}
         return names
 
     def attribute(self, node: ast.expr, names: dict[str, str], function: Function, depth: int = 0) -> str | None:
@@ -97,7 +101,8 @@ class ItemCode:
         """Yields the lines of a function that write into what some expressions hold, also in functions that get it."""
         for node in ast.walk(function):
             if isinstance(node, ast.AugAssign) and holds(node.target):
-                yield ItemWrite(node, isinstance(node.op, ast.Div) or _draws(function, node), False)
+                adds_up = _draws(function, node) and not (isinstance(node.op, ast.Mult) and _is_sign(function, node))
+                yield ItemWrite(node, adds_up or _divides(node), False)
             elif isinstance(node, ast.Assign):
                 for each in node.targets:
                     if isinstance(each, ast.Subscript) and holds(each.value):
@@ -116,8 +121,6 @@ class ItemCode:
         is_receiver = isinstance(call.func, ast.Attribute) and holds(call.func.value)
         if name in _REFILLS and (0 in places or is_receiver):
             yield ItemWrite(call, False, True)
-        elif name == "shuffle" and 0 in places:
-            yield ItemWrite(call, True, False)
         for callee in self._callees(call) if depth < _MAX_DEPTH and places else ():
             arguments = callee.args.args[1:] if _is_method(callee) else callee.args.args
             inner = {arguments[place].arg for place in places if place < len(arguments)}
@@ -177,6 +180,21 @@ class ItemCode:
 
 def _functions(holder: ast.Module | ast.ClassDef) -> dict[str, Function]:
     return {each.name: each for each in holder.body if isinstance(each, Function)}
+
+
+def _copied(function: Function) -> set[str]:
+    """Returns the names that a function gives to new values: `row = row.copy()`, `row = row * 2`."""
+    found = set[str]()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            is_made = isinstance(node.value, ast.BinOp | ast.UnaryOp) or (
+                isinstance(node.value, ast.Call)
+                and isinstance(node.value.func, ast.Attribute)
+                and _last(node.value.func) not in _VIEWS
+                and _own(node.value.func) is None
+            )
+            found |= {each.id for each in node.targets if isinstance(each, ast.Name)} if is_made else set()
+    return found
 
 
 def _is_method(function: Function) -> bool:
@@ -248,6 +266,22 @@ def _same(function: Function, names: set[str]) -> set[str]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
+
+
+def _divides(node: ast.AugAssign) -> bool:
+    """Returns whether a line divides by a plain number; by a norm of the item, it may change nothing later."""
+    return isinstance(node.op, ast.Div) and isinstance(node.value, ast.Constant)
+
+
+def _is_sign(function: Scope, node: ast.AugAssign) -> bool:
+    """Returns whether a factor is drawn by a function that chooses, or has numbers with a minus sign beside it."""
+    names = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+    given = [each for each in ast.walk(function) if isinstance(each, ast.Assign)]
+    values = [each.value for each in given if names & {_root(part) for part in _targets(each)}]
+    drawn = {
+        _last(each.func) for value in (node.value, *values) for each in ast.walk(value) if isinstance(each, ast.Call)
+    }
+    return not drawn & {"uniform", "normal", "standard_normal", "randn", "rand"} or "sign" in drawn
 
 
 def _draws(function: Scope, node: ast.AST) -> bool:

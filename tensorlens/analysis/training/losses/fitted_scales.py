@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import loss_calls
@@ -15,7 +16,7 @@ from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.records.model import Backward, Call
 
 _LOSSES = frozenset("cross_entropy nll_loss binary_cross_entropy_with_logits".split())
-_FACTORS = frozenset("mul rmul div truediv".split())
+_QUOTIENTS = frozenset("div truediv".split())
 _PARTS = frozenset("getitem unbind select split chunk narrow".split())
 _MAX_CALLS, _LEAST_PASSES, _MOST_PASSES = 600, 2, 4
 
@@ -48,6 +49,9 @@ def fitted_scales(training: MeasuredTraining) -> Iterator[FittedScale]:
         parameters = {change.tensor for each in before[-1:] for change in each.gradients}
         started = before[0].started
         own = _data(facts, fit, started, parameters)
+        later = [each for each in facts.backwards if each.index > found[0].index]
+        if not _above(facts, fit) & parameters or any(parameters & _filled(each) for each in later):
+            continue  # scores of another model, or one that goes on training
         losses = [loss for each in before[1:][-_MOST_PASSES:] if (loss := _loss(facts, each)) is not None]
         learned = [_data(facts, loss, started, parameters, takes_parts=True) for loss in losses]
         known = [each for each in learned if each is not None]
@@ -66,14 +70,23 @@ def _fills(backward: Backward, number: int) -> bool:
     return any(change.tensor == number and change.after is not None for change in backward.gradients)
 
 
+def _filled(backward: Backward) -> set[int]:
+    return {change.tensor for change in backward.gradients}
+
+
+def _above(facts: TraceIndex, loss: Call) -> set[int]:
+    """Returns the tensors that the scores of a loss were computed from."""
+    return {number for number, _ in ancestry(facts, loss.inputs[0].tensor, loss.index, _MAX_CALLS)}
+
+
 def _loss(facts: TraceIndex, backward: Backward) -> Call | None:
     return next((call for call in loss_calls(facts, backward) if op_name(call) in _LOSSES), None)
 
 
 def _is_scaled(facts: TraceIndex, loss: Call, number: int) -> bool:
-    """Returns whether the scores of a loss are a product or quotient of constants and what a number gives."""
+    """Returns whether the scores of a loss are a quotient of constants and what a number gives."""
     made = next(iter(facts.producers(loss.inputs[0].tensor, loss.index)), None)
-    if made is None or op_name(made) not in _FACTORS or len(made.inputs) != 2:
+    if made is None or op_name(made) not in _QUOTIENTS or len(made.inputs) != 2:
         return False
     trained = [facts.requires_grad(access.tensor, made.index - 1) for access in made.inputs]
     sizes = [_is_single(facts, access.tensor) for access in made.inputs]

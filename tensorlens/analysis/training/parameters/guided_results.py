@@ -10,8 +10,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.literal_values import number_of
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -26,6 +28,7 @@ _SCALED = frozenset("mul rmul neg".split())
 _PARTS = frozenset("chunk split unbind getitem tensor_split".split())
 _DROPS = frozenset("where masked_fill setitem".split())
 _MAX_ANCESTORS, _MAX_BETWEEN, _MAX_STEPS = 60, 400, 8
+_MOST_ARGUMENTS = 2  # of an embedding without a row for padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def guidance_without_training(training: MeasuredTraining) -> Iterator[Guidance]:
     for call in facts.calls:
         if op_name(call) == "embedding" and len(call.inputs) == 2:
             lookups.setdefault(call.inputs[1].tensor, []).append(call)
-    for weight, calls in lookups.items():
+    for weight, calls in lookups.items() if not _may_have_padding(facts) else ():  # its row stays as it is, often zeros
         row = training.row(weight)
         learned = [call for call in calls if call.mode == "grad" and call.nodes[1] > call.nodes[0]]
         if row is None or row.statistics is None or not row.is_stepped or not learned:
@@ -64,6 +67,18 @@ def guidance_without_training(training: MeasuredTraining) -> Iterator[Guidance]:
             if difference is not None:
                 yield Guidance(weight, place, null, difference, learned[-1], drawn)
                 break
+
+
+def _may_have_padding(facts: TraceIndex) -> bool:
+    """Returns whether an embedding of the program may have a row for padding."""
+    for _, tree in facts.trees():
+        for node in ast.walk(tree):
+            is_placed = (
+                called_name(node) == "Embedding" and isinstance(node, ast.Call) and len(node.args) > _MOST_ARGUMENTS
+            )
+            if is_placed or (isinstance(node, ast.keyword) and node.arg == "padding_idx"):
+                return True
+    return False
 
 
 def _null(facts: TraceIndex, ids: int, before: int) -> tuple[Call, int] | None:
@@ -147,6 +162,8 @@ def _drawn(facts: TraceIndex, lookup: Call, null: int) -> Call | None:
             return made if has_dropped and made is not None and _may_draw(facts, made, null) else None
         inputs = [access.tensor for access in made.inputs]
         if op_name(made) in _DROPS and not has_dropped:
+            if _put_in(facts, made) != {null}:
+                return None
             kept = [each for each in inputs if facts.tensor(each).dtype != "bool"]
             kept = [each for each in kept if _null(facts, each, made.index) is None] or kept
             has_dropped = True
@@ -156,6 +173,21 @@ def _drawn(facts: TraceIndex, lookup: Call, null: int) -> Call | None:
         else:
             return None
     return None
+
+
+def _put_in(facts: TraceIndex, made: Call) -> set[float]:
+    """Returns the numbers that a call puts in place of some ids."""
+    filled = [_null(facts, access.tensor, made.index) for access in made.inputs]
+    found = {float(each[1]) for each in filled if each is not None}
+    written, span, node = written_call(facts, made), facts.span(made.site), facts.node_at(made.site)
+    if span is None:
+        return set()
+    if written is not None:
+        numbers = [number_of(facts, span.file, each) for each in (*written.args, *written.keywords.values())]
+        return found | {each for each in numbers if each is not None}
+    statement = statement_around(facts, span) if isinstance(node, ast.Subscript) else None
+    value = number_of(facts, span.file, statement.value) if isinstance(statement, ast.Assign) else None
+    return found if value is None else {value}
 
 
 def _may_draw(facts: TraceIndex, made: Call, null: int) -> bool:
