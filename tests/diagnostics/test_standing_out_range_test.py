@@ -32,7 +32,7 @@ for _ in range(25):
 WRONG = {
     "the same optimizer": NET,
     "another optimizer": NET.replace("for group in opt.param_groups:\n    group[\"lr\"] = 1e-3\n", (
-        "opt = torch.optim.SGD(net.parameters(), lr=1e-3)\n")),
+        "opt = torch.optim.Adam(net.parameters(), lr=1e-3)\n")),
     "a scheduler": NET.replace(
         "        for group in opt.param_groups:\n            group[\"lr\"] = 1e-5 * 2.0 ** k\n", "").replace(
         "    for k in", (
@@ -40,7 +40,21 @@ WRONG = {
         "    for k in")).replace("        step(net, opt)\n\ndef", "        step(net, opt)\n        each.step()\n\ndef"),
 }  # fmt: skip
 WRONG["a long training"] = NET.replace("range(25)", "range(150)")
+WARM = (
+    NET[NET.index("def step") : NET.index("test(net, opt)\nfor")]
+    + """\
+for k in range(60):
+    opt.param_groups[0]["lr"] = 1e-6 * 10 ** (k / 5) if k <= 20 else 1e-3 * 0.97 ** (k - 20)
+    step(net, opt)
+"""
+)
+LATER = WRONG["another optimizer"]
 RIGHT = {
+    "a warm-up by the line of the decay": WARM,
+    "another kind of optimizer for a second part": LATER.replace("Adam(net.parameters(), lr=1e-3)", (
+        "SGD(net.parameters(), lr=1e-3)")),
+    "a second part after rates as of a training": LATER.replace("1e-5 * 2.0", "1e-8 * 2.0").replace(
+        "lr=1e-3", "lr=1e-5"),
     "a long training from a copy": WRONG["a long training"].replace("test(net, opt)\nfor", (
         "first = copy.deepcopy(net.state_dict())\ntest(net, opt)\nnet.load_state_dict(first)\nfor")),
     "a long warm-up": WRONG["a long training"].replace("= 1e-3", "= 2.0"),

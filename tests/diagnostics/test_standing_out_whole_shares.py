@@ -135,7 +135,18 @@ schedule = types.SimpleNamespace(step=lambda: None)
     "    opt.step", '    opt.param_groups[0]["lr"] = 0.1 * min(1, step // 5)\n    opt.step')  # fmt: skip
 
 
-@pytest.mark.parametrize("body", [FROZEN, BY_BATCH, DECAY, LATER], ids=["frozen", "by batch", "decay", "unfrozen"])
+TWO = (
+    LAMBDA.replace(
+        "nn.Linear(4, 1)", "nn.Linear(4, 1)\nhead = nn.Linear(1, 1)\nfirst = torch.optim.SGD(head.parameters(), 1.0)"
+    )
+    .replace("net(torch.randn(8, 4))", "head(net(torch.randn(8, 4)))")
+    .replace("    opt.step()", "    opt.step()\n    first.step()\n    first.zero_grad()")
+)
+
+
+@pytest.mark.parametrize(
+    "body", [FROZEN, BY_BATCH, DECAY, LATER, TWO], ids=["frozen", "batch", "decay", "later", "two"]
+)
 def test_rates_that_other_lines_set_to_zero_are_left_alone(tmp_path: Path, body: str) -> None:
     assert [each.text for each in sentences(tmp_path, body) if WHOLE in each.text] == []
 

@@ -7,6 +7,7 @@ from math import isclose
 
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.written_rates import written_rates
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training import OptimizerGroup
@@ -15,6 +16,7 @@ _MIN_RATES = 6  # that grow in a row; each may be a mean of several
 _MIN_STEPS = 10  # the same, of single steps
 _MIN_GROWTH = 1_000
 _MIN_FALL = 10
+_HIGH = 0.1  # rate
 _NEAR = 0.02  # relative difference between two factors
 _MIXED = 1  # a mean of rates before and after the test
 
@@ -61,12 +63,22 @@ def _grown(group: OptimizerGroup) -> list[float]:
 
 
 def _steps_after(training: MeasuredTraining, group: OptimizerGroup) -> OptimizerGroup | None:
-    """Returns the group that steps the parameters with a lower rate after the test: itself, or that of a later
-    optimizer."""
+    """Returns the group that steps the parameters with a lower rate after the test: itself, if other lines run its
+    steps or set its rate then, or that of a later optimizer of the same kind, after rates that no training has."""
     if group.rates[1] > group.rates[0] and group.course[-1] * _MIN_FALL <= group.rates[1]:
-        return group
-    for other in training.groups:
-        is_later = other.turns[0] > group.turns[1]
+        return group if _is_elsewhere(training, group) else None
+    for other in training.groups if group.rates[1] >= _HIGH else ():
+        is_later = other.turns[0] > group.turns[1] and other.name == group.name
         if is_later and set(other.parameters) & set(group.parameters) and other.rates[1] * _MIN_FALL <= group.rates[1]:
             return other
     return None
+
+
+def _is_elsewhere(training: MeasuredTraining, group: OptimizerGroup) -> bool:
+    """Returns whether other lines run the last step than the first one, or set the rate: those of a warm-up and of a
+    decay may be one line in one loop."""
+    steps, facts = training.training.steps, training.facts
+    if group.turns[1] > len(steps):
+        return False
+    is_other = steps[group.turns[0] - 1].site != steps[group.turns[1] - 1].site
+    return is_other or len({(each.file, each.span.line) for each in written_rates(facts)}) > 1

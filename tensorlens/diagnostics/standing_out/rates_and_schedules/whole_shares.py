@@ -39,9 +39,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         next_to = course[zeros : zeros + (1 if width == 1 else 2)]  # the first may be a mean of both
         if group.is_shared or not zeros or max(next_to) < max(course) or group.rates[0] < 0:
             continue
-        others = (each for each in training.groups if each.optimizer == group.optimizer)
-        if any(each.course and each.course[0] > 0 for each in others):
-            continue  # one group begins after another, as where layers are trained one by one
+        if any(each.course and each.course[0] > 0 and each.turns[0] <= group.turns[1] for each in training.groups):
+            continue  # a group, or optimizer, begins after another, as where layers are trained one by one
         division = _division(training, group.optimizer) if zeros * width >= _MIN_STEPS else None
         if division is None:
             continue
