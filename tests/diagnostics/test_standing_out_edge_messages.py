@@ -36,6 +36,10 @@ OF_NODES = {
     "out = zeros.index_add(0, to, a * h[fr])",
     "divided afterwards": f"{E}; a = e.softmax(0); n = torch.zeros(20, 1).index_add(0, to, a) + 1e-9; "
     "out = zeros.index_add(0, to, a * h[fr]) / n",
+    "of probabilities": f"{E}.squeeze(1); p = torch.zeros(20).index_add(0, to, e.softmax(0) * h[fr].sum(1).sigmoid()); "
+    "out = zeros - torch.log(p + 1e-6)[:, None]",
+    "of vectors of probabilities": f"{E}; p = zeros.index_add(0, to, e.softmax(0) * h[fr].softmax(1)); "
+    "out = torch.log(p + 1e-6)",
     "of heads": f"{E}; a = (e * torch.ones(90, 4)).softmax(-1); "
     "out = zeros.index_add(0, to, (a[..., None] * h[fr].view(90, 4, 2)).flatten(1))",
 }

@@ -55,6 +55,9 @@ WRONG = {
 OBSERVED = PATCHES.replace(" + token * mask[..., None]", "").replace("[token, *one", "[*one")
 RIGHT = {
     "entries that are missing": CHOSEN.replace("mask == 0", "~mask.bool()").replace("mask", "missing"),
+    "tags of words": WORDS.replace("nn.Linear(10, 9)", "nn.Linear(10, 3)")
+    .replace("-1, 9)", "-1, 3)")
+    .replace("labels, given = x.clone()", "labels, given = x % 3"),
     "entries that are there": """\
 absent, net = nn.Parameter(torch.zeros(6)), nn.Linear(6, 6)
 opt = torch.optim.Adam([absent, *net.parameters()], lr=0.01)

@@ -66,6 +66,7 @@ RIGHT = {
     "shifted logits": RECURRENT.replace("logits.reshape(-1, 9), x.reshape(-1)", "logits[:, :-1].mT, x[:, 1:]"),
     "tags": RECURRENT.replace("x.reshape(-1))", "(x % 4).reshape(-1))"),
     "an autoencoder": AUTOENCODER,
+    "a narrow code": RECURRENT.replace("nn.Linear(5, 9)", "nn.Sequential(nn.Linear(5, 2), nn.Linear(2, 9))"),
     "both directions": RECURRENT.replace("batch_first=True", "batch_first=True, bidirectional=True").replace(
         "(5, 9)", "(10, 9)"
     ),

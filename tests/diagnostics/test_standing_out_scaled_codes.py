@@ -76,3 +76,9 @@ def test_a_scaled_error_of_the_codes_is_named(tmp_path: Path, case: str) -> None
 @pytest.mark.parametrize("case", RIGHT)
 def test_a_scaled_commitment_is_left_alone(tmp_path: Path, case: str) -> None:
     assert [each.text for each in _found(tmp_path, QUANTIZER.format(RIGHT[case]))] == []
+
+
+def test_centres_of_clusters_that_move_slowly_are_left_alone(tmp_path: Path) -> None:
+    body = QUANTIZER.format(WRONG["functions"])
+    assert len(_found(tmp_path, body)) == 1
+    assert _found(tmp_path, body.replace("dec(z + (q - z).detach())", "dec(z)")) == []

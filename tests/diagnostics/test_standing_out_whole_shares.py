@@ -263,13 +263,27 @@ def test_a_group_without_decay_that_holds_nothing_is_named(tmp_path: Path) -> No
             "nn.Linear(4, 1)", ("nn.Linear(4, 1, bias=False)")
         ),
         GROUPS.replace('"weight_decay": 0.0}', '"weight_decay": 0.0}').replace('"norm" in name', "p.ndim < 2"),
+        GROUPS.replace('"norm"', '"bias"')
+        .replace("nn.Linear(4, 1)", "nn.Linear(4, 1, bias=False)")
+        .replace("nn.LayerNorm(4)", "nn.LayerNorm(4, bias=False)"),
+        GROUPS.replace('"norm" in name', '"pos_embed" in name or "cls_token" in name'),
         OWN,
         SET_UP,
         GROUPS.replace("nn.LayerNorm(4)", "nn.Linear(4, 4)")
         .replace("    def forward", "        self.logit_scale = nn.Parameter(torch.ones([]))\n    def forward")
         .replace("self.ln_1(x)", "self.logit_scale * self.ln_1(x)"),
     ],
-    ids=["a name that fits", "biases alone", "no vectors", "by dimensions", "a scale", "initial values", "a number"],
+    ids=[
+        "a name that fits",
+        "biases alone",
+        "no vectors",
+        "by dimensions",
+        "no biases",
+        "other words",
+        "a scale",
+        "initial values",
+        "a number",
+    ],
 )
 def test_other_groups_are_left_alone(tmp_path: Path, body: str) -> None:
     assert [each.text for each in sentences(tmp_path, body) if EMPTY in each.text] == []

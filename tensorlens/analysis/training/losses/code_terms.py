@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isclose
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import ERRORS
@@ -23,7 +24,7 @@ _COPIES = SAME_VALUES | {"detach", "clone", "requires_grad", "flatten", "unflatt
 _DISTANCES = ERRORS | {"pairwise_distance", "cosine_similarity", "dist"}
 _CURVES = frozenset("square pow float_power abs norm vector_norm sqrt".split())
 _REDUCTIONS = frozenset(("sum", "mean"))
-_MOST_CALLS = 8
+_MOST_CALLS, _MOST_LATER = 8, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,31 @@ def scaled_code_terms(facts: TraceIndex, found: list[Summand]) -> Iterator[CodeT
             if others or len(own) != 1:
                 continue
             share = _share(facts, codes, values, own[0])
-            if share is not None and is_picked_by(facts, codes.trained, codes.constant, codes.call.index):
+            is_picked = share is not None and is_picked_by(facts, codes.trained, codes.constant, codes.call.index)
+            if share is not None and is_picked and _is_read(facts, codes, values):
                 yield CodeTerms(codes.call, values.call, own[0], share)
+
+
+def _is_read(facts: TraceIndex, codes: _Error, values: _Error) -> bool:
+    """Returns whether something else than the two errors reads the codes: centres of clusters are in these alone."""
+    made = facts.creator(codes.trained)
+    since = made.index if made is not None else 0
+    own = {call.index for error in (codes, values) for call in (error.call, *_above(facts, error.call, since))}
+    known, until = {codes.trained}, max(own) + _MOST_LATER
+    for call in facts.calls_between(since + 1, until):
+        if not any(access.tensor in known for access in call.inputs):
+            continue
+        if op_name(call) in _COPIES or call.op.endswith(".data.__get__"):
+            known |= {access.tensor for access in call.outputs}
+        elif call.index not in own:
+            return True
+    return False
+
+
+def _above(facts: TraceIndex, call: Call, since: int) -> Iterator[Call]:
+    for access in call.inputs:
+        for _, made in ancestry(facts, access.tensor, call.index, _MOST_LATER, since):
+            yield made
 
 
 def _share(facts: TraceIndex, codes: _Error, values: _Error, factor: Call) -> float | None:

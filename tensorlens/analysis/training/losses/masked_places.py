@@ -32,6 +32,7 @@ _RANDOM = frozenset("rand rand_like bernoulli uniform randperm argsort multinomi
 _CLASSES = frozenset(("cross_entropy", "nll_loss"))
 _OF_MISSING = re.compile("observ|missing|valid|avail|present|nan|known", re.IGNORECASE)
 _MAX_CALLS, _MAX_MASK, _MAX_LATER = 10, 24, 60
+_MOST_SPECIAL = 4  # ids of no word, as of the token that hides
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,22 @@ def _found(facts: TraceIndex, backward: Backward, calls: list[Call], loss: Call,
         if hidden is None or hidden.mask != mask:
             continue
         if hidden.where != where:
-            if any(_says_missing(facts, each, mask) for each in (call, *(choice.call for choice in kept))):
+            is_of_missing = any(_says_missing(facts, each, mask) for each in (call, *(choice.call for choice in kept)))
+            if is_of_missing or not _is_of_ids(facts, call, loss):
                 return None
             return MaskedPlaces(kept[0].call, call, loss, is_changed=False)
         if call.writes and any(_comes_after(facts, each, call) for each in kept):
             return MaskedPlaces(kept[0].call, call, loss, is_changed=True)
     return None
+
+
+def _is_of_ids(facts: TraceIndex, hiding: Call, loss: Call) -> bool:
+    """Returns whether a loss over classes may be one over the ids that are hidden: tags of words are others."""
+    ids, shape = _rows_read(facts, hiding), facts.tensor(loss.inputs[0].tensor).shape
+    if op_name(loss) not in _CLASSES or not ids:
+        return True
+    classes = shape[1] if len(shape) > 1 else shape[0]
+    return classes >= ids - _MOST_SPECIAL and 2 * classes > ids
 
 
 def _says_missing(facts: TraceIndex, call: Call, mask: int) -> bool:
@@ -181,22 +192,22 @@ def _hidden(facts: TraceIndex, call: Call) -> _Choice | None:
         return None
     is_trained = any(facts.tensor(each.tensor).type.endswith("Parameter") for each in call.inputs)
     is_one = len(call.inputs) == 2 or filled_value(facts, call) is not None
-    return _Choice(call, *filled) if is_trained or (is_one and _is_looked_up(facts, call)) else None
+    return _Choice(call, *filled) if is_trained or (is_one and _rows_read(facts, call)) else None
 
 
-def _is_looked_up(facts: TraceIndex, hiding: Call) -> bool:
-    """Returns whether an embedding reads the ids that a call has set to one number in some places."""
+def _rows_read(facts: TraceIndex, hiding: Call) -> int:
+    """Returns the rows of the embedding that reads the ids that a call has set to one number in some places."""
     made = {access.tensor for access in hiding.outputs} | {write.tensor for write in hiding.writes}
     if not any(facts.tensor(each).dtype.startswith("int") for each in made):
-        return False
+        return 0
     for call in islice(facts.calls_between(hiding.index + 1), _MAX_LATER):
         read = [access.tensor for access in call.inputs]
         if made.isdisjoint(read):
             continue
         if op_name(call) == "embedding":
-            return True
+            return max(facts.tensor(each).shape[0] for each in read if facts.tensor(each).shape and each not in made)
         made |= {access.tensor for access in call.outputs} if op_name(call) in _VIEWS else set()
-    return False
+    return 0
 
 
 def _comes_after(facts: TraceIndex, chosen: _Choice, hiding: Call) -> bool:

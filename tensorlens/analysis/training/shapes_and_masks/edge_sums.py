@@ -63,8 +63,28 @@ def shared_softmaxes(facts: TraceIndex) -> Iterator[SharedSoftmax]:
             continue
         for access in product.inputs:
             made = _maker(facts, access.tensor, product.index, _SHAPING)
-            if made is not None and _is_over(facts, made, edges) and not _is_divided(facts, made, call):
+            if made is None or not _is_over(facts, made, edges) or not _is_of_features(facts, made, product):
+                continue
+            if not _is_divided(facts, made, call) and not _is_probability(facts, call):
                 yield SharedSoftmax(made, call, edges[0], nodes[0])
+
+
+def _is_of_features(facts: TraceIndex, softmax: Call, product: Call) -> bool:
+    """Returns whether weights multiply rows of several numbers, and not one number for each weight."""
+    weights, rows = (facts.tensor(call.outputs[0].tensor).shape for call in (softmax, product))
+    return elements(rows) > elements(weights)
+
+
+def _is_probability(facts: TraceIndex, summed: Call) -> bool:
+    """Returns whether the program takes the logarithm of a sum, as of the probabilities of several sources."""
+    known = {access.tensor for access in summed.outputs}
+    for call in facts.calls_between(summed.index + 1, summed.index + _MAX_STEPS * 2):
+        if any(access.tensor in known for access in call.inputs):
+            if op_name(call) in ("log", "nll_loss"):
+                return True
+            if op_name(call) in _SHAPING | _PRODUCTS | {"add", "radd", "clamp", "t", "transpose", "gather"}:
+                known |= {access.tensor for access in call.outputs}
+    return False
 
 
 def _is_over(facts: TraceIndex, made: Call, edges: tuple[int, ...]) -> bool:

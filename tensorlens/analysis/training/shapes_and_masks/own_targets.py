@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -79,32 +80,38 @@ def _lookup(facts: TraceIndex, loss: Call, equal: set[tuple[int, int]]) -> Call 
     """Returns the call that looks up the targets' embeddings, if each step of the logits is made from its own one."""
     logits, target = (access.tensor for access in loss.inputs)
     key, shape = ids_key(facts, target, loss.index), facts.tensor(logits).shape
-    for call in _same_steps(facts, logits, loss.index):
+    for call, narrowest in _same_steps(facts, logits, loss.index):
         numbers = [access.tensor for access in call.inputs]
         ids = [each for each in numbers if facts.tensor(each).dtype.startswith("int")]
         kinds = [facts.tensor(each).shape for each in numbers if each not in ids]
         is_of_tokens = len(ids) == len(kinds) == 1 and kinds[0][0] in shape[-1:] + shape[1:2]
         if is_of_tokens and len(facts.tensor(ids[0]).shape) == 2 and min(facts.tensor(ids[0]).shape) > 1:
             is_own = (loss.site, call.site) in equal or ids_key(facts, ids[0], call.index) == key
-            return call if is_own else None
+            is_code = narrowest * 2 < facts.tensor(call.outputs[0].tensor).shape[-1]  # that the model is to compress
+            return call if is_own and not is_code else None
     return None
 
 
-def _same_steps(facts: TraceIndex, number: int, before: int) -> Iterator[Call]:
-    """Yields the lookups from which some logits are made, each step from the same one, and from those before it."""
-    waiting, seen = [(number, before)], set[int]()
-    for each, limit in waiting:
+def _same_steps(facts: TraceIndex, number: int, before: int) -> Iterator[tuple[Call, int]]:
+    """Yields the lookups from which some logits are made, each step from the same one, and from those before it.
+
+    With each, it yields the fewest numbers that a layer on the way is given for a step.
+    """
+    waiting, seen = [(number, before, sys.maxsize)], set[int]()
+    for each, limit, narrowest in waiting:
         call = next(iter(facts.producers(each, limit)), None)
         if call is None or call.index in seen or not call.inputs or len(seen) > _MAX_CALLS:
             continue
         seen.add(call.index)
         name, numbers = op_name(call), [access.tensor for access in call.inputs]
         if name == "embedding":
-            yield call
+            yield call, narrowest
         elif name in _SUMS or (name in _SCALED and not _may_hide(facts, call)):
-            waiting += [(each, call.index) for each in numbers]
+            waiting += [(each, call.index, narrowest) for each in numbers]
         elif name in _EACH_STEP | _ATTENTION or _is_of_steps(facts, call, each):
-            waiting.append((numbers[0], call.index))
+            is_layer = name in _PRODUCTS or name in _RECURRENT
+            width = facts.tensor(numbers[0]).shape[-1] if is_layer else narrowest
+            waiting.append((numbers[0], call.index, min(narrowest, width)))
 
 
 def _is_of_steps(facts: TraceIndex, call: Call, result: int) -> bool:

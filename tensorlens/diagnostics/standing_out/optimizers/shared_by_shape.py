@@ -90,7 +90,7 @@ def _is_read(facts: TraceIndex, site: int, updates: list[Call]) -> bool:
             continue
         seen.add(call.index)
         for access in call.inputs:
-            waiting += [made for made in islice(facts.producers(access.tensor, call.index), _MOST_WRITES)]
+            waiting += list(islice(facts.producers(access.tensor, call.index), _MOST_WRITES))
     return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.naming.syntax import called_name
@@ -16,6 +17,7 @@ _NORMS = frozenset("layer_norm batch_norm group_norm instance_norm rms_norm".spl
 _SCALES = frozenset("rsqrt std var std_mean var_mean norm vector_norm normalize".split())
 _COLLECTING = frozenset("append add update extend insert".split())
 _ASKING = frozenset(("named_parameters", "modules", "named_modules"))
+_OF_NORMS = re.compile(r"norm|gain|scale|gamma|(^|[^a-z])(ln|bn|gn)([^a-z]|$)", re.IGNORECASE)
 _MOST_USES = 8
 _SEARCHES = frozenset(("startswith", "endswith", "find", "search", "match", "fullmatch", "fnmatch"))
 
@@ -28,7 +30,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         others = [each for each in training.groups if each.optimizer == empty.optimizer and each.parameters]
         vectors = [number for each in others for number in each.parameters if len(facts.tensor(number).shape) < 2]
-        searches, words = list(_searches(facts)), list(_words(facts))
+        searches, words = list(_searches(facts)) if _is_for_norms(facts) else [], list(_words(facts))
         gains = [number for number in vectors if _is_gain(training, number, words)]
         is_whole = len(vectors) == sum(len(each.parameters) for each in others)
         if not searches or not gains or is_whole or not all(each.weight_decay > 0 for each in others):
@@ -41,6 +43,32 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             facts.label("optimizer_made_here", empty.site, "made here"),
             *searches[:3],
         )
+
+
+def _is_for_norms(facts: TraceIndex) -> bool:
+    """Returns whether a word or a type that the program looks for speaks of norms: it may look for others only."""
+    for file, tests in _conditions(facts):
+        names = {each.id for test in tests for each in ast.walk(test) if isinstance(each, ast.Name)}
+        parts = [
+            each
+            for each in ast.walk(facts.tree(file))
+            if (isinstance(each, ast.FunctionDef) and each.name in names)
+            or (isinstance(each, ast.Assign) and names & _stored(each))
+        ]
+        inner = {each.id for part in parts for each in ast.walk(part) if isinstance(each, ast.Name)} - names
+        parts += [each for each in ast.walk(facts.tree(file)) if isinstance(each, ast.Assign) and inner & _stored(each)]
+        for node in (node for part in (*tests, *parts) for node in ast.walk(part)):
+            text = (
+                node.value if isinstance(node, ast.Constant) else node.attr if isinstance(node, ast.Attribute) else ""
+            )
+            text = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else text
+            if isinstance(text, str) and _OF_NORMS.search(text):
+                return True
+    return False
+
+
+def _stored(node: ast.Assign) -> set[str]:
+    return {target.id for target in node.targets if isinstance(target, ast.Name)}
 
 
 def _is_gain(training: MeasuredTraining, number: int, words: list[str]) -> bool:
