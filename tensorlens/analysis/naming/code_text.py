@@ -51,7 +51,7 @@ def _is_looser(left: ast.expr, operator: ast.operator) -> bool:
 
 
 def _operation(left: ast.expr, sign: str, limit: int, *, is_first: bool = False) -> str:
-    """Returns the text of an operation, without its right side. A left side that is computed first is in parentheses."""
+    """Returns the text of an operation without its right side. A left side computed first is in parentheses."""
     room = limit - len(sign) - 5
     if isinstance(left, ast.BinOp) and len(one_line(ast.unparse(left))) > room - 2 * is_first:
         return _shortened(left, limit)
