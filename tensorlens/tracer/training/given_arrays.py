@@ -10,8 +10,8 @@ from zlib import crc32
 
 import torch
 
+from tensorlens.records.training_arrays import GivenArray
 from tensorlens.records.training_samples import ReshapedArray
-from tensorlens.records.training_values import GivenArray
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.arrays_beside import AnswersLeaving
 from tensorlens.tracer.training.kept_entries import KeptEntries

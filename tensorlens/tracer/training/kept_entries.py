@@ -17,7 +17,7 @@ from zlib import crc32
 
 import torch
 
-from tensorlens.records.training_values import EntriesOfOneArray
+from tensorlens.records.training_arrays import EntriesOfOneArray
 from tensorlens.tracer.frames.local_tensors import names_in
 from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_originals import untyped_storage

@@ -12,7 +12,7 @@ from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
-from tensorlens.records.training_values import GivenArray
+from tensorlens.records.training_arrays import GivenArray
 
 _FEWEST = 3  # items that are other ones than before
 _FEWEST_SHARE = 0.3

@@ -10,7 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import Label, StandingOut
-from tensorlens.records.training_values import EntriesOfOneArray
+from tensorlens.records.training_arrays import EntriesOfOneArray
 
 _ADDING = frozenset("append appendleft insert".split())
 _TAKING = frozenset("pop popleft remove".split())
