@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.losses.masked_places import is_whole_index
+from tensorlens.analysis.training.whole_index import is_whole_index
 from tensorlens.records.model import Call
 
 PRODUCTS = frozenset("matmul rmatmul mm einsum linear cosine_similarity".split())

@@ -26,11 +26,11 @@ from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.equal_values import EqualValues, Moved
 from tensorlens.tracer.training.functional_modes import FunctionalModes
 from tensorlens.tracer.training.given_arrays import GivenArrays
-from tensorlens.tracer.training.graph_values import GraphValues
 from tensorlens.tracer.training.layer_modes import LayerModes
 from tensorlens.tracer.training.live_memory import LiveMemory
 from tensorlens.tracer.training.loaded_samples import LoadedSamples
 from tensorlens.tracer.training.loaded_states import LoadedStates
+from tensorlens.tracer.training.looks_at_graphs import GraphValues
 from tensorlens.tracer.training.made_options import MadeOptions
 from tensorlens.tracer.training.nonfinite_seen import NonfiniteValues, Search
 from tensorlens.tracer.training.optimizer_groups import (

@@ -19,6 +19,7 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.counted_masks import filled_value
 from tensorlens.analysis.training.loss_calls import examined_passes, is_error, loss_calls
 from tensorlens.analysis.training.triangles import NOT
+from tensorlens.analysis.training.whole_index import is_whole_index
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
@@ -242,19 +243,6 @@ def _is_one_less(facts: TraceIndex, call: Call) -> bool:
     node = facts.node_at(call.site)
     is_difference = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and op_name(call) in ("rsub", "sub")
     return is_difference and written_number(facts, node.left) == 1  # type: ignore[union-attr]
-
-
-def is_whole_index(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether an index only adds dimensions."""
-    node = facts.node_at(call.site)
-    if op_name(call) != "getitem" or not isinstance(node, ast.Subscript):
-        return False
-    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return all(
-        (isinstance(each, ast.Slice) and each.lower is each.upper is each.step is None)
-        or (isinstance(each, ast.Constant) and each.value in (None, Ellipsis))
-        for each in indices
-    )
 
 
 def _is_drawn(facts: TraceIndex, mask: int, before: int, last: int) -> bool:

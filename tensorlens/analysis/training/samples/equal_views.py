@@ -1,8 +1,8 @@
 """Finds losses that compare two results of a network for one input, which are equal, as those of two views of a sample.
 
 A network without random numbers returns the same for the same input. So a loss that pulls the two results of a sample
-together has nothing to learn from it if the second view is the first one. Numbers of Python and random numbers could
-tell the two calls of the network apart, so nothing is said where such a number may take part.
+together has nothing to learn from it if the second view is the first one. With numbers of Python, or random
+numbers, the two calls of the network may differ, so nothing is said where such a number may take part.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.shapes_and_masks.padding_masks import padding_places
 from tensorlens.analysis.training.shapes_and_masks.padding_signs import lengths_of
+from tensorlens.analysis.training.whole_index import is_whole_index
 from tensorlens.analysis.written_call import written_call
 from tensorlens.records.model import Call
 
@@ -68,7 +69,7 @@ def _clamp(facts: TraceIndex, taken: Call) -> Call | None:
                 break
             if op_name(made) in _CLAMPS:
                 return made if _has_greatest(facts, made) else None
-            if op_name(made) not in _SAME and not _adds_dimensions(facts, made):
+            if op_name(made) not in _SAME and not is_whole_index(facts, made):
                 break
             number, before = made.inputs[0].tensor, made.index
     return None
@@ -92,18 +93,6 @@ def _is_written(facts: TraceIndex, clamp: Call) -> bool:
         for call in facts.calls
         if op_name(call) in ("setitem", "scatter_", "scatter")
         for access in call.inputs[1:]
-    )
-
-
-def _adds_dimensions(facts: TraceIndex, call: Call) -> bool:
-    node = facts.node_at(call.site)
-    if op_name(call) != "getitem" or len(call.inputs) > 1 or not isinstance(node, ast.Subscript):
-        return False
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return all(
-        (isinstance(each, ast.Slice) and each.lower is each.upper is each.step is None)
-        or (isinstance(each, ast.Constant) and each.value is None)
-        for each in parts
     )
 
 

@@ -74,7 +74,7 @@ def _draws(facts: TraceIndex) -> Iterator[_Draw]:
 
 def _draws_a_part(facts: TraceIndex, draw: _Draw) -> bool:
     """Returns whether a draw takes fewer places than there are: one of as many makes a new table, as of particles, to
-    which their new weights belong by position. An array of NumPy has a number of rows that the source tells."""
+    which their new weights belong by position. The number of rows of an array of NumPy is in the source."""
     drawn = list(_calls_in(facts, draw.file, draw.call))
     if called_name(draw.call) == "multinomial":
         pairs = [(call.outputs[0].tensor, call.inputs[0].tensor) for call in drawn if call.outputs and call.inputs]

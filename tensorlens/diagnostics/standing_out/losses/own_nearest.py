@@ -9,9 +9,9 @@ from math import prod
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.training.losses.masked_places import is_whole_index
 from tensorlens.analysis.training.losses.own_extremes import own_extremes
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.whole_index import is_whole_index
 from tensorlens.analysis.written_call import written_call
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
