@@ -261,3 +261,42 @@ def test_the_samples_of_loaders_are_counted(whole: Any) -> None:
     (rows,) = [each for each in facts.evaluated_rows if each.number == facts.measured[-1].number]
     assert (rows.samples, rows.trained, rows.evaluated, rows.again) == (10, 8, 4, 2)
     assert not [each for each in lens.trace().events if isinstance(each, Gap)]
+
+
+class _Broken(_Numbers):
+    """Raises at the first sample that is asked for."""
+
+    is_broken = True
+
+    def __getitem__(self, place: int) -> tuple[torch.Tensor, int]:
+        if self.is_broken:
+            self.is_broken = False
+            raise ValueError("broken")
+        return super().__getitem__(place)
+
+
+class _Pair(list[Any]):
+    def __iter__(self) -> Any:
+        raise AssertionError("a look at a batch runs no code of the program")
+
+
+def test_a_batch_that_raises_is_no_batch_of_samples() -> None:
+    weight = nn.Parameter(torch.ones(1))
+    sampler = WeightedRandomSampler([1.0, 3.0] * 6, 40)
+    with tensorlens.trace(training=True) as lens:
+        sampler.weights = sampler.weights.clone()
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        rows = iter(DataLoader(_Broken(), batch_size=4, sampler=sampler, collate_fn=_collated))
+        with pytest.raises(ValueError, match="broken"):
+            next(rows)
+        for batch in rows:
+            (weight * batch[0]).sum().backward()
+            optimizer.step()
+    (drawn,) = facts_of(lens).sampled_labels[-1:]
+    assert drawn.drawn[1:3] == (0, 0)  # no weight of one label with the other label
+    assert sum(drawn.drawn) == 36
+    assert not [each for each in lens.trace().events if isinstance(each, Gap)]
+
+
+def _collated(rows: list[tuple[torch.Tensor, int]]) -> list[torch.Tensor]:
+    return _Pair([torch.stack([value for value, _ in rows]), torch.tensor([label for _, label in rows])])

@@ -34,7 +34,11 @@ def _next_data(recorder: Recorder, original: Function) -> Function:
             return original(self)
         with ErrorGuard(recorder, "a loader", frame):
             recorder.statistics.samples.begins(self)
-        batch = original(self)
+        try:
+            batch = original(self)
+        except BaseException:
+            recorder.statistics.samples.failed(self)
+            raise
         guard = ErrorGuard(recorder, "a loader", frame)
         with guard, torch._C.DisableTorchFunction(), MutedDispatch(), recorder.quiet():
             recorder.statistics.samples.given(self, batch, optional(recorder.sites.site_of(frame)))

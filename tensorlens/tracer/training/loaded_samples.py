@@ -90,8 +90,18 @@ class LoadedSamples:
         self._training.clear()
 
     def asked(self, loading: Any, index: object) -> None:
-        """Notes the samples that a loader asks for next."""
-        self._indices.setdefault(loading, deque()).append(index)
+        """Notes the samples that a loader asks for next.
+
+        Workers may give batches in another order, and those that go on in the next epoch drop what was asked before.
+        """
+        if getattr(loading, "_in_order", True) and not loading._persistent_workers:
+            self._indices.setdefault(loading, deque()).append(index)
+
+    def failed(self, loading: Any) -> None:
+        """Notes that the samples which a loader asked for first raise an exception, or that there are no more."""
+        asked = self._indices.get(loading)
+        if asked:
+            asked.popleft()
 
     def begins(self, loading: Any) -> None:
         """Notes that a loader goes on: what it gave before was used, or not."""
@@ -199,11 +209,19 @@ class LoadedSamples:
 
 def _labels(batch: object, size: int) -> Iterator[torch.Tensor]:
     """Yields the whole numbers that a batch has for each of its samples."""
-    items = [*batch.values()] if isinstance(batch, dict) else batch if isinstance(batch, list | tuple) else []
-    for item in items:
+    for item in _items(batch):
         if type(item) is torch.Tensor and item.dtype in _WHOLE and item.shape in ((size,), (size, 1)):
             if is_in_main_memory(item):
                 yield item
+
+
+def _items(batch: object) -> list[object]:
+    """Returns the items of a batch, without a method of a class of the program."""
+    if isinstance(batch, dict):
+        return list(dict.values(batch))
+    if isinstance(batch, tuple):
+        return list(tuple.__iter__(batch))
+    return list(list.__iter__(batch)) if isinstance(batch, list) else []
 
 
 def _parts(data: Any) -> Iterator[Any]:

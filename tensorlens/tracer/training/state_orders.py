@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from struct import pack
 from zlib import crc32
 
@@ -76,14 +76,15 @@ def _pairs(optimizer: torch.optim.Optimizer) -> Iterator[_Pair]:
     held = [each for options in optimizer.param_groups for each in options["params"][:_MOST_PARAMETERS]]
     for parameter in held[:_MOST_PARAMETERS]:
         state = optimizer.state.get(parameter)
-        parts = state.items() if isinstance(state, Mapping) else ()
-        averages = [
-            _checksum(value)
-            for _, value in sorted(parts, key=lambda pair: str(pair[0]))
-            if isinstance(value, torch.Tensor) and value.shape == parameter.shape
-        ]
+        parts = state if type(state) is dict else {}
+        names = sorted(name for name in parts if type(name) is str)
+        averages = [_checksum(parts[name]) for name in names if _is_like(parts[name], parameter)]
         known = [each for each in averages if each is not None]
         yield _checksum(parameter), crc32(pack(f"{len(known)}I", *known)) if known else None
+
+
+def _is_like(value: object, parameter: torch.Tensor) -> bool:
+    return type(value) in (torch.Tensor, torch.nn.Parameter) and value.shape == parameter.shape  # type: ignore[attr-defined]
 
 
 def _checksum(tensor: torch.Tensor) -> int | None:

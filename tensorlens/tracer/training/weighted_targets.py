@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from tensorlens.records.training_values import WeightedTargets
-from tensorlens.tracer.isolation.readable import is_in_main_memory, is_measurable
 from tensorlens.tracer.isolation.torch_originals import numel, reshape, tolist
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.saved_tensors.graph import Node, data_of, raw_saved_in
+from tensorlens.tracer.saved_tensors.graph import Node
+from tensorlens.tracer.training.saved_values import saved, saved_number
 
 _MOST_PASSES = 256
 _MOST_WITHOUT = 8  # passes before the first such loss
@@ -64,20 +64,18 @@ class TargetCounts:
 
 def _look(node: Node) -> tuple[bool, list[float], list[float]] | None:
     """Returns (whether the loss is binary, its weights, its targets) of a node."""
-    name, attributes = node.name(), node
+    name = node.name()
     is_binary = name == _ONES
     if not is_binary and name not in _CLASSES:
         return None
-    weight, target = (data_of(raw_saved_in(node, slot)) for slot in ("pos_weight" if is_binary else "weight", "target"))
+    weight, target = saved(node, "pos_weight" if is_binary else "weight"), saved(node, "target")
     if weight is None or target is None:
-        return None
-    if not all(is_measurable(each) and is_in_main_memory(each) for each in (weight, target)):
         return None
     most = 1 if is_binary else _MOST_CLASSES
     if numel(target) > _MOST_TARGETS or not 0 < numel(weight) <= most:
         return None
-    weights, targets = (tolist(reshape(each.detach(), (-1,))) for each in (weight, target))
+    weights, targets = (tolist(reshape(each, (-1,))) for each in (weight, target))
     if not is_binary:
-        ignored = getattr(attributes, "_saved_ignore_index", None)
+        ignored = saved_number(node, "ignore_index")
         targets = [each for each in targets if each != ignored]
     return is_binary, weights, targets
