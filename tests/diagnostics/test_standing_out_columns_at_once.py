@@ -62,7 +62,7 @@ RIGHT = {
     ),
     "one output": SCRIPT.format(1, "loss = (out[:, 0] - diff(out, x)[:, 0]).square().mean()"),
 }
-WORDS = "takes columns of it one by one"
+WORDS = "not those of one column"
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -23,8 +23,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         called = caller_lines(facts.trace).line(gradient) if not site.targets else None
         yield stands_out(
             f"{as_written(facts, gradient)} gives the derivatives of the sum of the "
-            f"{facts.tensor(each.outputs).shape[-1]} columns of {named(facts, each.outputs, gradient.index)}, and "
-            f"{as_written(facts, each.taken)} takes columns of it one by one: these are derivatives of the sum",
+            f"{facts.tensor(each.outputs).shape[-1]} columns of {named(facts, each.outputs, gradient.index)}, not "
+            f"those of one column, although {as_written(facts, each.taken)} takes one column of the outputs",
             facts.label("value_made_here", gradient.site, "added up here", gradient.index),
             None if called is None else Label("called_here", called, "called here"),
             facts.label("observed_here", each.taken.site, "taken here", each.taken.index),

@@ -21,8 +21,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         else:
             much = f"{each.total.number:g}"
         yield stands_out(
-            f"{as_written(facts, each.made)} makes targets whose rows add up to {much}, and not to 1, as probabilities "
-            f"do that {as_written(facts, each.loss)} takes",
+            f"{as_written(facts, each.made)} makes targets whose rows add up to {much}, and not to 1: "
+            f"{as_written(facts, each.loss)} takes them as probabilities",
             facts.label("value_made_here", each.made.site, "put together here", each.made.index),
             facts.label("needed_here", each.loss.site, "used here", each.loss.index),
         )

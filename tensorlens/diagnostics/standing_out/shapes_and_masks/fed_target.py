@@ -18,7 +18,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in fed_targets(facts):
         yield stands_out(
             f"{as_written(facts, each.taken)} gives the decoder the id of a step before it predicts this id: "
-            f"{as_written(facts, each.loss)} compares the result of the step with the same one",
+            f"{as_written(facts, each.loss)} compares the result of the step with the same id",
             facts.label("value_made_here", each.taken.site, "the target of the step", each.taken.index),
             facts.label("needed_here", each.lookup.site, "given to the decoder", each.lookup.index),
             facts.label("observed_here", each.loss.site, "compared with it", each.loss.index),
