@@ -62,6 +62,53 @@ KERNEL = (
         "return torch.logdet(one @ two.t() + torch.eye(len(one)))",
     )
 )
+SLOPE = """\
+act = nn.LeakyReLU(0.0)
+net = nn.Sequential(nn.Linear(6, 16), act, nn.Linear(16, 3))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(60, 6), torch.randint(0, 3, (60,))
+for rows in torch.arange(60).split(20):
+    noisy = x[rows] + 0.1 * torch.randn(20, 6)
+    copy = noisy.clone()
+    act.negative_slope = 0.0
+    hard = net(noisy)
+    act.negative_slope = 0.5
+    loss = nn.functional.cross_entropy(hard, y[rows]) + nn.functional.mse_loss(net(copy), hard)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+ACTIVATIONS = """\
+first, last = nn.Linear(6, 16), nn.Linear(16, 3)
+opt = torch.optim.SGD([*first.parameters(), *last.parameters()], lr=0.1)
+x, y = torch.randn(60, 6), torch.randint(0, 3, (60,))
+def run(data, act):
+    return last(act(first(data)))
+for rows in torch.arange(60).split(20):
+    noisy = x[rows] + 0.1 * torch.randn(20, 6)
+    copy = noisy.clone()
+    hard, soft = run(noisy, nn.LeakyReLU(0.0)), run(copy, nn.LeakyReLU(0.5))
+    loss = nn.functional.cross_entropy(hard, y[rows]) + nn.functional.mse_loss(soft, hard)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+DILATED = """\
+conv, head = nn.Conv1d(3, 8, 3, padding=1), nn.Linear(8, 3)
+opt = torch.optim.SGD([*conv.parameters(), *head.parameters()], lr=0.1)
+x, y = torch.randn(60, 3, 16), torch.randint(0, 3, (60,))
+def run(v, d):
+    conv.dilation, conv.padding = (d,), (d,)
+    return head(conv(v).relu().mean(2))
+for rows in torch.arange(60).split(20):
+    noisy = x[rows] + 0.1 * torch.randn(20, 3, 16)
+    one, two = noisy, noisy
+    near, far = run(one, 1), run(two, 2)
+    loss = nn.functional.cross_entropy(near, y[rows]) + nn.functional.mse_loss(near, far)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 WRONG = {
     "one name more": PAIRS,
     "a copy": PAIRS.replace("two = one  #!", "two = one.clone()  #!"),
@@ -80,6 +127,9 @@ RIGHT = {
         "loss_of(net(one), net(two))", "loss_of(*net(torch.cat([one, two])).chunk(2))"),
     "a second network": PAIRS.replace("net(two))", "net[0](two)[:, :4])"),
     "the kernel of one batch": KERNEL,
+    "a slope that is set between the two": SLOPE,
+    "two activations": ACTIVATIONS,
+    "one convolution with two dilations": DILATED,
     "the same input for two terms": PAIRS.replace("loss_of(net(one), net(two))", (
         "net(one).square().mean() + (net(two) - 1).abs().mean()")),
 }  # fmt: skip

@@ -33,6 +33,9 @@ _DISTANCES = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss cosine_simila
 _LOSSES = frozenset("cross_entropy log_softmax logsumexp".split())
 _INDEXED = frozenset("getitem index_select gather select randperm split chunk".split())
 _OF_VALUES = DRAWS - {"randperm", "randint"}
+_SETTING = frozenset("setattr __setattr__ __dict__ vars".split())
+_NOT_OF_LAYERS = frozenset("grad requires_grad".split())
+_WITHOUT_NUMBERS = frozenset("relu tanh sigmoid silu flatten".split())
 _MOST_ABOVE, _MOST_TURNS, _MOST_CALLS, _NEAR = 400, 4, 3_000, 8
 
 
@@ -60,7 +63,7 @@ class _Results:
 
 def equal_views(facts: TraceIndex) -> Iterator[EqualViews]:
     """Yields these calls, one for the lines of a network."""
-    if _draws_in_python(facts):
+    if _draws_in_python(facts) or _sets_attributes(facts):
         return
     reported = set[tuple[int, int]]()
     for backward in examined_passes(facts):
@@ -89,6 +92,29 @@ def _draws_in_python(facts: TraceIndex) -> bool:
             return True
     imported = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
     return any(node.module in ("random", "numpy.random", "secrets") for node in imported)
+
+
+def _sets_attributes(facts: TraceIndex) -> bool:
+    """Returns whether the program may set a number of a layer, or give a layer the weights of another one."""
+    for _, tree in facts.trees():
+        nodes = list(ast.walk(tree))
+        if any(isinstance(node, ast.Name | ast.Attribute) and last_name(node) in _SETTING for node in nodes):
+            return True
+        own = {id(each) for node in nodes if isinstance(node, ast.ClassDef) for each in _own_attributes(node)}
+        stored = (node for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
+        if any(node.attr not in _NOT_OF_LAYERS and id(node) not in own for node in stored):
+            return True
+    return False
+
+
+def _own_attributes(found: ast.ClassDef) -> Iterator[ast.Attribute]:
+    """Yields the attributes that an object gives itself when it is made, or at any time if it is no layer."""
+    is_plain = all(last_name(base) in ("Dataset", "object") for base in found.bases)
+    for function in found.body:
+        if isinstance(function, ast.FunctionDef) and (is_plain or function.name == "__init__"):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+                    yield node
 
 
 def _may_differ(facts: TraceIndex, first: int, last: int) -> bool:
@@ -159,7 +185,8 @@ def _arguments(facts: TraceIndex, call: Call) -> tuple[str, ...] | None:
         if last_name(node.func) == name:
             is_known = others + is_method <= size
         else:  # a layer, or a function by another name
-            is_known = (len(given), others) == (1, 1) or (name in _DISTANCES and others == size == len(given))
+            is_layer = (len(given), others) == (1, 1) and (size > 1 or _is_one_layer(facts, name))
+            is_known = is_layer or (name in _DISTANCES and others == size == len(given))
         return tuple(constant) if is_known else None
     if isinstance(node, ast.Subscript):
         is_constant = not any(isinstance(each, ast.Name | ast.Attribute | ast.Call) for each in ast.walk(node.slice))
@@ -168,6 +195,17 @@ def _arguments(facts: TraceIndex, call: Call) -> tuple[str, ...] | None:
         sides = [ast.unparse(each) for each in (node.left, node.right) if _is_constant(each)]
         return tuple(sides) if len(sides) + size == 2 else None
     return () if isinstance(node, ast.Attribute | ast.UnaryOp) else None
+
+
+def _is_one_layer(facts: TraceIndex, name: str) -> bool:
+    """Returns whether all layers of a kind without parameters, as of leaky ReLUs, are made with the same numbers."""
+    kind, texts, mentioned = name.replace("_", ""), list[str](), 0
+    for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
+        if isinstance(node, ast.Call) and last_name(node.func).lower() == kind:
+            given = [*node.args, *(word.value for word in node.keywords)]
+            texts.append(ast.unparse(node) if all(_is_constant(each) for each in given) else "")
+        mentioned += isinstance(node, ast.Name | ast.Attribute) and last_name(node).lower() == kind
+    return name in _WITHOUT_NUMBERS or (mentioned == len(texts) and len(set(texts)) < 2 and "" not in texts)
 
 
 def _is_constant(node: ast.AST) -> bool:
