@@ -54,6 +54,31 @@ part = Subset(data, order.tolist())
 known = labels[order]
 sampler = WeightedRandomSampler((1 / known.bincount())[known], 240)
 """
+TABLE = """\
+from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
+torch.manual_seed(0)
+meta = torch.stack([(torch.rand(600) < 0.3).long(), (torch.rand(600) < 0.3).long()], 1)
+x = torch.randn(600, 5) + meta[:, :1]
+train = torch.randperm(600)[:400]
+label, domain = {columns}
+weight = (1 / torch.bincount(domain).float())[domain]
+loader = DataLoader(TensorDataset(x[train], label), 40, sampler=WeightedRandomSampler(weight, 400))
+net = nn.Linear(5, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    for a, b in loader:
+        loss = nn.functional.cross_entropy(net(a), b)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+JOINED = "meta.T.reshape(-1)[:600][train], meta.T.reshape(-1)[600:][train]"
+ONE_LIST = "(each[train] for each in torch.cat([meta[:, 0], meta[:, 1]]).split(600))"
+BY_ROWS = """\
+groups = torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), 300, replacement=True)
+part = TensorDataset(data.tensors[0][order], labels[order])
+sampler = WeightedRandomSampler((1 / groups.bincount())[groups][order], 240)
+"""
 OWN = FIRST.replace("labels[:240]", "labels[order]").replace("  #!", "")
 WRONG = {
     "labels of the first samples": SCRIPT.format(part="part, _ = random_split(data, [240, 60])", weights=FIRST),
@@ -64,6 +89,11 @@ RIGHT = {
     "labels of all": SCRIPT.format(part="part = data", weights=FIRST.replace("[:240]", "").replace("  #!", "")),
     "weights of groups": SCRIPT.format(part="part = data", weights=GROUPS),
     "weights of groups in a list": SCRIPT.format(part="", weights=NAMES),
+    "labels and domains in one table": TABLE.format(columns="meta[train].unbind(1)"),
+    "labels and domains by their columns": TABLE.format(columns="meta[train][:, 0], meta[train][:, 1]"),
+    "labels and domains in one row": TABLE.format(columns=JOINED),
+    "labels and domains, one after the other": TABLE.format(columns=ONE_LIST),
+    "weights of groups, by the rows of the part": SCRIPT.format(part="", weights=BY_ROWS),
     "another column before the labels": SCRIPT.replace("for x, y", "for x, _, y").format(part="", weights=COLUMNS),
     "a weight of its own for each sample": SCRIPT.format(
         part=OF_ORDER, weights="sampler = WeightedRandomSampler(data.tensors[0][order, 0].exp(), 240)"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from math import sqrt
 
 from tensorlens.analysis.lineage import ancestry
@@ -19,7 +20,9 @@ _MIN_DRAWN, _MIN_OF_WEIGHT = 150, 30
 _MOST_ALIKE, _NEAR = 0.25, 0.08
 _MOST_ABOVE, _PART = 200, 0.95
 _TAKING = frozenset("getitem index_select long to clone view reshape flatten squeeze".split())
+_LOADING = _TAKING | {"stack", "as_tensor", "tensor", "pin_memory"}
 _LABELS = ("int64", "int32", "uint8")
+_JOINING = frozenset("cat concat concatenate hstack stack".split())
 _MAKING = "WeightedRandomSampler.__init__"
 
 
@@ -70,31 +73,54 @@ def _are_apart(sampled: SampledLabels) -> bool:
 def _are_of_labels(facts: TraceIndex, sampled: SampledLabels) -> bool:
     """Returns whether the weights are those of some of the labels, `table[labels[rows]]`.
 
-    All labels, or all but a few, may be those of another time than the samples, as the current ones of next ones.
+    All labels, or all but a few, may be those of another time than the samples, as the current ones of next ones. A
+    table may have labels in one column and groups in another, as a tensor that is put together of both may.
     """
     ends = len(facts.events) and facts.events[-1].index
     known = _whole_sources(facts, sampled.labels, ends)
     for _, made in ancestry(facts, sampled.weights, ends, _MOST_ABOVE):
         if op_name(made) != "getitem" or len(made.inputs) != 2:
             continue
-        number, sizes, storages = made.inputs[1].tensor, list[int](), set[int | None]()
-        while facts.tensor(number).dtype in _LABELS:
-            sizes.append((*facts.tensor(number).shape, 0)[0])
-            storages.add(facts.tensor(number).storage)
-            taken = facts.creator(number)
-            if taken is None or op_name(taken) not in _TAKING or not taken.inputs:
-                break
-            number = taken.inputs[0].tensor
-        if storages & known and sizes[0] == sampled.samples < _PART * max(sizes):
+        numbers = list(_taken_from(facts, made.inputs[1].tensor))
+        sizes = [(*facts.tensor(number).shape, 0)[0] for number in numbers]
+        is_joined = any(_is_joined(facts, number) for number in numbers)
+        storages = {facts.tensor(number).storage for number in numbers}
+        if not is_joined and storages & known and sizes[0] == sampled.samples < _PART * max(sizes):
             return True
     return False
 
 
+def _taken_from(facts: TraceIndex, number: int) -> Iterator[int]:
+    """Yields whole numbers, and those that they are taken from."""
+    while facts.tensor(number).dtype in _LABELS:
+        yield number
+        taken = facts.creator(number)
+        if taken is None or op_name(taken) not in _TAKING or not taken.inputs:
+            break
+        number = taken.inputs[0].tensor
+
+
+def _is_joined(facts: TraceIndex, number: int) -> bool:
+    """Returns whether whole numbers may be of several kinds: columns, or one kind after another."""
+    made = facts.creator(number)
+    if made is None or len(facts.tensor(number).shape) > 1:
+        return len(facts.tensor(number).shape) > 1
+    shared = any(facts.tensor(access.tensor).storage == facts.tensor(number).storage for access in made.inputs)
+    return op_name(made) in _JOINING or (shared and op_name(made) not in _TAKING)
+
+
 def _whole_sources(facts: TraceIndex, number: int, before: int) -> set[int | None]:
-    """Returns the memory of whole numbers that a value is computed from."""
-    numbers = {access.tensor for _, made in ancestry(facts, number, before, _MOST_ABOVE) for access in made.inputs}
-    whole = {each for each in numbers | {number} if facts.tensor(each).dtype in _LABELS}
-    return {facts.tensor(each).storage for each in whole}
+    """Returns the memory of the whole numbers that labels are taken from, without the places that they are taken by."""
+    found, waiting = set[int](), [(number, before)]
+    for each, at in islice(waiting, _MOST_ABOVE):
+        if each in found or facts.tensor(each).dtype not in _LABELS:
+            continue
+        found.add(each)
+        for made in islice(facts.producers(each, at), 1):
+            if op_name(made) in _LOADING:
+                read = made.inputs[:1] if op_name(made) in _TAKING else made.inputs
+                waiting += [(access.tensor, made.index) for access in read]
+    return {facts.tensor(each).storage for each in found}
 
 
 def _made(facts: TraceIndex, weights: int) -> Call | None:
