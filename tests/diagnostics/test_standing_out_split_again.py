@@ -59,6 +59,33 @@ LOGGED = """\
     train(torch.randperm(200)[:100])
     evaluate(torch.randperm(200)[:100])
 """
+HALVES = """\
+    for part in torch.randperm(200).split(100):
+        train(part)
+    for part in torch.randperm(200).split(100):
+        evaluate(part)
+"""
+HALVES_TRAINED = """\
+    for part in torch.randperm(200).split(100):
+        train(part)
+evaluate(torch.randperm(200)[:100])
+"""
+DRAWN_WEIGHTS = """\
+    for module in (net,):
+        module.weight.data.normal_(0, 0.1)
+        module.bias.data.zero_()
+    order = torch.randperm(200)
+    train(order[:150])
+    evaluate(order[150:])
+"""
+STATE = """\
+    state = torch.get_rng_state()
+    first = torch.randperm(200)[:150]
+    torch.set_rng_state(state)
+    last = torch.randperm(200)[150:]
+    train(first)
+    evaluate(last)
+"""
 TASKS = """\
     order = torch.randperm(200)
     loss = nn.functional.cross_entropy(net(data[order[:100]]), labels[order[:100]])
@@ -79,6 +106,10 @@ RIGHT = {
     "folds, each with a new model": SCRIPT.format(body=FOLDS),
     "a model that is set back": SCRIPT.format(body=SET_BACK),
     "a random half, to log the loss": SCRIPT.format(body=LOGGED),
+    "two batches of all rows": SCRIPT.format(body=HALVES),
+    "two batches of all rows, and a half to evaluate": SCRIPT.format(body=HALVES_TRAINED),
+    "weights that are drawn anew": SCRIPT.format(body=DRAWN_WEIGHTS),
+    "a state of the random numbers that is set back": ONCE.format(body=STATE),
     "tasks that train on both parts": SCRIPT.format(body=TASKS),
     "one seed for both": SCRIPT.format(
         body=FUNCTION.replace("        return", "        torch.manual_seed(4)\n        return")

@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.records.model import Call
 
 _VIEWS = frozenset("getitem split chunk tensor_split narrow to long cpu cuda clone contiguous view reshape".split())
 _TAKING = frozenset(("getitem", "index_select"))
+_SEEDING = frozenset("set_rng_state fork_rng get_rng_state set_state initial_seed".split())
 _MOST_ABOVE, _MOST_VIEWS, _NEAR = 1_000, 8, 80
 
 
@@ -41,25 +44,41 @@ class SplitTwice:
     samples: int
 
 
-def split_twice(facts: TraceIndex) -> Iterator[SplitTwice]:
-    """Yields the first of these, if the two permutations are known to differ."""
+def split_twice(training: MeasuredTraining) -> Iterator[SplitTwice]:
+    """Yields the first of these, if the two permutations are known to differ.
+
+    Where both ends of a permutation are trained on, or both are evaluated, it orders the rows and splits nothing.
+    """
+    facts = training.facts
     trained = list(_trained(facts))
-    tables = {part.taken.inputs[0].tensor for part, _, _ in trained}
+    evaluated = list(_evaluated(facts, {part.taken.inputs[0].tensor for part, _, _ in trained}))
     used_parts = {(part.drawn.site, part.is_first) for part, _, _ in trained}
-    for call in facts.calls if trained else ():
-        is_evaluated = call.mode != "grad" and op_name(call) in _TAKING and call.inputs[:1]
-        part = _part(facts, call) if is_evaluated and call.inputs[0].tensor in tables else None
-        if part is None or (part.drawn.site, part.is_first) in used_parts:  # trained on as well
+    ends = {(part.drawn.index, part.is_first) for part in evaluated}
+    is_ordered = any((site, not is_first) in used_parts for site, is_first in used_parts)
+    if is_ordered or any((drawn, not is_first) in ends for drawn, is_first in ends):
+        return
+    for part in evaluated:
+        if (part.drawn.site, part.is_first) in used_parts:  # trained on as well
             continue
+        call = part.taken
         samples = facts.tensor(part.drawn.outputs[0].tensor).shape[0]
         for other, used, leaves in trained:
             is_other = other.drawn.index != part.drawn.index and used < call.index
             is_rest = other.rows + part.rows == samples and other.is_first != part.is_first
             if is_other and other.taken.inputs[0] == call.inputs[0] and is_rest:
-                is_same = not _begins_anew(facts, used, call.index, leaves)
+                is_same = not _begins_anew(training, used, call.index, leaves)
                 if is_same and _runs(facts, call, leaves) and _differ(facts, other.drawn, part.drawn):
                     yield SplitTwice(other, part, samples)
                     return
+
+
+def _evaluated(facts: TraceIndex, tables: set[int]) -> Iterator[PartOfRows]:
+    """Yields the rows of tables that calls take without a graph."""
+    for call in facts.calls if tables else ():
+        is_taken = call.mode != "grad" and op_name(call) in _TAKING and call.inputs
+        part = _part(facts, call) if is_taken and call.inputs[0].tensor in tables else None
+        if part is not None:
+            yield part
 
 
 def _trained(facts: TraceIndex) -> Iterator[tuple[PartOfRows, int, set[int]]]:
@@ -108,8 +127,11 @@ def _is_first(facts: TraceIndex, cut: Call, part: int) -> bool | None:
     return bounds.lower is None
 
 
-def _begins_anew(facts: TraceIndex, first: int, last: int, leaves: set[int]) -> bool:
+def _begins_anew(training: MeasuredTraining, first: int, last: int, leaves: set[int]) -> bool:
     """Returns whether the model gets other values, but for those of steps, or another optimizer."""
+    facts = training.facts
+    if any(call.index < last for leaf in leaves for call in training.written_after(leaf, first)):
+        return True
     for call in facts.calls_between(first, last):
         if call.within:
             continue
@@ -133,4 +155,6 @@ def _differ(facts: TraceIndex, one: Call, other: Call) -> bool:
     nodes = [facts.node_at(call.site) for call in (one, other)]
     words = [word.arg for node in nodes if isinstance(node, ast.Call) for word in node.keywords]
     is_seeded = any(first < seed.index <= last for seed in facts.trace.inspection.seeds)
-    return all(isinstance(node, ast.Call) for node in nodes) and "generator" not in words and not is_seeded
+    names = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute))
+    is_known = all(isinstance(node, ast.Call) for node in nodes) and not any(last_name(each) in _SEEDING for each in names)
+    return is_known and not is_seeded and {"generator", None}.isdisjoint(words)

@@ -13,13 +13,13 @@ from tensorlens.records.report import StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
-    for each in split_twice(facts):
+    for each in split_twice(training):
         one, other = each.evaluated, each.trained
         table = named(facts, one.taken.inputs[0].tensor, one.taken.index)
         yield stands_out(
             f"{as_written(facts, one.taken)} evaluates on {one.rows:,} rows of {table}, a part of another permutation "
             f"of its {each.samples:,} rows than the one that has the {other.rows:,} rows to train on: about "
-            f"{100 * other.rows / each.samples:.0f} % of them are trained on",
+            f"{100 * other.rows / each.samples:.0f} % of them are among these",
             facts.label("value_made_here", one.cut.site, "the part to evaluate on", one.cut.index),
             facts.label("value_made_here", one.drawn.site, "the second permutation", one.drawn.index),
             facts.label("value_made_here", other.drawn.site, "the first permutation", other.drawn.index),
