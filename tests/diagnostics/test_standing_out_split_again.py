@@ -115,6 +115,7 @@ RIGHT = {
         body=FUNCTION.replace("        return", "        torch.manual_seed(4)\n        return")
     ),
     "some rows, to look at": ONCE.format(body=ONE + "    evaluate(torch.randperm(200)[:20])\n"),
+    "as many rows of all, to compare": ONCE.format(body=ONE + "    evaluate(torch.randperm(200)[150:])\n"),
 }
 
 

@@ -47,7 +47,8 @@ class SplitTwice:
 def split_twice(training: MeasuredTraining) -> Iterator[SplitTwice]:
     """Yields the first of these, if the two permutations are known to differ.
 
-    Where both ends of a permutation are trained on, or both are evaluated, it orders the rows and splits nothing.
+    Where both ends of a permutation are trained on, or both are evaluated, it orders the rows and splits nothing. Where
+    one end is trained on and the other one is evaluated, other rows may be evaluated to compare with these.
     """
     facts = training.facts
     trained = list(_trained(facts))
@@ -57,8 +58,11 @@ def split_twice(training: MeasuredTraining) -> Iterator[SplitTwice]:
     is_ordered = any((site, not is_first) in used_parts for site, is_first in used_parts)
     if is_ordered or any((drawn, not is_first) in ends for drawn, is_first in ends):
         return
+    own = {part.drawn.index for part, _, _ in trained}
+    is_rest_used = any((part.drawn.index, not part.is_first) in ends for part, _, _ in trained)
     for part in evaluated:
-        if (part.drawn.site, part.is_first) in used_parts:  # trained on as well
+        is_to_compare = is_rest_used and part.drawn.index not in own
+        if is_to_compare or (part.drawn.site, part.is_first) in used_parts:  # or trained on as well
             continue
         call = part.taken
         samples = facts.tensor(part.drawn.outputs[0].tensor).shape[0]
@@ -156,5 +160,7 @@ def _differ(facts: TraceIndex, one: Call, other: Call) -> bool:
     words = [word.arg for node in nodes if isinstance(node, ast.Call) for word in node.keywords]
     is_seeded = any(first < seed.index <= last for seed in facts.trace.inspection.seeds)
     names = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute))
-    is_known = all(isinstance(node, ast.Call) for node in nodes) and not any(last_name(each) in _SEEDING for each in names)
+    is_known = all(isinstance(node, ast.Call) for node in nodes) and not any(
+        last_name(each) in _SEEDING for each in names
+    )
     return is_known and not is_seeded and {"generator", None}.isdisjoint(words)
