@@ -57,6 +57,28 @@ for rows in torch.randperm(64).split(16):
     loss.backward()
     opt.step()
 """
+SIGNED = """\
+images = torch.randint(0, 256, (64, 1, 8, 8), dtype=torch.uint8)
+net = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for rows in torch.arange(64).split(16):
+    signed = {signed}
+    loss = nn.functional.cross_entropy(net(signed.float() / 128), rows % 3)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+FILTERED = """\
+images = torch.randint(0, 256, (64, 8, 9), dtype=torch.uint8)
+filtered = {filtered}
+net = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for rows in torch.arange(64).split(16):
+    loss = nn.functional.cross_entropy(net(filtered[rows, :, -8:].float() / 255), rows % 3)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 WRONG = {
     "a difference": CLIPS,
     "a sum, once": ONCE,
@@ -75,6 +97,11 @@ RIGHT = {
     "a mask of the greater ones": CLIPS.replace("moved.float()", "moved.float() * (frames[:, 1:] > frames[:, :-1])"),
     "differences as a code": CODED,
     "a program with remainders": CLIPS.replace("opt = ", "hues = torch.arange(9) * 50 % 256\nopt = "),
+    "signed bytes, by a view": SIGNED.format(signed="(images[rows] - 128).view(torch.int8)"),
+    "signed bytes, by a cast": SIGNED.format(signed="(images[rows] - 128).to(torch.int8)"),
+    "the filter of an image coder": FILTERED.format(filtered="images[:, :, 1:] - images[:, :, :-1]"),
+    "the filter, of a rolled image": FILTERED.format(filtered="images - images.roll(1, 2)"),
+    "the filter, of a copy": FILTERED.format(filtered="images[:, :, 1:].clone() - images[:][:, :, :-1]"),
     "not for the model": CLIPS.replace("return moved.float()", "print(moved.float().mean())\n    return frames[:, 1:]"),
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ _SAME = frozenset(
     "cuda index_select select unbind iter split chunk stack cat abs expand repeat narrow flip roll to type clamp clip "
     "clamp_min clamp_max".split()
 )
+_SHIFTING = frozenset("roll pad constant_pad_nd cat concat hstack vstack".split())
 _SUMS = frozenset("add radd sub rsub subtract neg".split())
 _BYTES = ("uint8", "int8")
 _FAR, _MOST_ABOVE, _MOST_PASSES, _MOST_OPERANDS = 3_000, 3_000, 3, 40
@@ -48,7 +49,14 @@ def wrapped_bytes(facts: TraceIndex) -> Iterator[WrappedBytes]:
     used, seen = _used_lines(facts), set[int]()
     for each in measured:
         call = facts.call(each.index)
-        if call is None or call.site in seen or not call.outputs or call.writes or _may_be_exact(facts, call):
+        if (
+            call is None
+            or call.site in seen
+            or not call.outputs
+            or call.writes
+            or _may_be_exact(facts, call)
+            or _is_of_neighbours(facts, call)
+        ):
             continue
         converted = _converted(facts, call)
         if converted is not None and converted.site in used and not _is_meant(facts, converted):
@@ -85,6 +93,34 @@ def _is_meant(facts: TraceIndex, converted: Call) -> bool:
     return False
 
 
+def _is_of_neighbours(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call may compare neighbours within rows or columns, as the filters of image coders do."""
+    if len(call.inputs) != 2 or op_name(call) not in _SUMS:
+        return False
+    chains = [list(_taken_by(facts, access.tensor)) for access in call.inputs]
+    memory = [
+        {facts.tensor(number).storage for number in (own.tensor, *(made.inputs[0].tensor for made in chain))}
+        for own, chain in zip(call.inputs, chains, strict=True)
+    ]
+    return not memory[0].isdisjoint(memory[1]) and any(_is_shifted(facts, made) for chain in chains for made in chain)
+
+
+def _taken_by(facts: TraceIndex, number: int) -> Iterator[Call]:
+    """Yields the calls by which bytes are taken from a tensor, without arithmetic."""
+    for _ in range(_MOST_OPERANDS):
+        made = facts.creator(number)
+        if made is None or not made.inputs or op_name(made) not in _SAME | _SHIFTING:
+            return
+        yield made
+        number = made.inputs[0].tensor
+
+
+def _is_shifted(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether a call may leave out rows or columns, or move them."""
+    one, other = (facts.tensor(access.tensor).shape for access in (made.inputs[0], made.outputs[0]))
+    return op_name(made) in _SHIFTING or len(one) != len(other) or one[-2:] != other[-2:]
+
+
 def _may_be_exact(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a sum is given bytes that have wrapped around, as the last sum of `a + (b - a)`."""
     if op_name(call) not in _SUMS:
@@ -103,13 +139,14 @@ def _may_be_exact(facts: TraceIndex, call: Call) -> bool:
 def _converted(facts: TraceIndex, call: Call) -> Call | None:
     """Returns the call that makes floats of a result, if no other arithmetic reads its bytes."""
     known, found = {access.tensor for access in call.outputs}, list[Call]()
+    own = {facts.tensor(number).dtype for number in known}
     for later in islice(facts.calls_between(call.index + 1), _FAR):
         if known.isdisjoint(access.tensor for access in later.inputs):
             continue
         types = {facts.tensor(access.tensor).dtype for access in later.outputs}
         if any(dtype.startswith(("float", "bfloat")) for dtype in types):
             found.append(later)
-        elif op_name(later) in _SAME and types <= set(_BYTES):
+        elif op_name(later) in _SAME and types <= own:  # the other type may have the exact values
             known |= {access.tensor for access in later.outputs}
         elif types & {"int16", "int32", "int64", *_BYTES} or later.writes:
             return None
