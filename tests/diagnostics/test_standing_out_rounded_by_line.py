@@ -36,6 +36,16 @@ FUNCTIONAL = "    x = torch.tanh(nn.functional.linear(data[rows], rounded(net[0]
 A_PART = """\
     for w in weights:
         w.data = torch.where(w.data.abs() > 0.2, (w.data * 64).round() / 64, w.data)"""
+FIRST_ROWS = """\
+    with torch.no_grad():
+        w = weights[0]
+        w[:4].copy_((w[:4] * 16).round() / 16)"""
+A_ROW = """\
+    with torch.no_grad():
+        weights[0][0].mul_(16).round_().div_(16)"""
+JOINED = """\
+    for w in weights:
+        w.data = torch.cat([(w.data[:1] * 64).round() / 64, w.data[1:] * 1.0])"""
 NOISE = """\
     for w in weights:
         noise = torch.from_numpy(np.random.rand(*w.shape).astype(np.float32))
@@ -53,6 +63,11 @@ RIGHT = {
     "exact values that are put back": SCRIPT.format(before=KEEP, after=PUT_BACK),
     "rounded at random": SCRIPT.format(before=RANDOM, after=""),
     "a part of the values": SCRIPT.format(before=A_PART, after=""),
+    "some rows": SCRIPT.format(before="", after="    net[0].weight.grad[:4] = 0").replace(
+        "opt.step()", "opt.step()\n" + FIRST_ROWS
+    ),
+    "one row": SCRIPT.format(before=A_ROW, after=""),
+    "some rows, put together with the others": SCRIPT.format(before=JOINED, after=""),
     "rounded by the random numbers of an array": "import numpy as np\n" + SCRIPT.format(before=NOISE, after=""),
     "whole numbers that move by whole steps": SCRIPT.replace("lr=0.01", "lr=1.0").format(before="", after=WHOLE),
     "rounded for the forward pass only": SCRIPT.format(before=FUNCTIONAL, after=""),

@@ -21,7 +21,9 @@ from tensorlens.records.model import Call
 
 _ROUNDING = frozenset("round floor ceil trunc fix fake_quantize_per_tensor_affine".split())
 _BY_ELEMENT = frozenset("mul div clamp clamp_min clamp_max add sub clip".split())
-_MIXING = frozenset("where masked_fill masked_scatter lerp index_put scatter".split())
+_MIXING = frozenset(
+    "where masked_fill masked_scatter lerp index_put scatter cat stack hstack vstack concatenate pad".split()
+)
 _SCALING = frozenset("mul div rmul truediv rtruediv fake_quantize_per_tensor_affine".split())
 _SIGNS = frozenset(("sign", "sgn"))
 _MIN_WRITES, _MIN_SHARE, _MOST_ABOVE = 5, 0.5, 60
@@ -76,12 +78,23 @@ def _is_scaled(training: MeasuredTraining, writes: Sequence[Call]) -> bool:
 
 def _is_rounding(training: MeasuredTraining, row: ParameterRow, call: Call) -> bool:
     """Returns whether a write gives a parameter a rounded value of its own, or scales it for that."""
+    if not _is_whole(training, row, call):
+        return False  # a part may be frozen
     others = [access for access in call.inputs[1:] if training.facts.tensor(access.tensor).shape]
     is_scaled = op_name(call) in _BY_ELEMENT and bool(call.writes) and not others
     return is_scaled or _rounds(training, row, call)
 
 
+def _is_whole(training: MeasuredTraining, row: ParameterRow, call: Call) -> bool:
+    """Returns whether a call writes all elements of a parameter."""
+    written = {write.tensor for write in call.writes} or {access.tensor for access in call.inputs[:1]}
+    size = training.facts.tensor(row.tensor).shape
+    return all(training.facts.tensor(number).shape == size for number in written)
+
+
 def _rounds(training: MeasuredTraining, row: ParameterRow, call: Call) -> bool:
+    if not _is_whole(training, row, call):
+        return False
     if call.writes and op_name(call) in _ROUNDING:
         return True
     is_set = (call.op == DATA_SET or op_name(call) == "copy") and len(call.inputs) == 2
@@ -96,7 +109,7 @@ def _is_rounded(training: MeasuredTraining, row: ParameterRow, call: Call) -> bo
     for number, before, is_rounded in islice(waiting, _MOST_ABOVE):
         shape = facts.tensor(number).shape
         if facts.storage_of(number, before - 1) == facts.storage_of(row.tensor, before - 1):
-            if shape == size and not is_rounded:
+            if not is_rounded:
                 return False  # some of the values, or a share of them, stay exact
             is_own = True
             continue
