@@ -56,6 +56,18 @@ for net, opt, first, second in members:
     train(first)
     evaluate(second)
 """
+PILOT = """\
+first, rest = random_split(data, [100, 100])
+second, _ = random_split(data, [100, 100])
+"""
+ANEW = """\
+for module in (net,):
+    module.weight.data.normal_(0, 0.1)
+    module.bias.data.zero_()
+first, second = random_split(data, [150, 50])
+evaluate(second)
+train(first)
+"""
 ORDER = """\
 first = Subset(data, torch.randperm(200)[:40].tolist())
 second = Subset(data, torch.randperm(200)[:60].tolist())
@@ -73,6 +85,12 @@ RIGHT = {
         parts="first, _ = random_split(data, [150, 50])\nsecond = Subset(data, first.indices[:40])", end=""
     ),
     "members that are made first": SCRIPT.format(parts="first, second = random_split(data, [150, 50])", end=MEMBERS),
+    "the rest and a random half": SCRIPT.format(parts=PILOT, end="").replace(
+        "    evaluate(second)", "    evaluate(rest)\n    evaluate(second)"
+    ),
+    "weights that are drawn anew": SCRIPT.format(
+        parts="first, _ = random_split(data, [150, 50])\nsecond = first", end=ANEW
+    ),
     "a sample of all to watch": SCRIPT.format(parts=ORDER, end=""),
     "folds, each with a new model": SCRIPT.format(parts="first, second = random_split(data, [150, 50])", end=FOLDS),
 }

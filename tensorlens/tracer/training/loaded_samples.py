@@ -202,7 +202,7 @@ class LoadedSamples:
                 numbers = number, each.site, each.weights, each.labels, len(each.places)
                 write(SampledLabels, *numbers, *of_weights, drawn, tuple(names))
         for part in self._parts:
-            if part.again:
+            if part.samples and part.trained:
                 sizes = part.samples, part.trained, len(part.evaluated), len(part.again)
                 write(EvaluatedRows, number, part.site, part.trained_site, *sizes)
 

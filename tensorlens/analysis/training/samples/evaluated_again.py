@@ -10,6 +10,7 @@ from math import sqrt
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.records.model import Call
 from tensorlens.records.training_samples import EvaluatedRows
@@ -20,18 +21,19 @@ _LEFT = 8  # numbers of samples above the greatest one that is seen
 _WIDE = 4.0  # standard deviations
 
 
-def evaluated_again(facts: TraceIndex) -> Iterator[EvaluatedRows]:
+def evaluated_again(training: MeasuredTraining) -> Iterator[EvaluatedRows]:
     """Yields these parts, as they were last seen, one for each line.
 
     The two parts could be apart, as together they have the samples of the data set, and they share as many as two
     random draws do. A program with several models, or that gives its model other values, may begin anew for another
-    part.
+    part. Nor is anything known where the other part of the split that is trained on is evaluated as well.
     """
+    facts = training.facts
     parts = facts.trace.inspection.evaluated_rows
     last = facts.backwards[-1].index if facts.backwards else 0
     sites = facts.trace.sites
     is_loaded = parts and any(sites[call.site].through == _LOADING for call in facts.calls_between(0, last))
-    if not parts or is_loaded or not _is_one_model(facts):
+    if not parts or is_loaded or not _is_one_model(training) or any(map(_is_rest, parts)):
         return
     seen = set[int | None]()
     for each in parts:
@@ -40,12 +42,15 @@ def evaluated_again(facts: TraceIndex) -> Iterator[EvaluatedRows]:
             yield each
 
 
-def _is_one_model(facts: TraceIndex) -> bool:
+def _is_one_model(training: MeasuredTraining) -> bool:
     """Returns whether all passes are for the same parameters, which only the steps of one optimizer change."""
+    facts = training.facts
     leaves = {frozenset(change.tensor for change in backward.gradients) for backward in facts.backwards}
     if len(leaves) != 1 or sum(call.op.startswith("optim.") for call in facts.calls) != 1:
         return False
     (trained,) = leaves
+    if any(training.written_after(number, facts.backwards[0].index) for number in trained):
+        return False
     later = (call for call in facts.calls_between(facts.backwards[0].index) if not call.within)
     return all(
         trained.isdisjoint(write.tensor for write in call.writes)
@@ -62,8 +67,16 @@ def draws_of_parts(facts: TraceIndex, part: EvaluatedRows) -> list[Call]:
     return [call for call, size in sizes if part.samples <= size <= part.samples + _LEFT]
 
 
+def _is_rest(part: EvaluatedRows) -> bool:
+    return part.again == 0 and _is_split(part)
+
+
+def _is_split(part: EvaluatedRows) -> bool:
+    return abs(part.trained + part.evaluated - part.samples) <= _LEFT
+
+
 def _is_by_chance(part: EvaluatedRows) -> bool:
     share, found = part.trained / part.samples, part.again / part.evaluated
-    is_split = abs(part.trained + part.evaluated - part.samples) <= _LEFT and part.evaluated >= _MIN_ROWS
+    is_split = _is_split(part) and part.evaluated >= _MIN_ROWS
     near = _WIDE * sqrt(share * (1 - share) / part.evaluated)
-    return is_split and part.again < part.evaluated and abs(found - share) < near
+    return is_split and 0 < part.again < part.evaluated and abs(found - share) < near

@@ -12,7 +12,7 @@ from tensorlens.records.report import StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
-    for each in evaluated_again(facts):
+    for each in evaluated_again(training):
         draws = [
             facts.label("value_made_here", call.site, "split here", call.index) for call in draws_of_parts(facts, each)
         ]
