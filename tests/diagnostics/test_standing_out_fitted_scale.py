@@ -56,6 +56,7 @@ WEIGHT = SCRIPT.format(
 )
 RIGHT = {
     "a mask": SCRIPT.format(train=MASK, scores="net(x[~is_train]), y[~is_train]", test="test_x"),
+    "a few of the rows": SCRIPT.format(train=ROWS, scores="net(x), y", test="test_x"),
     "a fold": SCRIPT.format(train=FOLD, scores="net(x[fold == 0]), y[fold == 0]", test="test_x"),
     "weights": WEIGHT.replace(
         "F.cross_entropy(net(a), b)", ('(F.cross_entropy(net(a), b, reduction="none") * first).mean()')

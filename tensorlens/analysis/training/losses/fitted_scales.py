@@ -102,7 +102,7 @@ def _data(
     """Returns the tensors, made before training, that a call was computed from.
 
     None if plain numbers took some of their rows: it is not known which ones. So many rows as a tensor has are all.
-    None also if an index or a mask chose some, unless parts are taken: it may be that of the other rows.
+    None also if an index or a mask chose some, unless parts are taken by an index of all rows: it may be that of others.
     """
     is_part = False
     waiting, seen, found = [(access.tensor, call.index) for access in call.inputs], set[tuple[int, int]](), set[int]()
@@ -118,7 +118,7 @@ def _data(
             found.add(number)
             continue
         is_part |= op_name(made) in _PARTS and _takes_by_number(facts, made)
-        if not takes_parts and _chooses(facts, made):
+        if _chooses(facts, made) and not (takes_parts and _may_take_all(facts, made)):
             return None
         waiting += [(access.tensor, made.index) for access in made.inputs]
     rows = facts.tensor(call.inputs[0].tensor).shape[:1]
@@ -130,6 +130,16 @@ def _chooses(facts: TraceIndex, made: Call) -> bool:
     """Returns whether an index or a mask may choose rows."""
     is_indexed = op_name(made) in _CHOOSING and len(made.inputs) > 1
     return is_indexed or any(facts.tensor(access.tensor).dtype == "bool" for access in made.inputs)
+
+
+def _may_take_all(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether an index that chooses rows is a part of one with as many numbers as there are rows."""
+    if op_name(made) not in ("getitem", "index_select") or len(made.inputs) != 2:
+        return False
+    rows, index = (facts.tensor(access.tensor) for access in made.inputs)
+    cut = next(iter(facts.producers(index.id, made.index)), None)
+    whole = facts.tensor(cut.inputs[0].tensor).shape if cut is not None and cut.inputs else ()
+    return index.dtype != "bool" and whole == rows.shape[:1] != ()
 
 
 def _takes_by_number(facts: TraceIndex, made: Call) -> bool:
