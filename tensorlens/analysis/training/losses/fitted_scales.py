@@ -102,7 +102,7 @@ def _data(
     """Returns the tensors, made before training, that a call was computed from.
 
     None if plain numbers took some of their rows: it is not known which ones. So many rows as a tensor has are all.
-    None also if an index or a mask chose some, unless parts are taken by an index of all rows: it may be that of others.
+    None also if an index or a mask chose some, except parts that an index of all rows takes, as they may be others.
     """
     is_part = False
     waiting, seen, found = [(access.tensor, call.index) for access in call.inputs], set[tuple[int, int]](), set[int]()
