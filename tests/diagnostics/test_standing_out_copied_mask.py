@@ -44,7 +44,17 @@ WRONG = {
         "parts @ parts.transpose(1, 2)", "torch.einsum('nid,njd->nij', parts, parts)"
     ),
 }
+ALIKE = LAYER.replace("    mask = hidden[:, None, :].expand(-1, 5, -1)\n", "")
 RIGHT = {
+    "alike, ones": ALIKE.format("torch.ones(6, 5, 5, dtype=torch.bool).triu(1).repeat(2, 1, 1)"),
+    "alike, a full tensor": ALIKE.format('torch.full((6, 5, 5), float("-inf")).triu(1).repeat(2, 1, 1)'),
+    "alike, a sum": ALIKE.format(
+        "(torch.zeros(6, 5, 5) + nn.Transformer.generate_square_subsequent_mask(5)).repeat(2, 1, 1)"
+    ),
+    "alike, places": ALIKE.format(
+        "(torch.arange(5).expand(6, 5)[:, :, None] < torch.arange(5).expand(6, 5)[:, None]).repeat(2, 1, 1)"
+    ),
+    "random for each": ALIKE.format("(torch.rand(6, 5, 5) > 0.9).repeat(2, 1, 1)"),
     "a layer": LAYER.format("mask.repeat_interleave(2, dim=0)"),
     "one mask for all": LAYER.format("hidden[:1, None].expand(6, 5, 5).repeat(2, 1, 1)"),
     "copies of one mask": LAYER.format("torch.stack([mask_of] * 6).repeat(2, 1, 1)").replace(

@@ -49,7 +49,21 @@ WRONG = {
         train=LOADER, scores="collect(DataLoader(TensorDataset(train_x, train_y), 10))", test="held_x"
     ),
 }
+MASK = "is_train = torch.rand(60) < 0.7\nfor _ in range(6):\n    a, b = x[is_train], y[is_train]"
+FOLD = "fold = torch.arange(60) % 5\nfor _ in range(6):\n    a, b = x[fold != 0], y[fold != 0]"
+WEIGHT = SCRIPT.format(
+    train="first = torch.rand(60) < 0.7\nfor _ in range(6):\n    a, b = x, y", scores="net(x), y", test="test_x"
+)
 RIGHT = {
+    "a mask": SCRIPT.format(train=MASK, scores="net(x[~is_train]), y[~is_train]", test="test_x"),
+    "a few of the rows": SCRIPT.format(train=ROWS, scores="net(x), y", test="test_x"),
+    "a fold": SCRIPT.format(train=FOLD, scores="net(x[fold == 0]), y[fold == 0]", test="test_x"),
+    "weights": WEIGHT.replace(
+        "F.cross_entropy(net(a), b)", ('(F.cross_entropy(net(a), b, reduction="none") * first).mean()')
+    ).replace(
+        "F.cross_entropy(logits / scale, goal)",
+        '(F.cross_entropy(logits / scale, goal, reduction="none") * ~first).mean()',
+    ),
     "held out": SCRIPT.format(train=BATCHES, scores="net(held_x), held_y", test="test_x"),
     "other rows of one tensor": SCRIPT.format(train=ROWS, scores="net(x[held_rows]), y[held_rows]", test="test_x"),
     "a part of one data set": SCRIPT.format(train=SPLIT, scores="collect(DataLoader(other, 10))", test="test_x"),

@@ -69,6 +69,22 @@ RIGHT = {
         "        pred = net(x[fold]).squeeze(1).detach()\n        scores.append((pred != y[fold]).float().mean())\n"
         "        scores.append(score(net, x[fold], y[fold]))\n        fit(net, opt, x[fold], y[fold])"
     ),
+    "one fold for all": SCRIPT.format(
+        "net, opt = build()\n    other = 3\n    for fold, held in enumerate(torch.randperm(40).chunk(4)):\n"
+        "        if fold != other:\n            for part in held.split(5):\n"
+        "                fit(net, opt, x[part], y[part])\n"
+        "        scores.append(score(net, x[held], y[held]))"
+    ),
+    "the rows of this round": SCRIPT.format("net, opt = build()\n    " + LOOP.format("", "")).replace(
+        "fit(net, opt, x[train], y[train])", "for part in train.split(10):\n            fit(net, opt, x[part], y[part])"
+    ).replace("score(net, x[held], y[held])", "score(net, x[train], y[train])"),
+    "masks of this round": SCRIPT.format("net, opt = build()\n    " + MASKS.format("", "")).replace(
+        "x[~held], y[~held]", "x[fold_of != fold], y[fold_of != fold]").replace(
+        "score(net, x[held]", "score(net, x[fold_of != fold][:10]"),
+    "a part of the rows of this round": SCRIPT.format("net, opt = build()\n    " + LOOP.format("", "")).replace(
+        "score(net, x[held], y[held])", "score(net, x[train[:9]], y[train[:9]])"),
+    "another mask of these rows": SCRIPT.format("net, opt = build()\n    " + MASKS.format("", "")).replace(
+        "score(net, x[held]", "score(net, x[fold_of != fold]").replace("y[fold_of != fold][:10]", "y[fold_of != fold]"),
     "pictures of a map": SCRIPT.format(
         "net, opt = build()\n    frames = list(zip(x.split(10), y.split(10)))\n    for i, kf in enumerate(frames):\n"
         "        for part in [each for j, each in enumerate(frames) if j != i] + [kf]:\n"

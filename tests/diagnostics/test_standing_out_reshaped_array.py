@@ -58,6 +58,17 @@ RIGHT = {
         "Conv1d(4", "Conv1d(1").replace("Linear(28", "Linear(136"),
     "frames of a longer signal": ITEMS.replace("standard_normal((32, 9, 4)).cumsum(1)", (
         "standard_normal((32, 36)).cumsum(1).reshape(32, 9, 4)")),
+    "frames that are stacked": ITEMS.replace("standard_normal((32, 9, 4)).cumsum(1)", (
+        "standard_normal(1152).cumsum()\n"
+        "        frames = np.stack([self.signals[k : k + 4] for k in range(0, 1152, 4)])\n"
+        "        self.signals = np.stack([frames[k : k + 9] for k in range(0, 288, 9)])")),
+    "a list of frames": ITEMS.replace("standard_normal((32, 9, 4)).cumsum(1)", (
+        "standard_normal(1152).cumsum()\n"
+        "        frames = [self.signals[k : k + 4] for k in range(0, 1152, 4)]\n"
+        "        self.signals = np.array([np.array(frames[k : k + 9]) for k in range(0, 288, 9)])")),
+    "frames of eight": ITEMS.replace("9, 4)", "9, 8)").replace("(4, 9)", "(8, 9)").replace("Conv1d(4", "Conv1d(8"),
+    "drawn numbers": BATCHES.replace("x = images[rows].astype(np.float32) / 255", (
+        "x = rng.integers(0, 256, (len(rows), 6, 7, 3)).astype(np.float32) / 255")),
     "noise": BATCHES.replace("rng.integers(0, 256, (32, 6, 7, 3), dtype=np.uint8)", (
         "rng.normal(size=(32, 6, 7, 3)).astype(np.float32)")).replace("x = images[rows].astype(np.float32) / 255", (
         "x = rng.normal(size=(len(rows), 6, 7, 3)).astype(np.float32)")),

@@ -76,6 +76,10 @@ RIGHT = {
     "written to their rows": INDEXED.replace("soft[start : start + 10] =", "soft[order[start : start + 10]] =").replace(
         "  #!", ""),
     "put back": INDEXED.replace("for epoch in", "soft = soft[order.argsort()]\nfor epoch in"),
+    "put back in place": INDEXED.replace("for epoch in", "soft[order] = soft.clone()\nfor epoch in"),
+    "shuffled on purpose": LOADED.replace("TensorDataset(data, pseudo)", "TensorDataset(data, same, pseudo)").replace(
+        JOIN, "pseudo, same = torch.cat(found), teacher(data).argmax(1)").replace("for x, y in", "for x, y, _ in"),
+    "named as negatives": LOADED.replace("pseudo", "negatives"),
     "rows in this order": INDEXED.replace("for epoch in", "data = data[order]\nfor epoch in"),
     "the rows of positions": INDEXED.replace("train(data[rows], soft[rows])", (
         "chosen = order[soft[:, 0].topk(10).indices]\n        train(data[chosen], labels[chosen])")),

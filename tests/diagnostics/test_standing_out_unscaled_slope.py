@@ -41,6 +41,18 @@ RIGHT = {
     "multiplied": PLAIN.replace("(f, forces", "(f * std, forces"),
     "forces that are divided, too": PLAIN.replace("target =", "forces = forces / std\ntarget ="),
     "forces that are divided by a number": PLAIN.replace("target =", "forces = forces / std.item()\ntarget ="),
+    "forces that are divided before": PLAIN.replace("mean, std =", "forces = forces / energy.std()\nmean, std ="),
+    "divided in NumPy": PLAIN.replace("mean, std =", (
+        "import numpy as np\nscale = float(np.std(energy.numpy()))\n"
+        "energy, forces = [torch.from_numpy(each.numpy() / scale) for each in (energy, forces)]\nmean, std =")),
+    "divided by a plain number": PLAIN.replace("mean, std =", (
+        "scale = 1 / float(energy.std())\nenergy, forces = energy * scale, forces * scale\nmean, std =")),
+    "in units of the deviation": PLAIN.replace("mean, std =", (
+        "scale = energy.std()\nenergy, forces = energy / scale, forces / scale\nmean, std =")),
+    "forces of energies in other units": PLAIN.replace("mean, std =", (
+        "pos.requires_grad_(True)\nenergy = (3 * pos ** 2).sum(1)\nenergy = energy / energy.detach().std()\n"
+        "forces = -torch.autograd.grad(energy.sum(), pos)[0]\n"
+        "pos, energy = pos.detach(), energy.detach()\nmean, std =")),
     "the sum in units": PLAIN.replace("e.sum(), x", "(e * std + mean).sum(), x"),
     "without the mean alone": PLAIN.replace(" / std", ""),
     "positions in the same units": PLAIN.replace("target =", "pos = pos / std\ntarget ="),

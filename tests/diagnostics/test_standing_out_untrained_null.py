@@ -40,6 +40,7 @@ ONE = "a, b = net(torch.cat([z, z]), torch.cat([y, none])).chunk(2); both = (1 +
 DROP = "y = torch.where(torch.rand(20) < 0.5, torch.full_like(y, NULL), y)"
 WRONG = {
     "never given": SCRIPT.format(3, 4, "pass", TWO),
+    "drawn by hand": SCRIPT.format(3, 4, "pass", TWO).replace("opt =", "nn.init.normal_(net.kind.weight)\nopt ="),
     "both at once": SCRIPT.format(3, 4, "pass", ONE),
     "an id of a class": SCRIPT.format(0, 3, DROP, TWO),
     "masked": SCRIPT.format(0, 3, "y = y.masked_fill(torch.rand(20) < 0.5, NULL)", ONE),
@@ -53,6 +54,10 @@ RIGHT = {
         "y = labels[idx]", "y = torch.randint(0, K, (20,))"),
     "a row of zeros": SCRIPT.format(3, 4, "pass", TWO).replace("Embedding(classes, 8", (
         "Embedding(classes, 8, padding_idx=NULL")),
+    "a row of zeros, written": SCRIPT.format(3, 4, "pass", TWO).replace("opt =", (
+        "with torch.no_grad():\n    net.kind.weight[NULL].zero_()\nopt =")),
+    "the mean of the classes": SCRIPT.format(3, 4, "pass", TWO).replace("sample(torch", (
+        "with torch.no_grad():\n    net.kind.weight[NULL] = net.kind.weight[:NULL].mean(0)\nsample(torch")),
     "another difference": SCRIPT.format(3, 4, "pass", "both = z - net(z, none)"),
 }  # fmt: skip
 

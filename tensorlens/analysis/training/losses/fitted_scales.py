@@ -18,6 +18,7 @@ from tensorlens.records.model import Backward, Call
 _LOSSES = frozenset("cross_entropy nll_loss binary_cross_entropy_with_logits".split())
 _QUOTIENTS = frozenset("div truediv".split())
 _PARTS = frozenset("getitem unbind select split chunk narrow".split())
+_CHOOSING = frozenset("getitem index_select gather take take_along_dim masked_select where embedding".split())
 _MAX_CALLS, _LEAST_PASSES, _MOST_PASSES = 600, 2, 4
 
 
@@ -55,6 +56,8 @@ def fitted_scales(training: MeasuredTraining) -> Iterator[FittedScale]:
         losses = [loss for each in before[1:][-_MOST_PASSES:] if (loss := _loss(facts, each)) is not None]
         learned = [_data(facts, loss, started, parameters, takes_parts=True) for loss in losses]
         known = [each for each in learned if each is not None]
+        if len(fit.inputs) != 2 or any(facts.tensor(each.outputs[0].tensor).shape != () for each in (fit, trained)):
+            continue  # weights may choose rows
         if own is None or len(known) < _LEAST_PASSES or not own or own != set.intersection(*known):
             continue  # an index of a batch differs from pass to pass
         scored = _scored(facts, found[-1].index, parameters, own, started)
@@ -99,6 +102,7 @@ def _data(
     """Returns the tensors, made before training, that a call was computed from.
 
     None if plain numbers took some of their rows: it is not known which ones. So many rows as a tensor has are all.
+    None also if an index or a mask chose some, except parts that an index of all rows takes, as they may be others.
     """
     is_part = False
     waiting, seen, found = [(access.tensor, call.index) for access in call.inputs], set[tuple[int, int]](), set[int]()
@@ -114,10 +118,28 @@ def _data(
             found.add(number)
             continue
         is_part |= op_name(made) in _PARTS and _takes_by_number(facts, made)
+        if _chooses(facts, made) and not (takes_parts and _may_take_all(facts, made)):
+            return None
         waiting += [(access.tensor, made.index) for access in made.inputs]
     rows = facts.tensor(call.inputs[0].tensor).shape[:1]
     is_whole = all(facts.tensor(number).shape[:1] == rows for number in found)
     return None if is_part and not is_whole and not takes_parts else found
+
+
+def _chooses(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether an index or a mask may choose rows."""
+    is_indexed = op_name(made) in _CHOOSING and len(made.inputs) > 1
+    return is_indexed or any(facts.tensor(access.tensor).dtype == "bool" for access in made.inputs)
+
+
+def _may_take_all(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether an index that chooses rows is a part of one with as many numbers as there are rows."""
+    if op_name(made) not in ("getitem", "index_select") or len(made.inputs) != 2:
+        return False
+    rows, index = (facts.tensor(access.tensor) for access in made.inputs)
+    cut = next(iter(facts.producers(index.id, made.index)), None)
+    whole = facts.tensor(cut.inputs[0].tensor).shape if cut is not None and cut.inputs else ()
+    return index.dtype != "bool" and whole == rows.shape[:1] != ()
 
 
 def _takes_by_number(facts: TraceIndex, made: Call) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import ERRORS
@@ -18,10 +21,13 @@ _KEEPING = SAME_VALUES | frozenset(
 _COMPARING = ERRORS | {"sub", "rsub"}
 _DIVISIONS = frozenset(("div", "truediv", "true_divide"))
 _SPREADS = frozenset(("std", "std_mean"))
+_SQUARES = frozenset(("var", "var_mean"))
+_WRITTEN = _SPREADS | _SQUARES | frozenset("nanstd stdev pstdev variance StandardScaler".split())
+_NUMBERS = frozenset("item float tolist numpy".split())
 _FLOORS = frozenset("clamp clamp_min maximum add".split())
 _MEANS = frozenset(("mean", "std_mean"))
 _FILLED = frozenset(("ones", "ones_like"))
-_MAX_CALLS = 12
+_MAX_CALLS, _MAX_ABOVE = 12, 200
 _FEWEST = 2  # passes
 _Value = tuple[int, Call]  # a tensor and the call that made it
 
@@ -55,7 +61,13 @@ def unscaled_slopes(facts: TraceIndex) -> Iterator[UnscaledSlope]:
             target = sides[1 - ours[0]] if len(ours) == 1 else None
             spread = None if target is None else _spread(facts, target[1])
             if target is not None and spread is not None and samples is not None:
-                if max(other[1].index, samples[1].index) < spread.index:
+                is_before = max(other[1].index, samples[1].index) < spread.index
+                if (
+                    is_before
+                    and not _is_scaled_elsewhere(facts, spread)
+                    and not _is_divided(facts, other)
+                    and not _is_divided(facts, target, spread.inputs[0].tensor)
+                ):
                     yield UnscaledSlope(call, value, target[1], spread)
                     break
 
@@ -92,6 +104,33 @@ def _summed(facts: TraceIndex, gradient: Call) -> int | None:
         number, before = made.inputs[0].tensor, made.index
     source = _source(facts, number, before)
     return None if source is None else source[0]
+
+
+def _is_divided(facts: TraceIndex, value: _Value, data: int | None = None) -> bool:
+    """Returns whether values, or the data that they were standardised from, may have been divided or scaled before."""
+    number, before = (value[0], value[1].index + 1) if data is None else (data, value[1].index)
+    for _, call in ancestry(facts, number, before, _MAX_ABOVE):
+        is_single = all(size == 1 for access in call.inputs[1:] for size in facts.tensor(access.tensor).shape)
+        if op_name(call) in _SPREADS | _SQUARES or (op_name(call) in _DIVISIONS and is_single):
+            return True
+    return False
+
+
+def _is_scaled_elsewhere(facts: TraceIndex, spread: Call) -> bool:
+    """Returns whether another line may make a plain number of a deviation, by which the program may have divided."""
+    known = {(span.file, span.line) for span in (facts.trace.sites[spread.site].span,)}
+    for call in facts.calls:
+        span = facts.trace.sites[call.site].span
+        if op_name(call) in _SPREADS and (span.file, span.line) not in known:
+            made = {access.tensor for access in call.outputs}
+            near = facts.calls_between(call.index + 1, call.index + _MAX_ABOVE)
+            if not any(op_name(each) in _NUMBERS and made & {access.tensor for access in each.inputs} for each in near):
+                known.add((span.file, span.line))
+    for file, tree in facts.trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and called_name(node) in _WRITTEN and (file, node.lineno) not in known:
+                return True
+    return False
 
 
 def _spread(facts: TraceIndex, division: Call) -> Call | None:

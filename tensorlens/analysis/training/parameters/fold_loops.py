@@ -17,13 +17,15 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import loss_calls
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 
 _FOLDS = frozenset("fold folds kfold".split())
 _SERIES = frozenset("series expanding rolling walk online stream federated client clients".split())
 _RESETS = frozenset("load_state_dict apply deepcopy copy_".split())
 _TAKES = frozenset("getitem index_select".split())
 _MAX_VALUES = 300
+_CUTS = frozenset("getitem index_select split chunk unbind narrow to long cpu".split())
+_SIDES, _MAX_CUTS, _DEEP = 2, 20, 3
 _REST = frozenset("delete setdiff1d difference".split())
 
 
@@ -65,38 +67,41 @@ def _is_over_folds(loop: ast.For, tree: ast.Module) -> bool:
     return any(_takes_rest(each) for each in (loop, *functions)) or "KFold" in ast.unparse(tree)
 
 
-def _is_of_others(test: ast.AST, counts: set[str]) -> bool:
-    """Returns whether an expression compares a number of a loop with another name: `j != fold`."""
-    compared = (each for each in ast.walk(test) if isinstance(each, ast.Compare) and len(each.ops) == 1)
-    return any(
-        isinstance(each.ops[0], ast.NotEq)
-        and isinstance(each.left, ast.Name)
-        and isinstance(each.comparators[0], ast.Name)
-        and bool({each.left.id, each.comparators[0].id} & counts)
-        for each in compared
-    )
+def _is_of_others(test: ast.AST, own: set[str], numbers: set[str] | None) -> bool:
+    """Returns whether an expression compares names, one of the inner loop, the other of a loop: `j != fold`.
+
+    Without numbers of inner loops, the other name is a tensor of the folds of all rows.
+    """
+    for each in ast.walk(test):
+        if isinstance(each, ast.Compare) and len(each.ops) == 1 and isinstance(each.ops[0], ast.NotEq):
+            sides = [side.id for side in (each.left, each.comparators[0]) if isinstance(side, ast.Name)]
+            if len(sides) == len(set(sides)) == _SIDES and (
+                len(set(sides) & own) == 1 if numbers is None else bool(set(sides) & own) and set(sides) <= numbers
+            ):
+                return True
+    return False
 
 
-def _counts(scope: ast.AST) -> set[str]:
-    """Returns the names that count the rounds of a loop, or that are those of a fold."""
-    found = {each.id for each in ast.walk(scope) if isinstance(each, ast.Name) and _FOLDS & set(words_of(each.id))}
-    for each in ast.walk(scope):
-        if isinstance(each, ast.For | ast.comprehension) and isinstance(each.iter, ast.Call):
-            name, target = last_name(each.iter.func), each.target
-            if name == "range" and isinstance(target, ast.Name):
-                found.add(target.id)
-            elif name == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
-                found.add(target.elts[0].id)
-    return found
+def _targets(scope: ast.AST) -> set[str]:
+    """Returns the names that the loops and comprehensions of code, and it itself, give to each round."""
+    loops = [each.target for each in ast.walk(scope) if isinstance(each, ast.For | ast.comprehension)]
+    return {each.id for target in loops for each in ast.walk(target) if isinstance(each, ast.Name)}
 
 
 def _takes_rest(scope: ast.AST) -> bool:
     """Returns whether code takes all parts but one: `j != fold`, `cat([rows[:a], rows[b:]])`, `np.delete()`."""
-    counts = _counts(scope)
+    numbers = _targets(scope)
     for node in ast.walk(scope):
-        tests = node.ifs if isinstance(node, ast.comprehension) else []
-        tests = [node.test] if isinstance(node, ast.If) else [node.slice] if isinstance(node, ast.Subscript) else tests
-        if any(_is_of_others(each, counts) for each in tests):
+        if isinstance(node, ast.comprehension):
+            own = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+            if any(_is_of_others(each, own, numbers) for each in node.ifs):
+                return True
+        if isinstance(node, ast.For) and node is not scope:
+            inner = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+            tests = [each.test for each in ast.walk(node) if isinstance(each, ast.If)]
+            if any(_is_of_others(each, inner, numbers) for each in tests) and _is_inner(scope, node):
+                return True
+        if isinstance(node, ast.Subscript) and _is_of_others(node.slice, numbers, None):
             return True
         if not isinstance(node, ast.Call):
             continue
@@ -107,6 +112,12 @@ def _takes_rest(scope: ast.AST) -> bool:
         if last_name(node.func) in ("cat", "concatenate", "concat") and {(True, False), (False, True)} <= ends:
             return True
     return False
+
+
+def _is_inner(scope: ast.AST, loop: ast.For) -> bool:
+    """Returns whether a loop is in another one of the same code."""
+    outer = [each for each in ast.walk(scope) if isinstance(each, ast.For) and each is not loop]
+    return any(loop is node for each in outer for node in ast.walk(each))
 
 
 def _found(training: MeasuredTraining, file: str, loop: ast.For) -> FoldLoop | None:
@@ -143,13 +154,70 @@ def _evaluated(training: MeasuredTraining, parameters: set[int], file: str, loop
             continue
         is_run = any(access.tensor in parameters for access in call.inputs)
         if is_run and _place(facts, call.site, file, loop) > trained:
-            return call if any(_tables(facts, call, parameters) & each for each in tables) else None
+            own = _tables(facts, call, parameters)
+            is_same = any(own.keys() & each.keys() for each in tables)
+            return call if is_same and not _is_trained(facts, own, call.index, parameters, passes) else None
     return None
 
 
-def _tables(facts: TraceIndex, call: Call, parameters: set[int]) -> set[int]:
-    """Returns the tensors that a call takes rows of, or of values computed from them."""
-    waiting, seen, found = [(access.tensor, call.index) for access in call.inputs], set[int](), set[int]()
+def _is_trained(
+    facts: TraceIndex, own: dict[int, Call], before: int, parameters: set[int], passes: list[Backward]
+) -> bool:
+    """Returns whether an index of evaluated rows may be the one that the batches of the last passes were cut from."""
+    for last in [each for each in passes if each.index < before][-1:]:
+        for loss in loss_calls(facts, last):
+            for table, take in _tables(facts, loss, parameters).items():
+                if table in own and _may_be_cut(facts, take, own[table]):
+                    return True
+    return False
+
+
+def _may_be_cut(facts: TraceIndex, take: Call, whole: Call) -> bool:
+    """Returns whether two calls may take rows by indices cut from one; true if the second one's are not fewer."""
+    if len(take.inputs) != _SIDES or len(whole.inputs) != _SIDES:
+        return True
+    ours, theirs = (_cut_from(facts, each) for each in (take, whole))
+    if any(_are_alike(facts, one, other) for one in ours for other in theirs):
+        return True
+    kinds = {facts.tensor(each[-1][0]).dtype for each in (ours, theirs)}
+    return len(kinds) > 1 or _rows(facts, whole, theirs[0][0]) >= _rows(facts, take, ours[-1][0])
+
+
+def _cut_from(facts: TraceIndex, take: Call) -> list[tuple[int, int]]:
+    """Returns the index of a call that takes rows, and those it was cut from, the last of them at the end."""
+    found = [(take.inputs[1].tensor, take.index)]
+    for _ in range(_MAX_CUTS):
+        made = next(iter(facts.producers(*found[-1])), None)
+        if made is None or op_name(made) not in _CUTS or not made.inputs:
+            break
+        found.append((made.inputs[0].tensor, made.index))
+    return found
+
+
+def _rows(facts: TraceIndex, take: Call, index: int) -> int:
+    """Returns how many rows an index takes, for a mask those that its call has taken."""
+    is_mask = "bool" in facts.tensor(index).dtype
+    shape = facts.tensor(take.outputs[0].tensor if is_mask else index).shape
+    return shape[0] if shape else 0
+
+
+def _are_alike(facts: TraceIndex, one: tuple[int, int], other: tuple[int, int], deep: int = _DEEP) -> bool:
+    """Returns whether two tensors are one, or were made alike."""
+    first, second = (next(iter(facts.producers(*each)), None) for each in (one, other))
+    if one[0] == other[0] or first is second is not None:
+        return one[0] == other[0]
+    if first is None or second is None or not deep or op_name(first) != op_name(second):
+        return False
+    pairs = list(zip(first.inputs, second.inputs, strict=False))
+    return len(first.inputs) == len(second.inputs) != 0 and all(
+        _are_alike(facts, (a.tensor, first.index), (b.tensor, second.index), deep - 1) for a, b in pairs
+    )
+
+
+def _tables(facts: TraceIndex, call: Call, parameters: set[int]) -> dict[int, Call]:
+    """Returns the tensors that a call, or those before it, take rows of, with the calls that take them."""
+    waiting, seen = [(access.tensor, call.index) for access in call.inputs], set[int]()
+    found: dict[int, Call] = {}
     for number, before in waiting:
         if number in parameters or number in seen or len(seen) > _MAX_VALUES:
             continue
@@ -158,7 +226,7 @@ def _tables(facts: TraceIndex, call: Call, parameters: set[int]) -> set[int]:
         if made is None or not made.inputs:
             continue
         if op_name(made) in _TAKES:
-            found.add(made.inputs[0].tensor)
+            found[made.inputs[0].tensor] = made
         else:
             waiting += [(access.tensor, made.index) for access in made.inputs]
     return found

@@ -26,6 +26,9 @@ _SAME = frozenset("to long clone detach view reshape unsqueeze squeeze expand ge
 _TAKES = frozenset("getitem index_select to long clone detach int contiguous split chunk unbind".split())
 _SCALED = frozenset("mul rmul neg".split())
 _PARTS = frozenset("chunk split unbind getitem tensor_split".split())
+_DRAWS = frozenset(
+    "normal uniform trunc_normal xavier_uniform xavier_normal kaiming_uniform kaiming_normal orthogonal".split()
+)
 _DROPS = frozenset("where masked_fill setitem".split())
 _MAX_ANCESTORS, _MAX_BETWEEN, _MAX_STEPS = 60, 400, 8
 _MOST_ARGUMENTS = 2  # of an embedding without a row for padding
@@ -55,6 +58,8 @@ def guidance_without_training(training: MeasuredTraining) -> Iterator[Guidance]:
         learned = [call for call in calls if call.mode == "grad" and call.nodes[1] > call.nodes[0]]
         if row is None or row.statistics is None or not row.is_stepped or not learned:
             continue
+        if _is_written(training, weight):
+            continue
         left = row.statistics.unreached_rows
         later = [call for call in calls if call.mode != "grad" and call.index > learned[0].index]
         for call in later:
@@ -67,6 +72,18 @@ def guidance_without_training(training: MeasuredTraining) -> Iterator[Guidance]:
             if difference is not None:
                 yield Guidance(weight, place, null, difference, learned[-1], drawn)
                 break
+
+
+def _is_written(training: MeasuredTraining, weight: int) -> bool:
+    """Returns whether a call other than a draw of the whole table writes to an embedding: it may give the row."""
+    facts = training.facts
+    made = facts.creator(weight)
+    for call in training.written_after(weight, -1):
+        is_whole = bool(call.writes) and facts.tensor(call.writes[0].tensor).shape == facts.tensor(weight).shape
+        is_draw = op_name(call).strip("_") in _DRAWS
+        if call is not made and not (is_whole and is_draw):
+            return True
+    return False
 
 
 def _may_have_padding(facts: TraceIndex) -> bool:

@@ -18,8 +18,12 @@ from tensorlens.records.training_samples import ReshapedArray
 _CONVOLUTIONS = {"conv1d": 1, "conv2d": 2, "conv3d": 3}
 _SAME = frozenset("to float double div truediv sub add mul clone contiguous clamp getitem index_select".split())
 _FAR = 2_000
-_DRAWS = frozenset("normal standard_normal randn rand random uniform random_sample".split())
+_DRAWS = frozenset("normal standard_normal randn rand random uniform random_sample randint integers choice".split())
 _CASTS = frozenset("astype len float32 copy default_rng RandomState".split())
+_JOINS = frozenset("stack vstack hstack column_stack array asarray concatenate".split())
+_FILES = frozenset("load loadtxt genfromtxt fromfile memmap open read_csv frombuffer".split())
+_SIGNAL = 3  # dimensions of a batch of signals
+_CHANNELS = (3, 4)
 _RESHAPES = frozenset("reshape resize array_split sliding_window_view as_strided".split())
 
 
@@ -53,7 +57,9 @@ def _are_turned(shapes: ReshapedArray) -> bool:
     before, after = shapes.before, shapes.after
     is_sample = len(before) in (2, 3) and (before[-1], *before[:-1]) == after
     is_batch = len(before) in (3, 4) and (before[0], before[-1], *before[1:-1]) == after
-    return (is_sample or is_batch) and not keeps_order(before, after)
+    places = before[1:-1] if is_batch and not is_sample else before[:-1]
+    is_picture = before[-1] in _CHANNELS and all(size > before[-1] for size in places)
+    return (is_sample or is_batch) and is_picture and not keeps_order(before, after)
 
 
 def _is_only_reshape(facts: TraceIndex, made: Call, size: int) -> bool:
@@ -67,6 +73,10 @@ def _is_only_reshape(facts: TraceIndex, made: Call, size: int) -> bool:
             parts = [each for given in node.args for each in (given.elts if isinstance(given, ast.Tuple) else [given])]
             is_plain = called_name(node) == "reshape" and not any(isinstance(each, ast.Starred) for each in parts)
             found += not is_plain or len(parts) in (1, size, size + 1)
+        if isinstance(node, ast.Call) and called_name(node) in _JOINS:
+            found += size <= _SIGNAL or any(isinstance(each, ast.Slice) for each in ast.walk(node))
+        if isinstance(node, ast.Call) and called_name(node) in _FILES:
+            found += size <= _SIGNAL
     return found == 1
 
 

@@ -11,6 +11,8 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.shapes_and_masks.row_starts import BY_PLACE
@@ -23,6 +25,10 @@ _CHOOSING = frozenset("topk argsort sort nonzero where argwhere".split())
 _VIEWS = frozenset("squeeze flatten view reshape getitem long cpu clone contiguous flip unbind split chunk".split())
 _COMPARING = frozenset("eq ne cross_entropy mse_loss kl_div l1_loss".split())
 _WHOLE = ("int64", "int32")
+_ON_PURPOSE = frozenset(
+    "neg negative negatives shuffled shuffle perm permuted marginal marginals mismatched wrong random null fake other "
+    "others unpaired independent baseline chance".split()
+)
 _MIN_PAIRS = 8  # of items of a loader that follow each other: those of two samples may do so by chance
 _MOST_RUNS, _MOST_CALLS, _FAR, _NEAR, _LOOKED_AT = 3, 200, 30_000, 8, 3
 
@@ -67,7 +73,7 @@ def shuffled_results(facts: TraceIndex) -> Iterator[ShuffledResults]:
             kept = _written(facts, call)
         if kept is not None:
             runs[call.site] += 1
-            found = _use(facts, kept)
+            found = None if _is_on_purpose(facts, kept) else _use(facts, kept)
             if found is not None:
                 runs[call.site] = _MOST_RUNS
                 yield found
@@ -142,10 +148,29 @@ def _beside(facts: TraceIndex, taken: Call) -> set[int]:
     return tables
 
 
+def _is_on_purpose(facts: TraceIndex, kept: _Kept) -> bool:
+    """Returns whether results may be shuffled on purpose: by their name, or as their layer gets the whole table too."""
+    names = " ".join(facts.trace.sites[kept.call.site].targets)
+    if _ON_PURPOSE & set(words_of(names)):
+        return True
+    parts = [access.tensor for access in kept.call.inputs[-1:]]
+    above = [call for each in parts for _, call in ancestry(facts, each, kept.call.index, _MOST_CALLS)]
+    layers = {(op_name(call), access.tensor) for call in above for access in call.inputs[1:]}
+    for call in facts.calls:
+        inputs = [access.tensor for access in call.inputs]
+        is_layer = op_name(call) not in ("getitem", "index_select") and inputs[:1] != []
+        if is_layer and inputs[0] in kept.tables and any((op_name(call), each) in layers for each in inputs[1:]):
+            return True
+    return False
+
+
 def _use(facts: TraceIndex, kept: _Kept) -> ShuffledResults | None:
     """Returns the first call that uses results with rows of the table, by a place that is one of the other."""
     for call in facts.calls_between(kept.call.index + 1, kept.call.index + _FAR):
         inputs = [access.tensor for access in call.inputs]
+        is_own = call.site == kept.call.site
+        if not is_own and kept.known & {write.tensor for write in call.writes}:
+            return None  # they may have been put back into the order of the table
         of_results, of_table = (
             bool(kept.known & set(inputs)),
             next((each for each in inputs if each in kept.tables), -1),
