@@ -67,8 +67,25 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+FIRST = LISTED.replace("        given = y[:, t] if t != 1 else given  #!\n        logits, h = step(given, h)\n", "").replace(
+    "results.append(logits)\n        given = logits.argmax(1)",
+    "results.append(out(h))\n        h = cell(words(y[:, t]), h)",
+)
 WRONG = {"a list": LISTED, "a loss for each step": IN_LOOP, "a tensor": STORED, "embeddings": EMBEDDED}
 RIGHT = {
+    "kept before the cell": FIRST,
+    "kept in a tensor before the cell": FIRST.replace("[], 0", "torch.zeros(8, 4, 9), 0")
+    .replace("results.append(out(h))", "results[:, t] = out(h)")
+    .replace("torch.stack(results, 1)", "results"),
+    "a loss before the cell": FIRST.replace(
+        "results.append(out(h))", "loss = loss + nn.functional.cross_entropy(out(h), y[:, t])"
+    ).replace("    loss = nn.functional.cross_entropy(torch.stack(results, 1).reshape(-1, 9), y.reshape(-1))\n", ""),
+    "embeddings after the result": FIRST.replace("cell(words(y[:, t]), h)", "cell(looked_up[:, t], h)").replace(
+        "    for t in range(4)", "    looked_up = words(y)\n    for t in range(4)"
+    ),
+    "computed before, kept after": FIRST.replace("results.append(out(h))", "logits = out(h)").replace(
+        "h = cell(words(y[:, t]), h)", "h = cell(words(y[:, t]), h); results.append(logits.log_softmax(1))"
+    ),
     "for the next step": AFTER,
     "in a tensor, for the next step": STORED.replace("        given = y[:, t] if t != 1 else given  #!\n", "").replace(
         "given = logits.argmax(1)", "given = y[:, t]"

@@ -46,6 +46,7 @@ class _Step:
     place: str | None
     number: int
     since: int  # it was computed after this event
+    kept: Call  # in each round, this line makes or keeps a result
 
 
 def fed_targets(facts: TraceIndex) -> Iterator[FedTarget]:
@@ -64,7 +65,8 @@ def _found(facts: TraceIndex, loss: Call) -> FedTarget | None:
     logits, target = (access.tensor for access in loss.inputs)
     own = _taken(facts, target, loss.index)
     if own is not None:
-        step = _Step(logits, loss.index, None, 0, -1)
+        earlier = [call.index for call in facts.calls if call.site == loss.site and call.index < loss.index]
+        step = _Step(logits, loss.index, None, 0, max(earlier, default=-1), loss)
         fed = _fed(facts, step)
         return FedTarget(*fed, loss) if fed is not None and _is_same(facts, fed[0], own) else None
     key = ids_key(facts, target, loss.index)
@@ -109,10 +111,11 @@ def _steps(facts: TraceIndex, number: int, before: int) -> Iterator[tuple[_Step,
             return
         if op_name(made) in _JOINING and len(made.inputs) > 1:
             rows = [access.tensor for access in made.inputs]
-            ends = [next((c.index for c in facts.producers(row, made.index)), -1) for row in rows]
-            if ends == sorted(ends) and not parts:
+            kept = [call for row in rows for call in [*facts.producers(row, made.index)][:1]]
+            ends = [call.index for call in kept]
+            if ends == sorted(ends) and not parts and len(ends) == len(rows):
                 for at, row in enumerate(rows):
-                    yield _Step(row, made.index, None, at, ends[at - 1] if at else -1), (), len(rows)
+                    yield _Step(row, made.index, None, at, ends[at - 1] if at else -1, kept[at]), (), len(rows)
             return
         if op_name(made) == "setitem" and made.writes:
             yield from _stored_steps(facts, number, before, tuple(parts))
@@ -136,7 +139,7 @@ def _stored_steps(
         if isinstance(node, ast.Subscript) and len(call.inputs) == 2:
             since = calls[-at].index if at else -1
             yield (
-                _Step(call.inputs[1].tensor, call.index, ast.unparse(node.slice).strip("()"), at, since),
+                _Step(call.inputs[1].tensor, call.index, ast.unparse(node.slice).strip("()"), at, since, call),
                 parts,
                 len(calls),
             )
@@ -160,7 +163,7 @@ def _fed(facts: TraceIndex, step: _Step) -> tuple[Call, Call] | None:
     if taken is None or lookup is None or user is None or taken.index <= step.since:
         return None
     is_open = _is_decoded(facts, above, (taken, lookup), step)
-    return (taken, lookup) if is_open and _is_in_one_round(facts, taken, user) else None
+    return (taken, lookup) if is_open and _is_in_one_round(facts, taken, user, step) else None
 
 
 def _is_decoded(facts: TraceIndex, above: list[Call], fed: tuple[Call, Call], step: _Step) -> bool:
@@ -194,14 +197,24 @@ def _lookup(facts: TraceIndex, taken: Call) -> Call | None:
     return made if made is not None and op_name(made) == "embedding" else None
 
 
-def _is_in_one_round(facts: TraceIndex, taken: Call, user: Call) -> bool:
-    """Returns whether a loop takes ids above the line that uses them: below it, they are for the next round."""
-    line, span = facts.site_in(facts.scope(taken.site), user.site), facts.span(taken.site)
-    below = facts.span(line)
-    if span is None or below is None or (below.end_line, below.end_column) < (span.end_line, span.end_column):
+def _is_in_one_round(facts: TraceIndex, taken: Call, user: Call, step: _Step) -> bool:
+    """Returns whether a loop takes ids above the lines that use them and keep a result: below one of these, they are
+    for the next round. Each round has to keep one, or the ids may be those of a round that kept none."""
+    span = facts.span(taken.site)
+    loop = None if span is None else loop_around_line(facts, span.file, span.line)
+    if span is None or loop is None or any(isinstance(node, ast.Continue | ast.Try) for node in ast.walk(loop)):
         return False
-    loops = [loop_around_line(facts, span.file, each.line) for each in (span, below)]
-    return loops[0] is not None and loops[0] is loops[1]
+    lines = [facts.span(facts.site_in(facts.scope(taken.site), call.site)) for call in (user, step.kept)]
+    for below in lines:
+        if below is None or (below.end_line, below.end_column) < (span.end_line, span.end_column):
+            return False
+        if loop_around_line(facts, span.file, below.line) is not loop:
+            return False
+    keeping = [each for each in loop.body if each.lineno <= (lines[1] or span).line <= (each.end_lineno or 0)]
+    if not keeping or not isinstance(keeping[-1], ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
+        return False
+    runs = [call for call in facts.calls_between(step.since + 1, step.kept.index) if call.site == taken.site]
+    return len(runs) == 1
 
 
 def _taken(facts: TraceIndex, number: int, before: int) -> Call | None:
