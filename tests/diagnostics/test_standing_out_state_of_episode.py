@@ -86,9 +86,9 @@ RIGHT = {
         RESET, "                obs, age = env.reset(), 0"
     ),
     "an age in the observation": "        age = 0\n"
-    + ROLLOUT.replace("act(obs, memory)", "act_by(torch.cat([obs[:, 1:], torch.full((1, 1), age)], 1), memory)").replace(
-        RESET, "                obs, age = env.reset(), -1"
-    ).replace("            if done", "            age += 1\n            if done"),
+    + ROLLOUT.replace("act(obs, memory)", "act_by(torch.cat([obs[:, 1:], torch.full((1, 1), age)], 1), memory)")
+    .replace(RESET, "                obs, age = env.reset(), -1")
+    .replace("            if done", "            age += 1\n            if done"),
     "a model that reads the first step": ROLLOUT.replace("act(obs, memory)", "act_by(obs, memory)"),
     "told of a result": "        gain = 0.0\n"
     + ROLLOUT.replace("act(obs, memory)", "act(torch.cat([obs[:, 1:], torch.full((1, 1), gain)], 1), memory)")

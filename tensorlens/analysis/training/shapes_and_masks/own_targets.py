@@ -132,6 +132,8 @@ def ids_key(facts: TraceIndex, number: int, before: int) -> IdsKey:
     parts: list[str] = []
     for _ in range(_MAX_VIEWS):
         made = next(iter(facts.producers(number, before)), None)
+        if made is not None and made.writes:
+            parts.append(f"after {made.index}")  # a copy of them may have been made before the change
         if made is None or not made.inputs or made.writes:
             break
         if op_name(made) in _TURNS:
