@@ -106,6 +106,9 @@ RIGHT = {
     "a copy that is not moved": LISTED.replace("    h, given", "    ids = y.clone()\n    h, given", 1)
     .replace("given = y[:, t]", "given = ids[:, t]")
     .replace("    loss = nn", "    y.copy_(y.roll(-1, 1))\n    loss = nn"),
+    "an array of the ids that is moved": LISTED.replace("    h, given", "    ids = y.clone()\n    h, given", 1)
+    .replace("given = y[:, t]", "given = ids[:, t]")
+    .replace("    loss = nn", "    y.numpy()[:, :-1] = ids[:, 1:].numpy()\n    loss = nn"),
     "copied ids": LISTED.replace("        given = logits.argmax(1)\n", ""),
     "a counted place": IN_LOOP.replace("range(4)", "range(3)")
     .replace("given = y[:, t] if", "d = 0; given = y[:, t + d] if")

@@ -71,7 +71,7 @@ def _found(facts: TraceIndex, loss: Call) -> FedTarget | None:
         step = _Step(logits, loss.index, None, 0, max(earlier, default=-1), loss)
         fed = _fed(facts, step)
         return FedTarget(*fed, loss) if fed is not None and _is_same(facts, fed[0], own) else None
-    key = ids_key(facts, target, loss.index)
+    key = ids_key(facts, target, loss.index, with_copies=False)
     for step, parts, count in _steps(facts, logits, loss.index):
         fed = _fed(facts, step) if step.number else None  # at the first step, an earlier loop may have read the ids
         if fed is None:
@@ -177,8 +177,8 @@ def _fed(facts: TraceIndex, step: _Step) -> tuple[Call, Call] | None:
 
 
 def _is_fed_predictions(facts: TraceIndex, lookup: Call, step: _Step) -> bool:
-    """Returns whether a program also looks up ids that it has picked by the results of the same layer: one that does not
-    may be meant to find the id again, as a test of what a state keeps."""
+    """Returns whether a program also looks up ids that it has picked by the results of the same layer: one that
+    does not may be meant to find the id again, as a test of what a state keeps."""
     layer, tables = _layer(facts, step.logits, step.before), _tables(facts, lookup)
     others = [call for call in facts.calls if op_name(call) == "embedding" and _tables(facts, call) == tables]
     if layer is None or not facts.requires_grad(layer.inputs[0].tensor, layer.index - 1):
@@ -282,8 +282,8 @@ def _base(facts: TraceIndex, taken: Call) -> tuple[int, tuple[str, ...]]:
     """Returns the ids that a call takes a step of, or of whose embeddings it does."""
     lookup = _lookup(facts, taken)
     if lookup is not None:
-        return ids_key(facts, _ids(facts, lookup), lookup.index)
-    return ids_key(facts, taken.inputs[0].tensor, taken.index)
+        return ids_key(facts, _ids(facts, lookup), lookup.index, with_copies=False)
+    return ids_key(facts, taken.inputs[0].tensor, taken.index, with_copies=False)
 
 
 def _dimension(index: str) -> int:

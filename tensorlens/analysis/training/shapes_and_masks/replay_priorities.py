@@ -299,8 +299,8 @@ def _writes_to(facts: TraceIndex, table: str, places: str) -> bool:
 
 
 def _is_ordered_anew(facts: TraceIndex, table: str) -> bool:
-    """Returns whether a program may move the rows of a table, as the drawn ones to its front: it sets the table again in
-    a loop or a method, copies values to it, or gives parts of it to other parts."""
+    """Returns whether a program may move the rows of a table, as the drawn ones to its front: it sets the table again
+    in a loop or a method, copies values to it, or gives parts of it to other parts."""
     for file, tree in facts.trees():
         for node in ast.walk(tree):
             if called_name(node) in ("copy_", "copyto", "swap") and isinstance(node, ast.Call) and table in _read(node):
