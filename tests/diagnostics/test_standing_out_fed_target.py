@@ -34,6 +34,7 @@ STORED = (
     LISTED.replace("results, loss = ", "results, loss = ")
     .replace("[], 0", "torch.zeros(8, 4, 9), 0")
     .replace("range(4)", "range(1, 4)")
+    .replace("t != 1", "t != 2")
     .replace("results.append(logits)", "results[:, t] = logits")
     .replace("torch.stack(results, 1).reshape(-1, 9), y.reshape(-1)", "results[:, 1:].transpose(1, 2), y[:, 1:]")
 )
@@ -43,6 +44,7 @@ EMBEDDED = (
     .replace("given = y[:, t] if t != 1 else given", "given = words(y)[:, t]")
     .replace("        given = logits.argmax(1)\n", "")
     .replace("torch.stack(results, 1).reshape(-1, 9), y.reshape(-1)", "torch.stack(results, 2), y[:, 1:]")
+    .replace("    opt.zero", "    step(words(logits.max(1)[1]), h)\n    opt.zero")
 )
 AFTER = LISTED.replace("        given = y[:, t] if t != 1 else given  #!\n", "").replace(
     "given = logits.argmax(1)", "given = y[:, t] if t != 1 else logits.argmax(1)"
@@ -67,10 +69,53 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+TAKEN = "        given = y[:, t] if t != 1 else given  #!\n        logits, h = step(given, h)\n"
+FIRST = LISTED.replace(TAKEN, "").replace(
+    "results.append(logits)\n        given = logits.argmax(1)",
+    "results.append(out(h))\n        h = cell(words(y[:, t]), h)",
+)
 WRONG = {"a list": LISTED, "a loss for each step": IN_LOOP, "a tensor": STORED, "embeddings": EMBEDDED}
 RIGHT = {
+    "a state without a graph": LISTED.replace("h = cell(words(ids), h)", "h = cell(words(ids), h).detach()"),
+    "a cell without a graph": LISTED.replace("cell(words", "torch.no_grad()(cell)(words"),
+    "kept before the cell": FIRST,
+    "kept in a tensor before the cell": FIRST.replace("[], 0", "torch.zeros(8, 4, 9), 0")
+    .replace("results.append(out(h))", "results[:, t] = out(h)")
+    .replace("torch.stack(results, 1)", "results"),
+    "a loss before the cell": FIRST.replace(
+        "results.append(out(h))", "loss = loss + nn.functional.cross_entropy(out(h), y[:, t])"
+    ).replace("    loss = nn.functional.cross_entropy(torch.stack(results, 1).reshape(-1, 9), y.reshape(-1))\n", ""),
+    "embeddings after the result": FIRST.replace("cell(words(y[:, t]), h)", "cell(looked_up[:, t], h)").replace(
+        "    for t in range(4)", "    looked_up = words(y)\n    for t in range(4)"
+    ),
+    "computed before, kept after": FIRST.replace("results.append(out(h))", "logits = out(h)").replace(
+        "h = cell(words(y[:, t]), h)", "h = cell(words(y[:, t]), h); results.append(logits.log_softmax(1))"
+    ),
+    "a first result above the loop": LISTED.replace("range(4):", "range(3):").replace(
+        "[], 0", "[out(torch.zeros(8, 5))], 0"
+    ),
+    "all but the last result": LISTED.replace("[], 0", "[out(torch.zeros(8, 5))], 0").replace(
+        "stack(results, 1)", "stack(results[:-1], 1)"
+    ),
+    "from the second step on": LISTED.replace("[], 0", "[step(y[:, 0], torch.zeros(8, 5))[0]], 0")
+    .replace("range(4)", "range(1, 3)")
+    .replace("torch.stack(results, 1).reshape(-1, 9), y.reshape(-1)", "torch.stack(results, 2), y[:, 1:]"),
+    "moved in place": LISTED.replace(
+        "    loss = nn", "    y = y.clone()\n    y.copy_(y.roll(-1, 1))\n    loss = nn"
+    ).replace("if t != 1 else given", ""),
+    "a copy that is not moved": LISTED.replace("    h, given", "    ids = y.clone()\n    h, given", 1)
+    .replace("given = y[:, t]", "given = ids[:, t]")
+    .replace("    loss = nn", "    y.copy_(y.roll(-1, 1))\n    loss = nn"),
+    "an array of the ids that is moved": LISTED.replace("    h, given", "    ids = y.clone()\n    h, given", 1)
+    .replace("given = y[:, t]", "given = ids[:, t]")
+    .replace("    loss = nn", "    y.numpy()[:, :-1] = ids[:, 1:].numpy()\n    loss = nn"),
+    "copied ids": LISTED.replace("        given = logits.argmax(1)\n", ""),
+    "a counted place": IN_LOOP.replace("range(4)", "range(3)")
+    .replace("given = y[:, t] if", "d = 0; given = y[:, t + d] if")
+    .replace("        loss = loss", "        d = 1\n        loss = loss")
+    .replace("(logits, y[:, t])", "(logits, y[:, t + d])"),
     "for the next step": AFTER,
-    "in a tensor, for the next step": STORED.replace("        given = y[:, t] if t != 1 else given  #!\n", "").replace(
+    "in a tensor, for the next step": STORED.replace("        given = y[:, t] if t != 2 else given  #!\n", "").replace(
         "given = logits.argmax(1)", "given = y[:, t]"
     ),
     "the step before": LISTED.replace("y[:, t] if t != 1", "y[:, t - 1] if t"),

@@ -1,4 +1,4 @@
-"""Log-probabilities of samples that a line has clamped or squashed before."""
+"""Log-probabilities of samples that a line has squashed before."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ SCRIPT = """
 """
 NORMAL = "Normal(net(x), std.exp())"
 LOG_P = "log_p = dist.log_prob(a)"
-CLAMPED = "a = dist.sample().clamp(-LIMIT, LIMIT)"
+SQUASHED = "a = dist.sample().sigmoid()"
 OLD = """with torch.no_grad():
             old = dist.log_prob(a)
         log_p = (Normal(net(x), std.exp()).log_prob(a) - old).exp()"""
 WRONG = {
-    "clamped": (NORMAL, CLAMPED, LOG_P),
-    "clipped": (f"Independent({NORMAL}, 1)", "a = torch.clip(dist.rsample(), min=-LIMIT, max=LIMIT)", LOG_P),
+    "by the logistic function": (NORMAL, SQUASHED, LOG_P),
+    "two variables": (f"Independent({NORMAL}, 1)", "a = torch.tanh(dist.rsample())", LOG_P),
     "squashed": (NORMAL, "a = dist.sample(); a = a.tanh()", LOG_P),
-    "an old policy": (NORMAL, CLAMPED, OLD),
+    "an old policy": (NORMAL, SQUASHED, OLD),
 }
 RIGHT = {
     "before": (NORMAL, "u = dist.sample(); a = u.clamp(-LIMIT, LIMIT)", "log_p = dist.log_prob(u)"),
-    "wide": (NORMAL, "a = dist.sample().clamp(-20, 20)", LOG_P),
+    "a clamp that moves none": ("Normal(0.5 * net(x).tanh(), 0.05)", "a = dist.sample().clamp(-LIMIT, LIMIT)", LOG_P),
+    "a wide clamp": (NORMAL, "a = dist.sample().clamp(-20, 20)", LOG_P),
     "a bounded support": (
         "Beta(net(x).exp() + 1, std.exp() + 1)",
         "a = dist.sample().clamp(1e-6, 1 - 1e-6)",
@@ -47,7 +48,7 @@ RIGHT = {
     "squashed before": (NORMAL, "u = dist.sample(); a = torch.tanh(u)", "log_p = dist.log_prob(u)"),
     "data of another policy": (
         NORMAL,
-        "other = Normal(torch.zeros(16, 2), 1.0); a = other.sample().clamp(-LIMIT, LIMIT)",
+        "other = Normal(torch.zeros(16, 2), 1.0); a = other.sample().tanh()",
         LOG_P,
     ),
 }

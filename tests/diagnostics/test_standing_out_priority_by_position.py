@@ -61,6 +61,16 @@ RIGHT = {
     "places": (TORCH, "self.priorities[places] = error", CALL),
     "one by one": (TORCH, "for i, e in zip(places, error): self.priorities[i] = float(e)", CALL),
     "by their number": (TORCH, "for i in range(len(places)): self.priorities[places[i]] = error[i]", CALL),
+    "moved to the front": (
+        (*TORCH[:3], f"{DRAWN}; memory.priorities = torch.cat([memory.priorities[places], torch.ones(32)])"),
+        "pass",
+        FLAT,
+    ),
+    "moved to the front in place": (
+        (*TORCH[:3], f"{DRAWN}; memory.priorities[:] = memory.priorities[places.repeat(5)]"),
+        "pass",
+        FLAT,
+    ),
     "all": ((*TORCH[:3], DRAWN), "pass", "memory.priorities[:40] = (net(x).squeeze(1) - y).detach().abs()"),
     "as many as there are": ((*TORCH[:3], DRAWN.replace("8", "40, True")), "pass", FLAT.replace("8", "40")),
     "as many as there are, in NumPy": (

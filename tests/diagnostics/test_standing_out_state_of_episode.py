@@ -21,6 +21,10 @@ SCRIPT = """
     def act(x, memory):
         memory = cell(x, memory)
         return torch.distributions.Categorical(logits=head(memory)), memory
+    def act_first(x, memory, fresh):
+        return act(x, memory * (1.0 - fresh))
+    def act_by(x, memory):
+        return act(x, memory * (x[:, :1] > 0))
     class Note:
         over = False
         def mark(self, over):
@@ -77,6 +81,15 @@ RIGHT = {
     "a model told of the end": ROLLOUT.replace(
         "rewards.append(reward)", "rewards.append(reward); note.mark(done)"
     ).replace("act(obs, memory)", "act(obs, note.clear(memory))"),
+    "told of its age": "        age = 0\n"
+    + ROLLOUT.replace("act(obs, memory)", "act_first(obs, memory, float(age == 0)); age += 1").replace(
+        RESET, "                obs, age = env.reset(), 0"
+    ),
+    "an age in the observation": "        age = 0\n"
+    + ROLLOUT.replace("act(obs, memory)", "act_by(torch.cat([obs[:, 1:], torch.full((1, 1), age)], 1), memory)")
+    .replace(RESET, "                obs, age = env.reset(), -1")
+    .replace("            if done", "            age += 1\n            if done"),
+    "a model that reads the first step": ROLLOUT.replace("act(obs, memory)", "act_by(obs, memory)"),
     "told of a result": "        gain = 0.0\n"
     + ROLLOUT.replace("act(obs, memory)", "act(torch.cat([obs[:, 1:], torch.full((1, 1), gain)], 1), memory)")
     .replace("reward,", "gain,")

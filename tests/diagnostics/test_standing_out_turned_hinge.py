@@ -32,6 +32,8 @@ WRONG = {
     "a margin that is subtracted": "F.relu((a - p).norm(dim=1) - (a - n).norm(dim=1) - margin)",
     "clamp": "torch.clamp((a - p).pow(2).sum(1) - ((a - n).pow(2).sum(1) + margin), min=0)",
     "similarities": "F.relu(F.cosine_similarity(a, n) - F.cosine_similarity(a, p) - 0.2)",
+    "products": "F.relu((a * n).sum(1) - (a * p).sum(1) - 0.2)",
+    "a table of products": "F.relu((a @ p.T).masked_fill(same, -9.0).amax(1) - (a @ p.T).diagonal() - 0.2)",
     "batch hard": "F.relu((table * same).amax(1) - table.masked_fill(same, 9.0).amin(1) - margin)",
     "scores that are exchanged": "F.relu(1.0 + net.score(users, pos) - net.score(users, neg))",
     "distances that are exchanged": "torch.max(F.pairwise_distance(a, n) - F.pairwise_distance(a, p) + margin, "
@@ -52,9 +54,24 @@ RIGHT = {
     "- (a - p).norm(dim=1) - 3.0)",
     "triplets to be forgotten": "F.triplet_margin_loss(anchor[:4], positive[:4], negative[:4]) "
     "+ 0.1 * F.triplet_margin_loss(anchor[4:], negative[4:], positive[4:])",
+    "weighted squares": "F.relu((w * (a - p) ** 2).sum(1) - (w * (a - n) ** 2).sum(1) + margin)",
+    "weighted rows": "F.relu(d * (a - p).pow(2).sum(1) - d * (a - n).pow(2).sum(1) + margin)",
+    "weights of a layer": "F.relu((h * (a - p).abs()).sum(1) - (h * (a - n).abs()).sum(1) + margin)",
+    "weighted distances": "F.relu(c * F.pairwise_distance(a, p) - c * F.pairwise_distance(a, n) + margin)",
+    "weighted distances, by names": "F.relu(c * d_pos - c * d_neg + margin)",
+    "weighted squares, by names": "F.relu((w * x_pos).sum(1) - (w * x_neg).sum(1) + margin)",
+    "weighted squares, by a matrix": "F.relu(x_pos @ w - x_neg @ w + margin)",
+    "inverse distances": "F.relu(i_neg - i_pos + margin)",
     "other pairs": "F.relu((a - p).norm(dim=1) - (n - n.roll(1)).norm(dim=1) - margin)",
 }
 NAMES = "z, anchor, positive, negative, pos, neg = a, a, p, n, liked.clamp(max=7), other.clamp(max=8)\n    loss = "
+NAMES = NAMES.replace(
+    "\n",
+    "\n    w, d, h = torch.ones(4, requires_grad=True), torch.rand(8), torch.softmax(net.layer(torch.randn(8, 6)), 1)"
+    "\n    c, d_pos, d_neg = torch.sigmoid(a.norm(dim=1)), F.pairwise_distance(a, p), F.pairwise_distance(a, n)"
+    "\n    x_pos, x_neg = (a - p) ** 2, (a - n) ** 2"
+    "\n    i_pos, i_neg = x_pos.sum(1).add(1.0).pow(-1), x_neg.sum(1).add(1.0).pow(-1)\n",
+)
 
 
 def _script(loss: str) -> str:

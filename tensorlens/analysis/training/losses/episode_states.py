@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from tensorlens.analysis.code_around import is_inside
 from tensorlens.analysis.naming.name_words import words_of
@@ -25,6 +26,7 @@ _HIDDEN = frozenset("h hx hidden hid rnn recurrent".split())
 _KEEPING = frozenset("detach clone to tuple".split())
 _STORING = frozenset("append add push put store extend print".split())
 _ELSEWHERE = frozenset("clip_grad_norm_ clip_grad_value_ requires_grad_ detach_".split())  # no other values of a state
+_SELECTING = frozenset("mul mul_ where masked_fill masked_fill_ lerp".split())
 _Loop = ast.For | ast.While
 
 
@@ -152,7 +154,9 @@ def _is_carried(tree: ast.Module, loop: _Loop, given: tuple[ast.Assign, str], en
         elif is_joint and ends & names_in(node):
             return False
     is_changed = any(_may_change(node, state) or _passes_on(node, ends) for node in ast.walk(loop))
-    return not is_changed and not _reads_end(tree, statement, ends) and not _is_told(loop, statement, state, ends)
+    if is_changed or _reads_end(tree, statement, ends) or _may_set_back(tree, statement, state):
+        return False
+    return not _is_told(loop, statement, state, ends)
 
 
 def _may_change(node: ast.AST, state: str) -> bool:
@@ -181,6 +185,37 @@ def _reads_end(tree: ast.Module, statement: ast.Assign, ends: set[str]) -> bool:
     return any(ends & names_in(function) for function in functions)
 
 
+def _may_set_back(tree: ast.Module, statement: ast.Assign, state: str) -> bool:
+    """Returns whether a model may set its state back: it gets more than an observation and states, or the function
+    that gets a state multiplies or selects by two of its arguments."""
+    call = statement.value
+    if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
+        return True
+    states = {state} | {each.id for target in statement.targets for each in ast.walk(target) if _is_name(each)}
+    more = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
+    if any(not isinstance(each, ast.Constant) and not names_in(each) & states for each in more):
+        return True
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        given = {each.arg for each in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
+        if function.name in ("forward", called_name(call)) and any(_selects(n, given) for n in ast.walk(function)):
+            return True
+    return False
+
+
+def _selects(node: ast.AST, given: set[str]) -> bool:
+    """Returns whether an operation keeps a part of one argument by another."""
+    is_product = isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Mult)
+    is_call = isinstance(node, ast.Call) and called_name(node) in _SELECTING
+    test = node.test if isinstance(node, ast.If | ast.IfExp) else None
+    is_default = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot)
+    is_condition = test is not None and not is_default and bool(names_in(test) & given)
+    return is_condition or ((is_product or is_call) and len(names_in(node) & given) > 1)
+
+
+def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name)
+
+
 def _keeps(node: ast.AST, state: str) -> bool:
     """Returns whether an assignment to a state only passes it on: by the model, or detached."""
     if _state(node) == state:
@@ -200,8 +235,23 @@ def _is_told(loop: _Loop, statement: ast.Assign, state: str, ends: set[str]) -> 
         for node in (each for each in ast.walk(loop) if isinstance(each, ast.Assign) and each is not statement):
             if "step" not in called_name(node.value) and any(last_name(each) in names for each in node.targets):
                 names |= names_in(node.value)
+    if any(_counts(node, names) for node in ast.walk(loop)):
+        return True  # a number of steps, or a flag, which says where an episode begins
     words = {word for name in names for word in words_of(name)}
     return bool(names & (ends | got) or words & _TOLD)
+
+
+def _counts(node: ast.AST, names: set[str]) -> bool:
+    """Returns whether a part of a loop counts in one of some variables, or sets it to a plain value."""
+    if isinstance(node, ast.For | ast.AugAssign):
+        return bool(names_in(node.target) & names)
+    if not isinstance(node, ast.Assign):
+        return False
+    target, value = node.targets[0], node.value
+    pairs = [(target, value)]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = [*zip(target.elts, value.elts, strict=True)]
+    return any(bool(names_in(one) & names) and isinstance(other, ast.Constant | ast.Compare) for one, other in pairs)
 
 
 def _got_from_step(loop: _Loop) -> set[str]:

@@ -1,13 +1,10 @@
-"""Finds log-probabilities of samples that a line has clamped or squashed since the same distribution has drawn them."""
+"""Finds log-probabilities of samples that a line has squashed since the same distribution has drawn them."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.literal_values import numbers_of
-from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -15,12 +12,10 @@ from tensorlens.analysis.training.losses.advantages import is_score
 from tensorlens.analysis.training.value_ranges import RESHAPING
 from tensorlens.records.model import Backward, Call
 
-_CLAMPS = frozenset("clamp clip hardtanh".split())
-_SQUASHES = frozenset("tanh sigmoid".split())
+_SQUASHES = frozenset("tanh sigmoid".split())  # a clamp may be a guard that moves no sample
 _KEEPING = RESHAPING | frozenset("stack cat unbind select index_select chunk split sum mean mul".split())
 _DRAWS = (".sample", ".rsample")
 _MAX_STEPS = 8
-_LARGEST_LIMIT = 2.0  # beyond it, a clamp may be there for numerical reasons only, and change hardly any sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,7 @@ def moved_samples(facts: TraceIndex) -> Iterator[MovedSample]:
                 continue
             value, location = (access.tensor for access in density.inputs)
             moved = next(iter(facts.producers(value, density.index)), None)
-            if moved is None or not (op_name(moved) in _SQUASHES or _limits(facts, moved)):
+            if moved is None or op_name(moved) not in _SQUASHES or not moved.inputs:
                 continue
             if _is_drawn(facts, moved, location):
                 reported.add(density.site)
@@ -76,19 +71,6 @@ def _source(facts: TraceIndex, number: int, before: int) -> Call | None:
             break
         made = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
     return made
-
-
-def _limits(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a call clamps a tensor at both ends, to numbers near zero that the source says."""
-    node, span = facts.node_at(call.site), facts.span(call.site)
-    if op_name(call) not in _CLAMPS or len(call.inputs) != 1 or not isinstance(node, ast.Call) or span is None:
-        return False
-    is_method = last_name(node.func).startswith("cl") and call.op.startswith("Tensor.")
-    given = [*node.args[0 if is_method else 1 :], *(keyword.value for keyword in node.keywords)]
-    if op_name(call) == "hardtanh" and not given:
-        return True
-    numbers = [numbers_of(facts, span.file, each) for each in given]
-    return len(numbers) == 2 and all(each and max(map(abs, each)) <= _LARGEST_LIMIT for each in numbers)
 
 
 def _is_drawn(facts: TraceIndex, moved: Call, location: int) -> bool:

@@ -22,9 +22,11 @@ _LOSSES = ("cross_entropy", "nll_loss")
 _JOINING = frozenset(("stack", "cat", "concat"))
 _SHAPES = frozenset("view reshape flatten contiguous transpose permute mT T t log_softmax unsqueeze squeeze".split())
 _CELLS = frozenset("lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell lstm gru rnn_tanh rnn_relu".split())
+_LAYERS = frozenset("linear matmul mm".split())
+_PICKING = frozenset("argmax max topk multinomial".split())
 _HIDING = frozenset("mul rmul where masked_fill lerp".split())
 _RANDOM = re.compile("rand|normal|bernoulli|dropout|multinomial|sample")
-_MAX_ABOVE, _MAX_LOSSES, _MAX_VIEWS = 200, 3, 8
+_MAX_ABOVE, _MAX_LOSSES, _MAX_VIEWS, _MAX_LOOKUPS = 200, 3, 8, 200
 _FROM_START = re.compile(r"(?::, *)*(\d+):(?:, *:)*")
 
 
@@ -46,6 +48,7 @@ class _Step:
     place: str | None
     number: int
     since: int  # it was computed after this event
+    kept: Call  # in each round, this line makes or keeps a result
 
 
 def fed_targets(facts: TraceIndex) -> Iterator[FedTarget]:
@@ -64,10 +67,11 @@ def _found(facts: TraceIndex, loss: Call) -> FedTarget | None:
     logits, target = (access.tensor for access in loss.inputs)
     own = _taken(facts, target, loss.index)
     if own is not None:
-        step = _Step(logits, loss.index, None, 0, -1)
+        earlier = [call.index for call in facts.calls if call.site == loss.site and call.index < loss.index]
+        step = _Step(logits, loss.index, None, 0, max(earlier, default=-1), loss)
         fed = _fed(facts, step)
         return FedTarget(*fed, loss) if fed is not None and _is_same(facts, fed[0], own) else None
-    key = ids_key(facts, target, loss.index)
+    key = ids_key(facts, target, loss.index, with_copies=False)
     for step, parts, count in _steps(facts, logits, loss.index):
         fed = _fed(facts, step) if step.number else None  # at the first step, an earlier loop may have read the ids
         if fed is None:
@@ -109,10 +113,11 @@ def _steps(facts: TraceIndex, number: int, before: int) -> Iterator[tuple[_Step,
             return
         if op_name(made) in _JOINING and len(made.inputs) > 1:
             rows = [access.tensor for access in made.inputs]
-            ends = [next((c.index for c in facts.producers(row, made.index)), -1) for row in rows]
-            if ends == sorted(ends) and not parts:
+            kept = [call for row in rows for call in [*facts.producers(row, made.index)][:1]]
+            ends = [call.index for call in kept]
+            if not parts and len(ends) == len(rows) and _are_rounds(facts, kept):
                 for at, row in enumerate(rows):
-                    yield _Step(row, made.index, None, at, ends[at - 1] if at else -1), (), len(rows)
+                    yield _Step(row, made.index, None, at, ends[at - 1] if at else -1, kept[at]), (), len(rows)
             return
         if op_name(made) == "setitem" and made.writes:
             yield from _stored_steps(facts, number, before, tuple(parts))
@@ -127,6 +132,13 @@ def _steps(facts: TraceIndex, number: int, before: int) -> Iterator[tuple[_Step,
         number, before = made.inputs[0].tensor, made.index
 
 
+def _are_rounds(facts: TraceIndex, kept: list[Call]) -> bool:
+    """Returns whether one line made some results, in rounds that follow each other: a list may also begin with a result
+    of a line above the loop, so that each round makes the one of the next step."""
+    between = facts.calls_between(kept[0].index, kept[-1].index + 1)
+    return [call.index for call in kept] == [call.index for call in between if call.site == kept[0].site]
+
+
 def _stored_steps(
     facts: TraceIndex, number: int, before: int, parts: tuple[str, ...]
 ) -> Iterator[tuple[_Step, tuple[str, ...], int]]:
@@ -136,7 +148,7 @@ def _stored_steps(
         if isinstance(node, ast.Subscript) and len(call.inputs) == 2:
             since = calls[-at].index if at else -1
             yield (
-                _Step(call.inputs[1].tensor, call.index, ast.unparse(node.slice).strip("()"), at, since),
+                _Step(call.inputs[1].tensor, call.index, ast.unparse(node.slice).strip("()"), at, since, call),
                 parts,
                 len(calls),
             )
@@ -160,13 +172,40 @@ def _fed(facts: TraceIndex, step: _Step) -> tuple[Call, Call] | None:
     if taken is None or lookup is None or user is None or taken.index <= step.since:
         return None
     is_open = _is_decoded(facts, above, (taken, lookup), step)
-    return (taken, lookup) if is_open and _is_in_one_round(facts, taken, user) else None
+    is_fed = is_open and _is_in_one_round(facts, taken, user, step) and _is_fed_predictions(facts, lookup, step)
+    return (taken, lookup) if is_fed else None
+
+
+def _is_fed_predictions(facts: TraceIndex, lookup: Call, step: _Step) -> bool:
+    """Returns whether a program also looks up ids that it has picked by the results of the same layer: one that
+    does not may be meant to find the id again, as a test of what a state keeps."""
+    layer, tables = _layer(facts, step.logits, step.before), _tables(facts, lookup)
+    others = [call for call in facts.calls if op_name(call) == "embedding" and _tables(facts, call) == tables]
+    if layer is None or not facts.requires_grad(layer.inputs[0].tensor, layer.index - 1):
+        return False
+    for call in others[:_MAX_LOOKUPS]:
+        for _, picked in ancestry(facts, _ids(facts, call), call.index, _MAX_VIEWS):
+            if op_name(picked) in _PICKING and picked.inputs:
+                source = _layer(facts, picked.inputs[0].tensor, picked.index)
+                if source is not None and source.inputs[1].tensor == layer.inputs[1].tensor:
+                    return True
+    return False
+
+
+def _layer(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Returns the layer that made some results, before any view or softmax of them."""
+    above = (call for _, call in ancestry(facts, number, before, 2 * _MAX_VIEWS))
+    return next((c for c in above if op_name(c) in _LAYERS and len(c.inputs) > 1), None)
+
+
+def _tables(facts: TraceIndex, lookup: Call) -> set[int]:
+    return {access.tensor for access in lookup.inputs} - {_ids(facts, lookup)}
 
 
 def _is_decoded(facts: TraceIndex, above: list[Call], fed: tuple[Call, Call], step: _Step) -> bool:
     """Returns whether a cell with a state of an earlier round gets the ids as they are: what is hidden in part, or goes
     through a narrow layer or one with noise, may be found again on purpose."""
-    cells = [call for call in above if op_name(call) in _CELLS]
+    cells = [call for call in above if op_name(call) in _CELLS and call.nodes[1] > call.nodes[0]]
     start = max(fed[0].index, step.since)
     own = [call for call in cells if call.index > start]
     if not own or not any(call.index < start for call in cells):
@@ -194,14 +233,24 @@ def _lookup(facts: TraceIndex, taken: Call) -> Call | None:
     return made if made is not None and op_name(made) == "embedding" else None
 
 
-def _is_in_one_round(facts: TraceIndex, taken: Call, user: Call) -> bool:
-    """Returns whether a loop takes ids above the line that uses them: below it, they are for the next round."""
-    line, span = facts.site_in(facts.scope(taken.site), user.site), facts.span(taken.site)
-    below = facts.span(line)
-    if span is None or below is None or (below.end_line, below.end_column) < (span.end_line, span.end_column):
+def _is_in_one_round(facts: TraceIndex, taken: Call, user: Call, step: _Step) -> bool:
+    """Returns whether a loop takes ids above the lines that use them and keep a result: below one of these, they are
+    for the next round. Each round has to keep one, or the ids may be those of a round that kept none."""
+    span = facts.span(taken.site)
+    loop = None if span is None else loop_around_line(facts, span.file, span.line)
+    if span is None or loop is None or any(isinstance(node, ast.Continue | ast.Try) for node in ast.walk(loop)):
         return False
-    loops = [loop_around_line(facts, span.file, each.line) for each in (span, below)]
-    return loops[0] is not None and loops[0] is loops[1]
+    lines = [facts.span(facts.site_in(facts.scope(taken.site), call.site)) for call in (user, step.kept)]
+    for below in lines:
+        if below is None or (below.end_line, below.end_column) < (span.end_line, span.end_column):
+            return False
+        if loop_around_line(facts, span.file, below.line) is not loop:
+            return False
+    keeping = [each for each in loop.body if each.lineno <= (lines[1] or span).line <= (each.end_lineno or 0)]
+    if not keeping or not isinstance(keeping[-1], ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
+        return False
+    runs = [call for call in facts.calls_between(step.since + 1, step.kept.index) if call.site == taken.site]
+    return len(runs) == 1
 
 
 def _taken(facts: TraceIndex, number: int, before: int) -> Call | None:
@@ -216,7 +265,7 @@ def _taken(facts: TraceIndex, number: int, before: int) -> Call | None:
             if isinstance(node, ast.Subscript) and isinstance(loop, ast.For):
                 counts = assigned_in(loop.target) & read_in(node.slice)
                 is_set_again = any(counts & assigned_in(each) for each in loop.body)
-                if counts and not is_set_again:
+                if counts and counts == read_in(node.slice) and not is_set_again:
                     return made
         if op_name(made) not in RESHAPING or op_name(made) == "getitem":
             return None
@@ -233,8 +282,8 @@ def _base(facts: TraceIndex, taken: Call) -> tuple[int, tuple[str, ...]]:
     """Returns the ids that a call takes a step of, or of whose embeddings it does."""
     lookup = _lookup(facts, taken)
     if lookup is not None:
-        return ids_key(facts, _ids(facts, lookup), lookup.index)
-    return ids_key(facts, taken.inputs[0].tensor, taken.index)
+        return ids_key(facts, _ids(facts, lookup), lookup.index, with_copies=False)
+    return ids_key(facts, taken.inputs[0].tensor, taken.index, with_copies=False)
 
 
 def _dimension(index: str) -> int:

@@ -21,6 +21,7 @@ _RECURRENT = frozenset("lstm gru rnn_tanh rnn_relu".split())
 _ATTENTION = frozenset(("scaled_dot_product_attention", "multi_head_attention_forward"))
 _MASKING = _ATTENTION | frozenset("masked_fill masked_fill_ where setitem add radd".split())
 _VIEWS = frozenset("view reshape flatten view_as reshape_as contiguous long to clone detach".split())
+_COPIES = frozenset("clone contiguous long to".split())
 _TURNS = frozenset("transpose t T mT permute swapaxes".split())
 _EACH_STEP = _VIEWS | _TURNS | frozenset("dropout layer_norm rms_norm relu gelu tanh silu log_softmax".split())
 _SUMS, _PRODUCTS = frozenset("add radd iadd".split()), frozenset(("linear", "matmul"))
@@ -127,11 +128,13 @@ def _may_hide(facts: TraceIndex, product: Call) -> bool:
     return any(facts.tensor(each).shape and not facts.requires_grad(each, product.index - 1) for each in numbers)
 
 
-def ids_key(facts: TraceIndex, number: int, before: int) -> IdsKey:
-    """Returns the tensor that ids are a part of, and which part, as the source says it by numbers."""
+def ids_key(facts: TraceIndex, number: int, before: int, with_copies: bool = True) -> IdsKey:
+    """Returns the tensor that ids are a part of, or a copy of it, and which part, as the source says it by numbers."""
     parts: list[str] = []
     for _ in range(_MAX_VIEWS):
         made = next(iter(facts.producers(number, before)), None)
+        if made is not None and made.writes:
+            parts.append(f"after {made.index}")  # a copy of them may have been made before the change
         if made is None or not made.inputs or made.writes:
             break
         if op_name(made) in _TURNS:
@@ -141,7 +144,7 @@ def ids_key(facts: TraceIndex, number: int, before: int) -> IdsKey:
             if not part:
                 break
             parts.append(part)
-        elif op_name(made) not in _VIEWS:
+        elif op_name(made) not in (_VIEWS if with_copies else _VIEWS - _COPIES):
             break
         number, before = made.inputs[0].tensor, made.index
     return number, tuple(parts)

@@ -52,7 +52,7 @@ def priorities_by_position(facts: TraceIndex) -> Iterator[PriorityByPosition]:
             table = last_name(target.value)
             for draw in draws:
                 places = _unread_places(facts, file, statement, draw) if table in draw.tables else None
-                if places is not None and not _writes_to(facts, table, places):
+                if places is not None and not _writes_to(facts, table, places) and not _is_ordered_anew(facts, table):
                     written = parent_of(facts, file, target) if isinstance(statement, ast.For) else statement
                     write = written if isinstance(written, ast.stmt) else statement
                     yield PriorityByPosition(file, write, draw.file, draw.call, places)
@@ -295,4 +295,25 @@ def _writes_to(facts: TraceIndex, table: str, places: str) -> bool:
             if isinstance(node, ast.Call) and called_name(node) in ("scatter_", "index_put_", "index_copy_", "put_"):
                 if table in _read(node.func):
                     return True
+    return False
+
+
+def _is_ordered_anew(facts: TraceIndex, table: str) -> bool:
+    """Returns whether a program may move the rows of a table, as the drawn ones to its front: it sets the table again
+    in a loop or a method, copies values to it, or gives parts of it to other parts."""
+    for file, tree in facts.trees():
+        for node in ast.walk(tree):
+            if called_name(node) in ("copy_", "copyto", "swap") and isinstance(node, ast.Call) and table in _read(node):
+                if _written(ast.Expr(node)) is None:
+                    return True
+            elif isinstance(node, ast.Assign):
+                parts = [each for each in ast.walk(node) if isinstance(each, ast.Subscript)]
+                if len({type(each.ctx) for each in parts if last_name(each.value) == table}) > 1:
+                    return True
+            elif isinstance(node, ast.Name | ast.Attribute) and last_name(node) == table:
+                if isinstance(node.ctx, ast.Store) and not isinstance(parent_of(facts, file, node), ast.AugAssign):
+                    scope = _scope(facts, file, node)
+                    is_first = isinstance(scope, ast.Module) or isinstance(node, ast.Name) or scope.name == "__init__"
+                    if not is_first or _loop_around(facts, file, node) is not None:
+                        return True
     return False

@@ -1,10 +1,9 @@
-"""Names log-probabilities of samples that a line has clamped or squashed before."""
+"""Names log-probabilities of samples that a line has squashed before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.losses.moved_samples import moved_samples
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -18,10 +17,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         return
     for each in moved_samples(facts):
         value, moved = each.density.inputs[0].tensor, as_written(facts, each.moved)
-        kind = "squashed" if op_name(each.moved) in ("tanh", "sigmoid") else "clamped"
         yield stands_out(
             f"{as_written(facts, each.density)} takes the density at {named(facts, value, each.density.index)}, which "
-            f"{moved} has {kind}: the distribution has not drawn this value, but the one before",
+            f"{moved} has squashed: the distribution has not drawn this value, but the one before",
             facts.label("needed_here", each.density.site, "the log-probability", each.density.index),
-            facts.label("value_made_here", each.moved.site, f"{kind} here", each.moved.index),
+            facts.label("value_made_here", each.moved.site, "squashed here", each.moved.index),
         )
