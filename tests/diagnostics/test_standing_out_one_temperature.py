@@ -38,7 +38,8 @@ WRONG = {
     "a product": SCRIPT.format("soft(out, goal)").replace("#?", "#!"),
     "cross entropy": SCRIPT.format("F.cross_entropy(out, (goal / T).softmax(1)) * T * T  #!"),
     "logarithms": SCRIPT.format(
-        "nn.KLDivLoss(log_target=True)((out / T).log_softmax(1), teacher(x[part]).detach().log_softmax(1)) * (T * T)  #!"
+        "nn.KLDivLoss(log_target=True)("
+        "(out / T).log_softmax(1), teacher(x[part]).detach().log_softmax(1)) * (T * T)  #!"
     ),
 }
 RIGHT = {
