@@ -62,7 +62,7 @@ RIGHT = {
     "turned": (BACK.replace("(returns)", "(returns[::-1])"), PRODUCT),
     "a negative index": (
         BACK,
-        "w, loss = returns_of(rewards), 0.0\n        for i in range(6):\n            loss = loss - log_ps[i] * w[-i - 1]",
+        "w, loss = returns_of(rewards), 0.0\n        for i in range(6):\n            loss -= log_ps[i] * w[-i - 1]",
     ),
     "an index that counts down": (
         BACK,
