@@ -60,6 +60,14 @@ RIGHT = {
         "    e, = torch.autograd.grad(u.sum(), x, create_graph=True)\n"
         "    loss = (d[:, :1] + v).square().mean() + (e[:, :1] + u * v).square().mean()",
     ),
+    "a total that one column loses": SCRIPT.format(
+        2,
+        "lost, = torch.autograd.grad(out.sum(), x, create_graph=True); a, b = out[:, :1], out[:, 1:]\n"
+        "    loss = (lost[:, :1] + 0.5 * a).square().mean() + b.relu().mean()",
+    ),
+    "a balance of both": SCRIPT.format(
+        2, "d = diff(out, x); loss = (d[:, :1] + 0.5 * out[:, :1] + 0.2 * out[:, 1:]).square().mean()"
+    ),
     "one output": SCRIPT.format(1, "loss = (out[:, 0] - diff(out, x)[:, 0]).square().mean()"),
 }
 WORDS = "not those of one column"

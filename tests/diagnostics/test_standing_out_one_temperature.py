@@ -18,7 +18,7 @@ class Soft(nn.Module):
         self.temperature = temperature
     def forward(self, out, goal):
         log_p, q = F.log_softmax(out / self.temperature, 1), goal.softmax(1)
-        return -(q * log_p).sum(1).mean()  #?
+        return -(q * log_p).sum(1).mean() * self.temperature ** 2  #?
 soft = Soft()
 x = torch.randn(40, 6)
 with torch.no_grad():
@@ -32,13 +32,14 @@ for part in torch.arange(40).split(10):
 """
 KL = "F.kl_div(F.log_softmax({}, -1), F.softmax({}, -1), reduction='batchmean')"
 WRONG = {
-    "the student alone": SCRIPT.format(KL.format("out / T", "goal") + "  #!"),
+    "the student alone": SCRIPT.format(KL.format("out / T", "goal") + " * T ** 2  #!"),
     "the teacher alone": SCRIPT.format(KL.format("out", "goal / T") + " * T ** 2  #!"),
     "numbers": SCRIPT.format(KL.format("out", "goal / 3.0") + " * 9.0  #!"),
     "a product": SCRIPT.format("soft(out, goal)").replace("#?", "#!"),
     "cross entropy": SCRIPT.format("F.cross_entropy(out, (goal / T).softmax(1)) * T * T  #!"),
     "logarithms": SCRIPT.format(
-        "nn.KLDivLoss(log_target=True)((out / T).log_softmax(1), teacher(x[part]).detach().log_softmax(1))  #!"
+        "nn.KLDivLoss(log_target=True)("
+        "(out / T).log_softmax(1), teacher(x[part]).detach().log_softmax(1)) * (T * T)  #!"
     ),
 }
 RIGHT = {
@@ -53,6 +54,12 @@ RIGHT = {
     ),
     "in the weights": SCRIPT.format(KL.format("out / T", "goal") + " * T ** 2").replace(
         "    stored", "    teacher.weight.div_(T), teacher.bias.div_(T)\n    stored"
+    ),
+    "scaled in place": SCRIPT.format(KL.format("out / T", "goal") + " * T ** 2").replace(
+        "    stored", "    teacher.weight.mul_(0.25), teacher.bias.mul_(0.25)\n    stored"
+    ),
+    "a mean over time steps": SCRIPT.format(KL.format("student(sum(x[part] for _ in range(T))) / T", "goal")).replace(
+        "T = 4.0", "T = 4"
     ),
     "sharpened targets": SCRIPT.format(KL.format("out", "goal / 0.4")),
     "softened targets": SCRIPT.format("F.cross_entropy(out, (goal / 2).softmax(1))"),

@@ -40,7 +40,7 @@ WRONG = {
         "    for k in")).replace("        step(net, opt)\n\ndef", "        step(net, opt)\n        each.step()\n\ndef"),
 }  # fmt: skip
 WRONG["a long training"] = NET.replace("range(25)", "range(150)")
-WARM = (
+RISING = (
     NET[NET.index("def step") : NET.index("test(net, opt)\nfor")]
     + """\
 for k in range(60):
@@ -49,8 +49,24 @@ for k in range(60):
 """
 )
 LATER = WRONG["another optimizer"]
+TWO_LINES = RISING.replace(
+    '    opt.param_groups[0]["lr"] = 1e-6 * 10 ** (k / 5) if k <= 20 else 1e-3 * 0.97 ** (k - 20)\n',
+    (
+        """    if k <= 20:
+        opt.param_groups[0]["lr"] = 1e-6 * 10 ** (k / 2.5)
+    else:
+        opt.param_groups[0]["lr"] = 1e-3 * 0.97 ** (k - 20)
+"""
+    ),
+)
 RIGHT = {
-    "a warm-up by the line of the decay": WARM,
+    "a warm-up by the line of the decay": RISING,
+    "a warm-up in the loop of the decay": TWO_LINES,
+    "a rate that no step uses": RISING + "opt.param_groups[0]['lr'] = 1e-5\n",
+    "set back by arrays": NET.replace("test(net, opt)\nfor", (
+        "first = [p.detach().clone() for p in net.parameters()]\ntest(net, opt)\n"
+        "for p, q in zip(net.parameters(), first):\n    p.detach().numpy()[...] = q.numpy()\nfor")),
+    "a warm-up of another optimizer": LATER.replace("1e-5 * 2.0", "1e-7 * 2.0").replace("Adam", "SGD"),
     "another kind of optimizer for a second part": LATER.replace("Adam(net.parameters(), lr=1e-3)", (
         "SGD(net.parameters(), lr=1e-3)")),
     "a second part after rates as of a training": LATER.replace("1e-5 * 2.0", "1e-8 * 2.0").replace(
@@ -66,7 +82,7 @@ RIGHT = {
     "a short warm-up": NET.replace("range(20)", "range(9)"),
     "a line": NET.replace("1e-5 * 2.0 ** k", "1e-5 + 0.5 * k"),
 }  # fmt: skip
-WORDS = "as a test of its range"
+WORDS = "the training goes on from the parameters"
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -60,6 +60,18 @@ WRONG = {
 }
 RIGHT = {
     "turned": (BACK.replace("(returns)", "(returns[::-1])"), PRODUCT),
+    "a negative index": (
+        BACK,
+        "w, loss = returns_of(rewards), 0.0\n        for i in range(6):\n            loss -= log_ps[i] * w[-i - 1]",
+    ),
+    "an index that counts down": (
+        BACK,
+        f"back = len(rewards) - 1 - torch.arange(len(rewards)); {PRODUCT.replace('(rewards)', '(rewards)[back]')}",
+    ),
+    "an order that a file has": (
+        BACK,
+        f"order = torch.tensor([5, 4, 3, 2, 1, 0]); {PRODUCT.replace('(rewards)', '(rewards)[order]')}",
+    ),
     "inserted": (BACK.replace("append(", "insert(0, "), PRODUCT),
     "both the other way": (BACK, PRODUCT.replace("(log_ps)", "([log_ps[5 - t] for t in range(6)])")),
     "states of the same loop": (

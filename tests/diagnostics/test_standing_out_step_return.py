@@ -10,7 +10,7 @@ from support.script_under_training import said
 SCRIPT = """
     import torch
     from collections import deque
-    gamma, n = 0.9, {n}
+    gamma, n, beta = 0.9, {n}, 0.9
     net = torch.nn.Linear(3, 1)
     opt = torch.optim.SGD(net.parameters(), lr=0.1)
     memory, window = [], deque(maxlen=n)
@@ -39,25 +39,27 @@ LOOP = """total = 0.0
 POWERS = """r = torch.tensor([r for _, r in window])
             memory.append((window[0][0], ((gamma ** torch.arange(n)) * r).sum().item(), x))"""
 TARGET = "torch.tensor(total) + gamma * value"
-NAMED = "rewards + 0.9 * value if (rewards := torch.tensor(total)) is not None else 0"
+NAMED = "rewards + gamma * value if (rewards := torch.tensor(total)) is not None else 0"
 WRONG = {
     "a sum": (STORED, TARGET, 3),
     "a loop": (LOOP, NAMED, 3),
     "a tensor of powers": (POWERS, NAMED, 2),
 }
 RIGHT = {
-    "the power": (STORED, NAMED.replace("0.9 *", "gamma ** n *"), 3),
+    "the power": (STORED, NAMED.replace("gamma *", "gamma ** n *"), 3),
     "one step": (STORED, NAMED, 1),
     "only shown": (f"shown = {SUM}; memory.append((window[0][0], reward, x))", NAMED, 3),
     "a discount of its own": (LOOP.replace("total = 0.0", "total, last = 0.0, gamma; last *= gamma"), NAMED, 3),
     "one discount in a loop": (
         STORED,
-        NAMED.replace("rewards + 0.9 * value", "rewards + gamma * behind").replace(
+        NAMED.replace("rewards + gamma * value", "rewards + gamma * behind").replace(
             "(rewards :=", "(behind := gamma * (gamma * value)) is not None and (rewards :="
         ),
         3,
     ),
-    "another number": (STORED, NAMED.replace("0.9 *", "0.729 *"), 3),
+    "a bonus whose weight is equal": (STORED, NAMED.replace("gamma *", "beta *"), 3),
+    "a number that is equal": (STORED, NAMED.replace("gamma *", "0.9 *"), 3),
+    "another number": (STORED, NAMED.replace("gamma *", "0.729 *"), 3),
     "set anew": (f"last = {SUM}; memory.append((window[0][0], reward, x)); reward = last", "gamma * value + reward", 3),
 }
 SHORT = """

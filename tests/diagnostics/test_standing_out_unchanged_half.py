@@ -63,6 +63,11 @@ for _ in range(3):
     "features of unit length": SCRIPT.format(CHUNK, "False", "pass", BASE)
     .replace("loss = ", "x = x / x.norm(dim=1, keepdim=True); loss = ")
     .replace(BASE, "(x @ x.t()).exp().sum(1)"),
+    "a density of a part": SCRIPT.format(
+        CHUNK, "False", "pass", "-torch.distributions.Normal(0.0, 1.0).log_prob(x)[:, 2:].sum(1)"
+    ),
+    "squares of a part": SCRIPT.format(CHUNK, "False", "pass", "0.5 * (x.square() * (torch.arange(4) > 1)).sum(1)"),
+    "a condition by its name": SCRIPT.format("cond, b = x.chunk(2, dim=1); a = cond", "False", "pass", BASE),
     "a context": SCRIPT.format(CHUNK, "False", "pass", "0.5 * x[:, 2:].square().sum(1)"),
 }
 WORDS = "columns of the data at each of"

@@ -6,14 +6,16 @@ column of `uv` for `u` and that of the result for the derivative of `u` by `x`.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.value_ranges import is_written_between
-from tensorlens.records.model import Call
+from tensorlens.records.model import Access, Call
 
 _GRAD = "autograd.grad"
 _ONES = frozenset(("ones_like", "ones", "new_ones"))
@@ -21,7 +23,12 @@ _TAKES = frozenset("getitem unbind split chunk select narrow unsafe_chunk tensor
 _MIXING = frozenset("linear addmm matmul mm".split())
 _AFTER = frozenset("add radd mul rmul tanh sigmoid softplus exp sub div truediv".split())
 _LINES = frozenset("add radd sub rsub mul rmul div truediv neg squeeze unsqueeze reshape view stack cat".split())
+_SHAPED = frozenset("squeeze unsqueeze reshape view".split())
+_TOTALS = frozenset(
+    "total totals sum summed whole both mass energy pressure potential force forces flux density hamiltonian".split()
+)
 _MAX_CALLS = 4
+_UNKNOWN = -1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ def summed_columns(facts: TraceIndex) -> Iterator[SummedColumns]:
         above = recorded_above(facts, backward)
         for call in above:
             outputs = _outputs(facts, call) if call.op == _GRAD and call.site not in reported else None
-            if outputs is None or not _is_mixed(facts, outputs, call.index):
+            if outputs is None or not _is_mixed(facts, outputs, call.index) or _is_total(facts, call):
                 continue
             takes = [each for each in above if _takes(facts, each, outputs)]
             if not takes or not _is_derivative(facts, call, above):
@@ -51,25 +58,55 @@ def summed_columns(facts: TraceIndex) -> Iterator[SummedColumns]:
 
 
 def _is_by_column(facts: TraceIndex, gradient: Call, takes: list[Call], end: int) -> bool:
-    """Returns whether derivatives meet columns of the outputs in one term, as in the residual of an equation, and no
-    other call differentiates a column: derivatives of a sum may be meant beside these, or in a term of their own."""
-    columns = {access.tensor for call in takes for access in call.outputs}
+    """Returns whether a column of the outputs multiplies derivatives and another one meets them in that term, as in the
+    residual of an equation, and no other call differentiates a column: derivatives of a sum may be meant beside these,
+    or in a term of their own, and those of a total may meet one column or a sum of all."""
+    columns = {access.tensor: {place} for call in takes for access, place in _places(facts, call)}
+    single, sums = set(columns), set[int]()
     slopes, rows = {access.tensor for access in gradient.outputs}, facts.tensor(gradient.outputs[0].tensor).shape[:1]
-    sums, is_met = set[int](), False
+    met, is_product = set[int](), False
     for call in facts.calls_between(min(gradient.index, *(each.index for each in takes)), end):
         inputs, results = [access.tensor for access in call.inputs], {access.tensor for access in call.outputs}
-        if call.op == _GRAD and not (columns | sums).isdisjoint(inputs):
+        places = set[int]().union(*(columns.get(each, set()) for each in inputs))
+        if call.op == _GRAD and not (columns.keys() | sums).isdisjoint(inputs):
             return False
-        is_column, is_slope = not columns.isdisjoint(inputs), not slopes.isdisjoint(inputs)
-        is_met = is_met or (is_column and is_slope)
-        if is_column and op_name(call) == "sum":
-            sums |= results
+        is_slope = not slopes.isdisjoint(inputs)
+        met |= places if is_slope else set()
+        is_product = is_product or (is_slope and op_name(call) in ("mul", "rmul") and not single.isdisjoint(inputs))
+        sums |= results if places and op_name(call) == "sum" else set()
+        single |= results if op_name(call) in _SHAPED and not single.isdisjoint(inputs) else set()
         is_square = op_name(call) == "mul" and len(inputs) == 2 and inputs[0] == inputs[1]
         is_kept = op_name(call) in _LINES | _TAKES and bool(results) and not is_square
         if is_kept and facts.tensor(min(results)).shape[:1] == rows:
-            columns |= results if is_column else set()
+            columns |= {each: columns.get(each, set()) | places for each in results} if places else {}
             slopes |= results if is_slope else set()
-    return is_met
+    return is_product and len(met - {_UNKNOWN}) > 1
+
+
+def _places(facts: TraceIndex, call: Call) -> Iterator[tuple[Access, int]]:
+    """Yields the parts that a call takes of the outputs, each with its first column."""
+    if len(call.outputs) > 1:
+        yield from ((access, place) for place, access in enumerate(call.outputs))
+        return
+    node = facts.node_at(call.site)
+    index = node.slice if isinstance(node, ast.Subscript) else None
+    first: ast.expr | None = index.elts[-1] if isinstance(index, ast.Tuple) else None
+    if isinstance(first, ast.Slice):
+        first = first.lower or ast.Constant(0)
+    try:
+        value = _UNKNOWN if first is None else ast.literal_eval(first)
+    except ValueError:
+        value = _UNKNOWN
+    place = value if isinstance(value, int) else _UNKNOWN
+    width = facts.tensor(call.inputs[0].tensor).shape[-1]
+    yield call.outputs[0], place + width if _UNKNOWN < place < 0 else place
+
+
+def _is_total(facts: TraceIndex, gradient: Call) -> bool:
+    """Returns whether the names around a call speak of a sum."""
+    sites = [facts.trace.sites[each] for each in facts.call_chain(gradient.site)]
+    names = [name for site in sites for name in (site.function, *site.targets)]
+    return any(word in _TOTALS for name in names for word in words_of(name))
 
 
 def _outputs(facts: TraceIndex, gradient: Call) -> int | None:

@@ -24,11 +24,13 @@ from tensorlens.analysis.training.value_ranges import RESHAPING
 from tensorlens.records.model import Call
 
 _TURNING = frozenset(
-    "reversed reverse flip flipud fliplr rot90 insert appendleft extendleft lfilter sort sorted argsort".split()
+    "reversed reverse flip flipud fliplr rot90 insert appendleft extendleft lfilter sort sorted argsort linspace "
+    "take gather index_select take_along_dim take_along_axis itemgetter".split()
 )
 _STEP_BACK = re.compile(r"-1, -1\)|\[::-1\]|, step=-1")
 _ENTERING = OPS_ENTERING_TORCH | frozenset(("torch.stack", "torch.cat", "torch.Tensor", "torch.FloatTensor"))
 _KEEPING = RESHAPING | frozenset("sub isub add iadd div truediv itruediv idiv unbind mul imul neg clamp".split())
+_ORDERING = frozenset("getitem setitem gather index_select take take_along_dim index_copy scatter".split())
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
 _MAX_CALLS, _MAX_SCORES = 4_000, 6
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -56,7 +58,8 @@ def misplaced_returns(facts: TraceIndex) -> Iterator[ReturnsOrder]:
         if isinstance(loop, ast.For) and (found := _sum_of(loop)) is not None
     ]
     back = [loop for _, loop, _ in loops if _goes_back(loop.iter)]
-    if any(_turns(tree, back) for _, tree in trees) or not loops:
+    filled = {_filled(put) for _, _, (_, put) in loops}
+    if any(_turns(tree, back, filled) for _, tree in trees) or not loops:
         return
     for file, loop, (running, put) in loops:
         if loop not in back and not _is_of_returns(facts, file, loop):
@@ -122,21 +125,26 @@ def _goes_back(iterated: ast.expr) -> bool:
     return is_reversed or _STEP_BACK.search(ast.unparse(iterated)) is not None
 
 
-def _turns(tree: ast.Module, loops: list[ast.For]) -> bool:
+def _turns(tree: ast.Module, loops: list[ast.For], filled: set[str]) -> bool:
     """Returns whether a program turns an order but for what some loops run over."""
     known = {id(node) for loop in loops for node in ast.walk(loop.iter)}
+    counters = set(_counters(tree))
     for node in ast.walk(tree):
         if id(node) in known:
             continue
         if isinstance(node, ast.Slice) and node.step is not None and ast.unparse(node.step) == "-1":
             return True
-        if isinstance(node, ast.Subscript) and _counts_back(node.slice):
+        if isinstance(node, ast.Subscript) and any(map(_counts_back, ast.walk(node.slice))):
+            return True
+        if isinstance(node, ast.Subscript) and filled & names_in(node.value) and _is_order(node, counters):
+            return True
+        if _counts_back(node) and _is_by_number(node, counters):
             return True
         if _puts_first(node):
             return True
         if isinstance(node, ast.Call):
             is_range = called_name(node) in ("range", "arange") and ast.unparse(node).endswith("-1)")
-            is_pop = called_name(node) == "pop" and not node.args
+            is_pop = called_name(node) == "pop" and [ast.unparse(each) for each in node.args] != ["0"]
             if is_range or is_pop or called_name(node) in _TURNING:
                 return True
     return False
@@ -157,13 +165,36 @@ def _puts_first(node: ast.AST) -> bool:
     return any(last_name(node.targets[0]) in names_in(part) for part in parts[1:])
 
 
-def _counts_back(index: ast.expr) -> bool:
-    """Returns whether an index is lower for a higher number, as `T - 1 - t` is."""
-    is_difference = isinstance(index, ast.BinOp) and isinstance(index.op, ast.Sub)
-    right = index.right if isinstance(index, ast.BinOp) else index.operand if isinstance(index, ast.UnaryOp) else None
-    return (
-        (is_difference or isinstance(index, ast.UnaryOp)) and right is not None and not isinstance(right, ast.Constant)
+def _counts_back(node: ast.AST) -> bool:
+    """Returns whether a number is lower for a higher one, as `T - 1 - t`, `-t - 1` and `~t` are."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Sub) and not isinstance(node.right, ast.Constant)
+    return isinstance(node, ast.UnaryOp) and not isinstance(node.operand, ast.Constant)
+
+
+def _counters(tree: ast.Module) -> Iterator[str]:
+    """Yields the variables that loops count with."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.comprehension) and called_name(node.iter) in ("range", "enumerate"):
+            target = node.target
+            counter = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
+            yield last_name(counter)
+
+
+def _is_by_number(node: ast.AST, counters: set[str]) -> bool:
+    """Returns whether a difference subtracts the number of a step, as `len(rewards) - 1 - torch.arange(n)` does."""
+    right = node.right if isinstance(node, ast.BinOp) else node.operand if isinstance(node, ast.UnaryOp) else None
+    ranges = () if right is None else ast.walk(right)
+    return right is not None and (
+        bool(counters & names_in(right)) or any(called_name(each) in ("arange", "range") for each in ranges)
     )
+
+
+def _is_order(node: ast.Subscript, counters: set[str]) -> bool:
+    """Returns whether an index may be an order of the items, made elsewhere."""
+    index = node.slice
+    is_counter = isinstance(index, ast.Name) and index.id in counters
+    return isinstance(node.ctx, ast.Load) and not (isinstance(index, ast.Constant | ast.Slice) or is_counter)
 
 
 def _use(facts: TraceIndex, file: str, loop: ast.For, put: ast.AST) -> Call | None:
@@ -177,6 +208,8 @@ def _use(facts: TraceIndex, file: str, loop: ast.For, put: ast.AST) -> Call | No
         inputs = [access.tensor for access in call.inputs]
         if not known.intersection(inputs):
             continue
+        if op_name(call) in _ORDERING and len(inputs) > 1:
+            return None  # an index may turn the order
         others = [number for number in inputs if number not in known and facts.requires_grad(number, call.index - 1)]
         if others and (op_name(call) in ERRORS or op_name(call) in ("sub", "rsub")):
             return call if _has_policy(facts) else None

@@ -89,7 +89,9 @@ def _written_in(facts: TraceIndex, made: Call, depth: int) -> RowSum | None:
     """Returns the sum after one element of each row was set to a number, by `scatter()` or by an index."""
     if op_name(made) == "scatter":
         is_one = len(made.inputs) == 2 and facts.tensor(made.inputs[1].tensor).shape[1:] == (1,)
-        value = _argument(facts, made, 3, "value") if is_one else None
+        written = written_call(facts, made)  # `reduce="add"` adds the number
+        is_set = written is not None and written.argument(4, "reduce") is None
+        value = _argument(facts, made, 3, "value") if is_one and is_set else None
     else:
         value = _assigned(facts, made)
     before = row_sum(facts, made.inputs[0].tensor, made.index, depth - 1)

@@ -174,17 +174,23 @@ def _factors(product: ast.expr) -> Iterator[ast.expr]:
 
 
 def _discount(facts: TraceIndex, file: str, product: ast.BinOp, each: _Sum) -> ast.expr | None:
-    """Returns the factor of a product that is the base of the powers in a sum: a known number, or the same variable of
-    the same function. It must be the only one."""
+    """Returns the factor of a product that is the base of the powers in a sum: the same variable, or the same number by
+    the name of a discount, as the weight of a bonus may be equal by chance. It must be the only one."""
     if each.power in ast.walk(product):
         return None
     base, own = each.power.left, number_of(facts, each.file, each.power.left)
     if own is not None:
-        found = [factor for factor in _factors(product) if own != 1 and number_of(facts, file, factor) == own]
+        equal = [factor for factor in _factors(product) if own != 1 and number_of(facts, file, factor) == own]
+        found = [factor for factor in equal if _is_variable(factor, base) or _speaks_of_discount(factor)]
+        found = found if len(equal) == 1 else []
     else:
         is_near = file == each.file and _function(facts, file, base) is _function(facts, file, product)
         found = [factor for factor in _factors(product) if is_near and ast.unparse(factor) == ast.unparse(base)]
     return found[0] if len(found) == 1 else None
+
+
+def _is_variable(factor: ast.expr, base: ast.expr) -> bool:
+    return isinstance(factor, ast.Name | ast.Attribute) and ast.unparse(factor) == ast.unparse(base)
 
 
 def _is_repeated(facts: TraceIndex, file: str, product: ast.BinOp, factor: ast.expr) -> bool:

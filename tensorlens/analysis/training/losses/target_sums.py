@@ -47,30 +47,10 @@ def target_sums(facts: TraceIndex) -> Iterator[TargetSum]:
 
 
 def _target(facts: TraceIndex, call: Call) -> int | None:
-    """Returns the target of a cross entropy, also of one that a program writes as a product."""
+    """Returns the target of a cross entropy: of a function, as a written product may be one part of a loss."""
     shapes = [facts.tensor(access.tensor).shape for access in call.inputs]
-    if len(shapes) != 2 or shapes[0] != shapes[1] or len(shapes[0]) != 2:
-        return None
-    one, other = (access.tensor for access in call.inputs)
-    if op_name(call) in _LOSSES:
-        return other
-    if op_name(call) not in ("mul", "rmul"):
-        return None
-    logs = [each for each in (one, other) if _is_log(facts, each, call.index)]
-    return (other if logs == [one] else one) if len(logs) == 1 else None
-
-
-def _is_log(facts: TraceIndex, number: int, before: int) -> bool:
-    for _ in range(2):
-        made = next(iter(facts.producers(number, before)), None)
-        if made is None or not made.inputs:
-            return False
-        if op_name(made) == "log_softmax":
-            return True
-        if op_name(made) != "neg":
-            return False
-        number, before = made.inputs[0].tensor, made.index
-    return False
+    is_loss = op_name(call) in _LOSSES and len(shapes) == 2 and shapes[0] == shapes[1] and len(shapes[0]) == 2
+    return call.inputs[1].tensor if is_loss else None
 
 
 def _put_together(facts: TraceIndex, number: int, before: int) -> Call | None:
@@ -118,10 +98,18 @@ def _is_meant_as_one(facts: TraceIndex, made: Call, total: Linear) -> bool:
     if total.unknown:
         key = total.unknown[0][0]
         return total.number == 2.0 or (isinstance(key, int) and facts.tensor(key).shape[1:] == (1,))
-    if total.number == round(total.number):
+    if total.number == round(total.number) or _is_weight(facts, made):
         return False
     sums = [row_sum(facts, access.tensor, made.index) for access in made.inputs]
     return op_name(made) in ("scatter", "setitem") or len(sums) == 1 or any(each and each.each for each in sums)
+
+
+def _is_weight(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether a number is set in zeros: it is the weight of the loss, and not a share that others leave."""
+    if op_name(made) not in ("scatter", "setitem"):
+        return False
+    before = row_sum(facts, made.inputs[0].tensor, made.index)
+    return before is None or before.each is None or before.each == Linear(0.0)
 
 
 def _is_other(total: Linear) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.literal_values import number_of
-from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
@@ -25,7 +25,8 @@ _SAME = frozenset(
 _TO_SOFTMAX = _SAME | frozenset("log clamp clip clamp_min add radd exp sub".split())
 _LAYERS = frozenset("linear conv1d conv2d addmm".split())
 _DIVISIONS = frozenset(("div", "truediv", "true_divide"))
-_TEMPERATURES = frozenset("t tau temp temperature".split())
+_INITIAL = re.compile(r"init\.|\.(uniform|normal|zero|fill|trunc_normal)_$")
+_COPIES = ("load_state_dict", ".to", ".cuda", ".cpu", ".float", ".double", ".half")  # ends of library functions
 _MAX_CALLS = 12
 
 
@@ -75,9 +76,11 @@ def _found(facts: TraceIndex, call: Call) -> OneTemperature | None:
         return None
     warm, plain = (one, other) if one.divided is not None else (other, one)
     is_student = (graphs[0] and warm is one) or (graphs[1] and warm is other)
-    if warm.divided is None or not _is_temperature(facts, warm.divided, is_student=is_student):
+    if warm.divided is None or not _is_temperature(facts, warm.divided):
         return None
     if _is_own(facts, warm.divided, warm, plain) or _divides_more(facts, warm.divided):
+        return None
+    if _is_scaled(facts, plain.layer):
         return None
     return OneTemperature(call, warm.made, plain.made, warm.divided, is_student)
 
@@ -123,20 +126,16 @@ def _scores(facts: TraceIndex, number: int, user: Call) -> _Scores | None:
     return None
 
 
-def _is_temperature(facts: TraceIndex, divided: Call, *, is_student: bool) -> bool:
-    """Returns whether the source multiplies by the square of the divisor, as distillation does.
-
-    A student with a number above 1 that is named so suffices: it can't be one that sharpens the targets.
-    """
+def _is_temperature(facts: TraceIndex, divided: Call) -> bool:
+    """Returns whether the source multiplies by the square of the divisor, as distillation does: a student may divide
+    by its time steps, and another number sharpens the targets."""
     span, sides = facts.span(divided.site), factor_sides(facts, divided, only_last=True)
     if span is None or not sides:
         return False
     value = number_of(facts, span.file, sides[-1])
     if value is not None and value <= 1:
         return False
-    name = last_name(sides[-1])
-    is_named = not _TEMPERATURES.isdisjoint(words_of(name))
-    return (is_student and value is not None and is_named) or _is_squared(facts, name, value)
+    return _is_squared(facts, last_name(sides[-1]), value)
 
 
 def _is_own(facts: TraceIndex, divided: Call, warm: _Scores, plain: _Scores) -> bool:
@@ -144,6 +143,21 @@ def _is_own(facts: TraceIndex, divided: Call, warm: _Scores, plain: _Scores) -> 
     scope = facts.scope(divided.site)
     inside, others = ({facts.scope(at) for at in facts.call_chain(side.layer.site)} for side in (warm, plain))
     return str(scope[1]).split(".")[-1] in ("forward", "__call__") and scope in inside - others
+
+
+def _is_scaled(facts: TraceIndex, layer: Call) -> bool:
+    """Returns whether the program changes the parameters of a layer in place after their initialisation, as one that
+    softens the scores of a teacher once, or sets them anew."""
+    known = [each.tensor for each in layer.inputs if facts.tensor(each.tensor).type.endswith("Parameter")]
+    storages = {storage for number in known for storage in facts.storages_of(number)}
+    if not known or any(len(facts.storages_of(number)) > 1 for number in known):
+        return True
+    for call in facts.calls:
+        if any(facts.tensor(write.tensor).storage in storages for write in call.writes) and not call.within:
+            through = facts.trace.sites[call.site].through
+            if _INITIAL.search(call.op) is None and not through.endswith(_COPIES):
+                return True
+    return False
 
 
 def _divides_more(facts: TraceIndex, divided: Call) -> bool:

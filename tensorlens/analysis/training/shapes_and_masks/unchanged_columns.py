@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -21,6 +22,9 @@ _SAME = frozenset("contiguous clone to float detach".split())
 _SQUARES = frozenset(("pow", "square"))
 _CURVES = frozenset("tanh sigmoid exp neg clamp mul rmul squeeze".split())
 _NORMALS = ("Normal.log_prob", "MultivariateNormal.log_prob", "Independent.log_prob")
+_SUMS = frozenset(("sum", "mean"))
+_BY_ELEMENT = frozenset("neg mul rmul div truediv sub rsub add radd float to clone pow".split())
+_CONTEXT = frozenset("c ctx cls emb static given".split())  # words of names
 _MOST_COLUMNS, _MAX_CALLS, _LEAST_JOINS, _MOST_TURNS = 512, 200, 2, 4
 _Columns = tuple[int | None, ...]  # of each column, the one of the data that it equals; None: it is another value
 
@@ -96,7 +100,7 @@ def unchanged_columns(facts: TraceIndex) -> Iterator[UnchangedColumns]:
             if not call.inputs or not (_is_density(facts, call) or (_squares(call) and _adds_scales(facts, above))):
                 continue
             joined = _last_join(facts, call)
-            if joined is None or joined.site in reported:
+            if joined is None or joined.site in reported or not _is_added_whole(facts, call, backward.index):
                 continue
             found = _Way(facts).columns(call.inputs[0].tensor, call.index)
             if found is None or found[1] < _LEAST_JOINS or facts.requires_grad(found[0], call.index):
@@ -104,7 +108,7 @@ def unchanged_columns(facts: TraceIndex) -> Iterator[UnchangedColumns]:
             kept = sum(each is not None for each in found[2])
             cuts = [_cut_of(facts, access.tensor, joined.index) for access in joined.inputs]
             cut = next((each for each in cuts if each is not None), None)
-            if 0 < kept < len(found[2]) and cut is not None:
+            if 0 < kept < len(found[2]) and cut is not None and not _is_context(facts, cut):
                 reported.add(joined.site)
                 yield UnchangedColumns(joined, cut, found[1], kept, len(found[2]), call)
 
@@ -152,6 +156,32 @@ def _is_density(facts: TraceIndex, call: Call) -> bool:
 def _squares(call: Call) -> bool:
     name, inputs = op_name(call), [access.tensor for access in call.inputs]
     return name in _SQUARES or (name == "mul" and len(inputs) == 2 and inputs[0] == inputs[1])
+
+
+def _is_added_whole(facts: TraceIndex, call: Call, end: int) -> bool:
+    """Returns whether the result of a call is added up over all columns, and no line takes some of them before."""
+    if facts.trace.sites[call.site].through in _NORMALS[1:]:
+        return True  # it adds the columns itself
+    values, shape = {access.tensor for access in call.outputs}, facts.tensor(call.outputs[0].tensor).shape
+    is_added = False
+    for each in facts.calls_between(call.index, end):
+        inputs = [access.tensor for access in each.inputs]
+        if values.isdisjoint(inputs):
+            continue
+        others = [facts.tensor(number).shape for number in inputs if number not in values]
+        if op_name(each) in _SUMS and len(inputs) == 1:
+            is_added = True
+        elif op_name(each) in _BY_ELEMENT and not any(other[-1:] == shape[-1:] for other in others):
+            values |= {access.tensor for access in each.outputs}
+        else:
+            return False
+    return is_added
+
+
+def _is_context(facts: TraceIndex, cut: Call) -> bool:
+    """Returns whether the parts of a cut have a name of a condition, which a flow carries on as it is."""
+    words = [word for name in facts.trace.sites[cut.site].targets for word in words_of(name)]
+    return any(word in _CONTEXT or word.startswith(("cond", "context", "label", "embed")) for word in words)
 
 
 def _adds_scales(facts: TraceIndex, above: tuple[Call, ...]) -> bool:
