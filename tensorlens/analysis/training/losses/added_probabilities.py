@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, is_arithmetic, is_error
-from tensorlens.analysis.training.losses.summand_weights import summands
+from tensorlens.analysis.training.summand_weights import summands
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Call
 

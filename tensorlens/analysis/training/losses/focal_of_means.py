@@ -12,8 +12,8 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
-from tensorlens.analysis.training.losses.written_losses import reduces_by_mean
 from tensorlens.analysis.training.pair_tables import made_by, shape_of
+from tensorlens.analysis.training.written_losses import reduces_by_mean
 from tensorlens.records.model import Call
 
 _LOSSES = frozenset("cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits".split())

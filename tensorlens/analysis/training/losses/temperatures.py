@@ -12,7 +12,7 @@ from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
-from tensorlens.analysis.training.losses.summand_weights import factor_sides
+from tensorlens.analysis.training.summand_weights import factor_sides
 from tensorlens.records.model import Call
 
 _COMPARED = frozenset(("kl_div", "cross_entropy"))

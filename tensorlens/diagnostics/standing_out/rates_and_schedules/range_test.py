@@ -10,7 +10,7 @@ from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.rate_phases import rate_phases
+from tensorlens.analysis.training.rates_and_schedules.rate_phases import rate_phases
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut

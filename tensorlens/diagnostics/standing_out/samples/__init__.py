@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorlens.diagnostics.shared.standing_out_text import Finder
 from tensorlens.diagnostics.standing_out.samples import (
+    class_weights,
     equal_view,
     misplaced_weight,
     split_again,
@@ -12,6 +13,7 @@ from tensorlens.diagnostics.standing_out.samples import (
 )
 
 FINDERS: tuple[Finder, ...] = (
+    class_weights.find,
     wrapped_byte.find,
     misplaced_weight.find,
     equal_view.find,

@@ -1,0 +1,1 @@
+"""Search for rows and dimensions that a reshape, an index or an order mixes."""

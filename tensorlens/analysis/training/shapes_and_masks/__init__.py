@@ -1,1 +1,0 @@
-"""Search for shapes, masks, rows and positions that mix what belongs apart."""
