@@ -124,7 +124,8 @@ class Sites:
 
     def site_or_outside(self, frame: FrameType | None) -> int:
         """Returns the site of a frame, or one site for all calls that no user code made, as in a library's threads."""
-        site = self.site_of(frame)
+        known = None if self.compiled is None else self.compiled.site(frame)
+        site = self.site_of(frame) if known is None else known
         if site == NOWHERE:
             if self._outside == NOWHERE:
                 self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))

@@ -24,9 +24,8 @@ class MutedDispatch:
     __slots__ = ("_modes", "_mutes")
 
     def __enter__(self) -> None:
-        self._modes: list[TorchDispatchMode] = []
-        if depth := _stack_depth():
-            self._modes += [_pop_mode() for _ in range(depth)]
+        depth = _stack_depth()
+        self._modes: list[TorchDispatchMode] | None = [_pop_mode() for _ in range(depth)] if depth else None
         self._mutes = _profiler_enabled() and not hasattr(_muted, "now")
         if self._mutes:
             _muted.now = True

@@ -122,7 +122,8 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         """Breaks the reference cycles through the mode's own method, after recording."""
         self.rows.settle()
         self.rows.settle, self.tensor_ids.in_c, self.sites.compiled = nothing_waits, None, None
-        self.__dict__.pop("__torch_function__", None)
+        for name in ("__torch_function__", "observes", "below"):
+            self.__dict__.pop(name, None)
 
     def call_kind(self, func: Function) -> int:
         """Finds the kind of a function that is called for the first time."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 from _thread import RLock, get_ident
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 from tensorlens.journal.child_config import ComparedRun
 from tensorlens.journal.row_buffer import plain
 from tensorlens.journal.rows import WithinRow
+from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.isolation.stack_room import ROOM
 from tensorlens.tracer.recording.property_reads import PropertyReads
@@ -82,6 +84,8 @@ class Recorder(PropertyReads):
         self.saved_tensors = made.saved_tensors
         self.training = made.optimizer_state
         self.steps = made.optimizer_steps
+        if self.tensor_ids.in_c is not None:
+            self.observes, self.below = self.tensor_ids.in_c.observes, self.tensor_ids.in_c.below  # type: ignore[method-assign]
 
     @property
     def within(self) -> str:
@@ -90,10 +94,11 @@ class Recorder(PropertyReads):
 
     @within.setter
     def within(self, step: str) -> None:
-        if step == self._stepping.step:
+        stepping = self._stepping
+        if step == stepping.step:
             return
-        self._stepping.step = step
-        if self.sites.shared.is_first_thread():
+        stepping.step = step
+        if get_ident() == self.sites.shared.first:
             with self._changing:
                 self._within = step
                 self.rows.write(WithinRow, step)
@@ -126,6 +131,27 @@ class Recorder(PropertyReads):
         """Returns whether the recorder is the innermost mode, so that it sees the next call of torch."""
         depth = _modes()
         return depth > 0 and _mode_at(depth - 1) is self.mode
+
+    def is_observing(self) -> bool:
+        """Returns whether the recorder sees the next call and records it on its fast path."""
+        if self.is_paused or self.slow_path_reasons or (self.quiet_threads and self.paused):
+            return False
+        return self.is_on_top()
+
+    def observes(self) -> bool:
+        """Does the same as `is_observing`. The compiled fast path does it instead, if there is one."""
+        return self.is_observing()
+
+    def below(self, function: Function, /, *args: object, **kwargs: object) -> Any:
+        """Makes a call with the mode, which is on top, off the stack. Unlike `aside`, patches go on recording.
+
+        The compiled fast path does it instead, if there is one.
+        """
+        torch._C._pop_torch_function_stack()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            torch._C._push_on_torch_function_stack(self.mode)
 
     def quiet(self) -> Quiet:
         """Records nothing of this thread inside a `with` block."""

@@ -144,6 +144,29 @@ read_entry(FastPath *self, PyObject *tensor, int64_t *id, int64_t *counter)
     return read ? 0 : -1;
 }
 
+/* Returns (id, version) of each tensor in a list, flat, as `TensorStates.accesses`; None: one of them is for Python. */
+static PyObject *
+accesses_method(FastPath *self, PyObject *tensors)
+{
+    PyObject *flat = PyList_CheckExact(tensors) ? PyList_New(0) : PyErr_Format(PyExc_TypeError, "no list");
+    for (Py_ssize_t n = 0; flat != NULL && n < PyList_GET_SIZE(tensors); n++) {
+        PyObject *tensor = PyList_GET_ITEM(tensors, n);
+        Entry *entry = is_tensor(self, tensor) ? entry_of(self, tensor) : NULL;
+        int64_t id = entry == NULL ? NONE : entry->id, version;
+        if (entry == NULL || read_version_or_none(tensor, &version) < 0) {
+            Py_DECREF(flat);
+            return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+        }
+        PyObject *items[] = {PyLong_FromLongLong(id), PyLong_FromLongLong(version)};
+        for (int m = 0; m < 2; m++) {
+            if (flat != NULL && (items[m] == NULL || PyList_Append(flat, items[m]) < 0))
+                Py_CLEAR(flat);
+            Py_XDECREF(items[m]);
+        }
+    }
+    return flat;
+}
+
 /* Adds the version counter of the tensor that a weak reference leads to, if it lives. */
 static int
 add_counter(FastPath *self, PyObject *ref, PyObject *counters)
