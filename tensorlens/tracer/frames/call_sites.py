@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import sysconfig
-from _thread import RLock
+from _thread import RLock, get_ident
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING
@@ -131,7 +131,9 @@ class Sites:
                 self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
             self.shared.note_thread()
             return self._outside
-        self.shared.note(site)
+        shared = self.shared
+        if shared.has_second or site not in shared.alone or get_ident() != shared.first:
+            shared.note(site)
         return site
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:

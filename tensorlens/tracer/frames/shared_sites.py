@@ -18,6 +18,7 @@ class SharedSites:
 
     def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
+        self.alone: set[int] = set()  # sites of the first thread, noted before another one made a call
         self.first = get_ident()  # the thread that the recording began in
         self.has_second = False  # a second thread has made a call; it stays so
         self._has_other_nodes = False
@@ -47,17 +48,21 @@ class SharedSites:
             while len(threads) <= site:
                 threads.append(0)
         threads[site] = thread
+        if not self.has_second:
+            self.alone.add(site)
         if before and before not in self._ended:
             self._share(site)
 
     def pass_begins(self, token: int, site: int) -> None:
         """Notes a backward pass. Two passes that overlap read each other's gradients."""
-        self.note(site)
         thread = get_ident()
-        for other, running in list(self._passes.values()):
-            if other != thread:
-                self._share(site)
-                self._share(running)
+        if self.has_second or site not in self.alone or thread != self.first:
+            self.note(site)
+        if self._passes:
+            for other, running in list(self._passes.values()):
+                if other != thread:
+                    self._share(site)
+                    self._share(running)
         self._passes[token] = thread, site
 
     def pass_ends(self, token: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 
 import torch
 from torch._C._autograd import _enable_record_function, _profiler_enabled
@@ -16,6 +17,13 @@ _muted = threading.local()  # `now` is set while the profiler of this thread rec
 def has_torch_dispatch(tensor: torch.Tensor) -> bool:
     """Returns whether the class of a tensor sees every operation on it, by a `__torch_dispatch__` of its own."""
     return type(tensor).__torch_dispatch__ is not _DEFAULT_DISPATCH
+
+
+def unseen() -> AbstractContextManager[object]:
+    """Makes a block whose tensor operations no `__torch_function__` sees, and nothing that `MutedDispatch` mutes."""
+    if _stack_depth() or _profiler_enabled():
+        return _Unseen()
+    return torch._C.DisableTorchFunction()  # type: ignore[no-any-return]
 
 
 class MutedDispatch:
@@ -37,3 +45,18 @@ class MutedDispatch:
             del _muted.now
         while self._modes:
             _push_mode(self._modes.pop())
+
+
+class _Unseen(MutedDispatch):
+    """Does the same as `DisableTorchFunction` and `MutedDispatch` together."""
+
+    __slots__ = ("_functions",)
+
+    def __enter__(self) -> None:
+        self._functions = torch._C.DisableTorchFunction()
+        self._functions.__enter__()
+        super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self._functions.__exit__(*error)

@@ -126,7 +126,7 @@ def _guarded(recorder: R, wrap: Observing[R], function: Function, while_paused: 
     what = f"`{getattr(function, '__qualname__', '')}`"
 
     def replacement(*args: object, **kwargs: object) -> object:
-        if is_compiling() or (recorder.paused and not while_paused):
+        if is_compiling() or (not while_paused and recorder.paused):
             return function(*args, **kwargs)
         calls = running.calls
         depth = len(calls)

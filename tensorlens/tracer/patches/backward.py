@@ -18,7 +18,7 @@ import torch
 from tensorlens.journal.rows import NONE, BackwardRow, BackwardStartRow, DeadEndsRow
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.hidden_frames import is_ours
-from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
+from tensorlens.tracer.isolation.muted_dispatch import unseen
 from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.isolation.stack_room import ROOM
 from tensorlens.tracer.recording.graph_nodes import MAX_READS, is_leaf, node_of
@@ -98,11 +98,11 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
                     pop()
             failed = False
             if begun.nonfinite:
-                with torch._C.DisableTorchFunction(), MutedDispatch():
+                with unseen():
                     note_nonfinite(recorder, begun.nonfinite, result, begun.reached)
             return result
         except BaseException as error:
-            with torch._C.DisableTorchFunction(), MutedDispatch():
+            with unseen():
                 _note_failure(recorder, error, begun, ended.freed_below())
             raise
         finally:
@@ -113,7 +113,7 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
             requested = _note_pass(recorder, begun, failed)
             ended.note(reached, bool(begun.args[1]))
             if begun.end_sample is not None:
-                with torch._C.DisableTorchFunction(), MutedDispatch():
+                with unseen():
                     begun.end_sample(result, requested, failed)
             if recorder.sampling is not None and not failed:
                 recorder.sampling.pass_ended()
@@ -126,7 +126,7 @@ def _begin(recorder: Recorder, frame: FrameType, t_outputs: object, args: tuple[
     token = next(_tokens)
     roots: list[torch.Tensor] = []
     collect_tensors(t_outputs, roots)
-    with torch._C.DisableTorchFunction(), MutedDispatch():
+    with unseen():
         accesses = recorder.accesses(roots)
         reached = _reached(recorder, roots) if recorder.sites.shared.has_several_threads else None
         before = _gradients(recorder, {}, reached)
@@ -152,7 +152,7 @@ def _begin(recorder: Recorder, frame: FrameType, t_outputs: object, args: tuple[
 def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Tensor]:
     """Writes the BACKWARD row of a pass that has ended. Returns the tensors whose gradients were requested."""
     _, retain, create, inputs = begun.args
-    with torch._C.DisableTorchFunction(), MutedDispatch():
+    with unseen():
         changes = _changes(recorder, begun.before, begun.reached)
         if recorder.statistics is not None and not failed:
             recorder.statistics.pass_ended([change[0] for change in changes if change[2] is not None])
@@ -160,7 +160,7 @@ def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Ten
         if inputs:
             collect_tensors(inputs, requested)
         numbers = tuple(map(recorder.tensor_ids.id_of, requested)) if requested else ()
-        if not retain and not numbers:
+        if not (retain or numbers or recorder.training.held.counts_steps):
             recorder.training.held.round_ends(by_step=False)
     called = begun.token, _op(begun.frame), begun.site, tuple(begun.accesses)
     recorder.rows.write(BackwardRow, *called, changes, numbers, bool(retain), bool(create), failed)
@@ -180,7 +180,7 @@ class _EndedPasses:
 
     def note(self, reached: int, retain: bool) -> None:
         """Notes the end of a pass. Nodes that were made before the pass began have sequence numbers below `reached`."""
-        bound = self.freed_below()
+        bound = self._bound if self._thread == get_ident() else LEAF_SEQUENCE
         self._bound = bound if retain or bound > reached else reached
 
 

@@ -104,7 +104,7 @@ class OptimizerState:
             self._named.clear()
         with torch._C.DisableTorchFunction():
             self.held.round_ends(by_step=True)
-            if not _has_closure(args, kwargs):
+            if not ((kwargs or len(args) > 1) and _has_closure(args, kwargs)):
                 parameters, site = self._note_step(optimizer, frame)
                 self._recorder.steps.begin(optimizer, parameters, frame, site)
                 return
@@ -122,7 +122,7 @@ class OptimizerState:
             try:
                 if recorder.replicas is not None:
                     recorder.replicas.after_step(optimizer)
-                if _has_closure(args, kwargs):
+                if (kwargs or len(args) > 1) and _has_closure(args, kwargs):
                     with torch._C.DisableTorchFunction():
                         self._note_step(optimizer, sys._getframe(1))
                 elif recorder.statistics is not None:

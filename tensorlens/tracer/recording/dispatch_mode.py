@@ -74,7 +74,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         if compiled.FastPath is not None:
             self._mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS, texts)
             self.tensor_ids.in_c = self.sites.compiled = in_c
-            self.rows.settle, self._note_pause = in_c.settle, in_c.pause
+            self.rows.settle, self.rows.put, self._note_pause = in_c.settle, in_c.put, in_c.pause
         self.__torch_function__ = path  # type: ignore[method-assign]
 
     @property
@@ -121,7 +121,8 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     def close(self) -> None:
         """Breaks the reference cycles through the mode's own method, after recording."""
         self.rows.settle()
-        self.rows.settle, self.tensor_ids.in_c, self.sites.compiled = nothing_waits, None, None
+        self.rows.settle, self.rows.put = nothing_waits, None
+        self.tensor_ids.in_c, self.sites.compiled = None, None
         for name in ("__torch_function__", "observes", "below"):
             self.__dict__.pop(name, None)
 

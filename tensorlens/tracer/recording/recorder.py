@@ -90,15 +90,13 @@ class Recorder(PropertyReads):
     @property
     def within(self) -> str:
         """The optimizer step that is running in this thread, or ""."""
-        return self._stepping.step
+        return self._within if get_ident() == self.sites.shared.first else self._stepping.step
 
     @within.setter
     def within(self, step: str) -> None:
-        stepping = self._stepping
-        if step == stepping.step:
-            return
-        stepping.step = step
-        if get_ident() == self.sites.shared.first:
+        if get_ident() != self.sites.shared.first:
+            self._stepping.step = step
+        elif step != self._within:
             with self._changing:
                 self._within = step
                 self.rows.write(WithinRow, step)
@@ -106,16 +104,16 @@ class Recorder(PropertyReads):
     @contextmanager
     def in_thread(self) -> Iterator[None]:
         """Records one of the program's threads."""
-        self.rows.append_all = self._append_of_thread
+        self.rows.append_all, self.rows.put = self._append_of_thread, None
         with super().in_thread():
             yield
 
     def _append_of_thread(self, items: Iterable[object]) -> None:
         """Appends rows of any thread. Those of another thread than the first are within its own step."""
-        own = self._stepping.step
         if self.sites.shared.is_first_thread():
             self.rows.extend(items)
             return
+        own = self._stepping.step
         with self._changing:
             if own != self._within:
                 items = (plain(WithinRow(own)), *items, plain(WithinRow(self._within)))

@@ -94,6 +94,7 @@ pause_method(FastPath *self, PyObject *paused)
 
 static PyMethodDef methods[] = {
     {"settle", (PyCFunction)settle_method, METH_NOARGS, "Puts the calls that wait into the rows."},
+    {"put", (PyCFunction)put_method, METH_O, "Appends a row."},
     {"find", (PyCFunction)find_method, METH_O, "Returns the id of a known tensor, or None."},
     {"entry", (PyCFunction)entry_method, METH_O, "Returns the entry of a known tensor, or None."},
     {"add", (PyCFunction)add_method, METH_O, "Gives an id to a new tensor on new memory, or returns None."},
