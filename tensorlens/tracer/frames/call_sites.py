@@ -124,15 +124,13 @@ class Sites:
 
     def site_or_outside(self, frame: FrameType | None) -> int:
         """Returns the site of a frame, or one site for all calls that no user code made, as in a library's threads."""
-        known = None if self.compiled is None else self.compiled.site(frame)
-        site = self.site_of(frame) if known is None else known
+        site = self.site_of(frame) if not (in_c := self.compiled) or (known := in_c.site(frame)) is None else known
         if site == NOWHERE:
             if self._outside == NOWHERE:
                 self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
             self.shared.note_thread()
             return self._outside
-        shared = self.shared
-        if shared.has_second or site not in shared.alone or get_ident() != shared.first:
+        if (shared := self.shared).has_second or site not in shared.alone or get_ident() != shared.first:
             shared.note(site)
         return site
 

@@ -23,7 +23,7 @@ def unseen() -> AbstractContextManager[object]:
     """Makes a block whose tensor operations no `__torch_function__` sees, and nothing that `MutedDispatch` mutes."""
     if _stack_depth() or _profiler_enabled():
         return _Unseen()
-    return torch._C.DisableTorchFunction()  # type: ignore[no-any-return]
+    return torch._C.DisableTorchFunction()
 
 
 class MutedDispatch:
@@ -57,6 +57,6 @@ class _Unseen(MutedDispatch):
         self._functions.__enter__()
         super().__enter__()
 
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        self._functions.__exit__(*error)
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._functions.__exit__(None, None, None)

@@ -25,7 +25,6 @@ from contextlib import contextmanager, suppress
 from types import ClassMethodDescriptorType, FrameType, FunctionType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-import torch
 from torch.compiler import is_compiling
 
 from tensorlens.tracer.isolation.guard import ErrorGuard, ErrorReporter, Function, OriginalCall

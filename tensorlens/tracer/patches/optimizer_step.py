@@ -46,9 +46,7 @@ class OptimizerSteps:
         self._finders: dict[tuple[str, int, int], Callable[[int, bool], int]] = {}
         self._running: dict[int, tuple[str, FrameType, int, list[_Before]]] = {}  # by thread
 
-    def begin(
-        self, optimizer: torch.optim.Optimizer, parameters: list[FoundParameter], frame: FrameType, site: int
-    ) -> None:
+    def begin(self, optimizer: torch.optim.Optimizer, found: list[FoundParameter], frame: FrameType, site: int) -> None:
         """Takes the mode off the stack until the step ends, unless that could miss something.
 
         `site`: that of the step; `NONE` if it is not read yet.
@@ -57,7 +55,7 @@ class OptimizerSteps:
         if not recorder.observes() or not _is_plain(optimizer):
             return
         in_c = recorder.tensor_ids.in_c
-        before = _before(parameters) if in_c is None else in_c.before(parameters)
+        before = _before(found) if in_c is None else in_c.before(found)
         if before is None:
             return
         name = f"{type(optimizer).__name__}.step"
