@@ -258,10 +258,10 @@ class _BackwardAttribute:
         self._switching = None if self._sampling is None else self._sampling.switching(function)
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
+        if tensor is not None and is_compiling():  # `torch.compile` follows the program into this
+            return MethodType(self._function, tensor)
+        bound: Function = self._function.__get__(tensor, owner)  # it may be that of another recorder
         if tensor is None:  # PyTorch reads `Tensor.backward` at each call
-            return self._function
-        bound = MethodType(self._function, tensor)
-        if is_compiling():  # `torch.compile` follows the program into this
             return bound
         if self._sampling is not None and self._sampling.is_resting:
             return bound
