@@ -110,21 +110,28 @@ class RowBuffer(list[Any]):
     itself until `settle` is called. Every method here calls it, and so must whoever takes rows out.
     """
 
-    __slots__ = ("append_all", "settle")
+    __slots__ = ("append_all", "put", "settle")
 
     def __init__(self) -> None:
         super().__init__()
         self.settle: Callable[[], object] = nothing_waits
+        self.put: Callable[[tuple[Any, ...]], object] | None = (
+            None  # settles and appends a row, while one thread writes
+        )
         self.append_all: Callable[[Iterable[Any]], object] | None = None  # appends instead, if several threads write
 
     def write(self, row_type: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Appends a row, given by its class and its fields. With fields by position no object is made of it."""
-        self.settle()
         fields: Any = tuple(row_type(*args, **kwargs)) if kwargs else args  # type: ignore[arg-type]
+        row = (_TAGS[row_type],) + fields  # noqa: RUF005 - half the time of `(tag, *fields)`
+        if self.put is not None:
+            self.put(row)
+            return
+        self.settle()
         if self.append_all is None:
-            self.append((_TAGS[row_type],) + fields)  # noqa: RUF005 - half the time of `(tag, *fields)`
+            self.append(row)
         else:
-            self.append_all(((_TAGS[row_type], *fields),))
+            self.append_all((row,))
 
     def write_fact(self, record: Callable[Concatenate[int, P], object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Appends a fact: a record of `records.observations`, given by its class and all its fields but `index`."""

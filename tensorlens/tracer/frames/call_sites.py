@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import sysconfig
-from _thread import RLock
+from _thread import RLock, get_ident
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING
@@ -124,13 +124,14 @@ class Sites:
 
     def site_or_outside(self, frame: FrameType | None) -> int:
         """Returns the site of a frame, or one site for all calls that no user code made, as in a library's threads."""
-        site = self.site_of(frame)
+        site = self.site_of(frame) if not (in_c := self.compiled) or (known := in_c.site(frame)) is None else known
         if site == NOWHERE:
             if self._outside == NOWHERE:
                 self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
             self.shared.note_thread()
             return self._outside
-        self.shared.note(site)
+        if (shared := self.shared).has_second or site not in shared.alone or get_ident() != shared.first:
+            shared.note(site)
         return site
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:

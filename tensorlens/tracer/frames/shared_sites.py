@@ -18,7 +18,8 @@ class SharedSites:
 
     def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
-        self._first = get_ident()
+        self.alone: set[int] = set()  # sites of the first thread, noted before another one made a call
+        self.first = get_ident()  # the thread that the recording began in
         self.has_second = False  # a second thread has made a call; it stays so
         self._has_other_nodes = False
         self._threads = array("Q")  # site -> the last thread that was seen there; 0: none was
@@ -26,38 +27,42 @@ class SharedSites:
         self._switching: set[int] = set()
         self._ended: set[int] = set()  # threads
         self._others = 0  # threads of the program that run now
+        self.has_several_threads = False  # there are such
         self._passes: dict[int, tuple[int, int]] = {}  # token of a backward pass -> its thread and its site
-
-    @property
-    def has_several_threads(self) -> bool:
-        return self._others > 0
 
     def is_first_thread(self) -> bool:
         """Returns whether this thread is the one that the recording began in."""
-        return get_ident() == self._first
+        return get_ident() == self.first
 
     def note(self, site: int) -> None:
         """Notes that this thread makes a call at a site. A thread that has ended leaves its sites to the next one."""
-        thread = get_ident()
-        if thread != self._first:
+        thread, threads = get_ident(), self._threads
+        if thread != self.first:
             self.note_thread()
-        while len(self._threads) <= site:
-            self._threads.append(0)
-        before = self._threads[site]
-        if before == thread:
-            return
-        self._threads[site] = thread
+        if site < len(threads):
+            before = threads[site]
+            if before == thread:
+                return
+        else:
+            before = 0
+            while len(threads) <= site:
+                threads.append(0)
+        threads[site] = thread
+        if not self.has_second:
+            self.alone.add(site)
         if before and before not in self._ended:
             self._share(site)
 
     def pass_begins(self, token: int, site: int) -> None:
         """Notes a backward pass. Two passes that overlap read each other's gradients."""
-        self.note(site)
         thread = get_ident()
-        for other, running in list(self._passes.values()):
-            if other != thread:
-                self._share(site)
-                self._share(running)
+        if self.has_second or site not in self.alone or thread != self.first:
+            self.note(site)
+        if self._passes:
+            for other, running in list(self._passes.values()):
+                if other != thread:
+                    self._share(site)
+                    self._share(running)
         self._passes[token] = thread, site
 
     def pass_ends(self, token: int) -> None:
@@ -65,15 +70,17 @@ class SharedSites:
 
     def thread_begins(self) -> None:
         self._others += 1
+        self.has_several_threads = self._others > 0
         self._ended.discard(get_ident())  # the operating system gives the number of an ended thread to a new one
 
     def thread_ends(self) -> None:
         self._others -= 1
+        self.has_several_threads = self._others > 0
         self._ended.add(get_ident())
 
     def note_thread(self) -> None:
         """Notes that this thread makes a call."""
-        if not self._has_other_nodes and get_ident() != self._first:
+        if not self._has_other_nodes and get_ident() != self.first:
             self.has_second = True
             if _next_sequence() > 0:
                 self._has_other_nodes = True

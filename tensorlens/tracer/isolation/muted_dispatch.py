@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 
 import torch
 from torch._C._autograd import _enable_record_function, _profiler_enabled
@@ -18,15 +19,21 @@ def has_torch_dispatch(tensor: torch.Tensor) -> bool:
     return type(tensor).__torch_dispatch__ is not _DEFAULT_DISPATCH
 
 
+def unseen() -> AbstractContextManager[object]:
+    """Makes a block whose tensor operations no `__torch_function__` sees, and nothing that `MutedDispatch` mutes."""
+    if _stack_depth() or _profiler_enabled():
+        return _Unseen()
+    return torch._C.DisableTorchFunction()
+
+
 class MutedDispatch:
     """Takes the program's dispatch modes off the stack and pauses its profiler, in a `with` block. Blocks may nest."""
 
     __slots__ = ("_modes", "_mutes")
 
     def __enter__(self) -> None:
-        self._modes: list[TorchDispatchMode] = []
-        if depth := _stack_depth():
-            self._modes += [_pop_mode() for _ in range(depth)]
+        depth = _stack_depth()
+        self._modes: list[TorchDispatchMode] | None = [_pop_mode() for _ in range(depth)] if depth else None
         self._mutes = _profiler_enabled() and not hasattr(_muted, "now")
         if self._mutes:
             _muted.now = True
@@ -38,3 +45,18 @@ class MutedDispatch:
             del _muted.now
         while self._modes:
             _push_mode(self._modes.pop())
+
+
+class _Unseen(MutedDispatch):
+    """Does the same as `DisableTorchFunction` and `MutedDispatch` together."""
+
+    __slots__ = ("_functions",)
+
+    def __enter__(self) -> None:
+        self._functions = torch._C.DisableTorchFunction()
+        self._functions.__enter__()
+        super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._functions.__exit__(None, None, None)

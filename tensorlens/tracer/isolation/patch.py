@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from types import ClassMethodDescriptorType, FrameType, FunctionType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-import torch
+from torch.compiler import is_compiling
 
 from tensorlens.tracer.isolation.guard import ErrorGuard, ErrorReporter, Function, OriginalCall
 from tensorlens.tracer.isolation.stack_room import ROOM
@@ -125,7 +125,7 @@ def _guarded(recorder: R, wrap: Observing[R], function: Function, while_paused: 
     what = f"`{getattr(function, '__qualname__', '')}`"
 
     def replacement(*args: object, **kwargs: object) -> object:
-        if torch.compiler.is_compiling() or (recorder.paused and not while_paused):
+        if is_compiling() or (not while_paused and recorder.paused):
             return function(*args, **kwargs)
         calls = running.calls
         depth = len(calls)

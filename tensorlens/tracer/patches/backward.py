@@ -18,7 +18,7 @@ import torch
 from tensorlens.journal.rows import NONE, BackwardRow, BackwardStartRow, DeadEndsRow
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.hidden_frames import is_ours
-from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
+from tensorlens.tracer.isolation.muted_dispatch import unseen
 from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.isolation.stack_room import ROOM
 from tensorlens.tracer.recording.graph_nodes import MAX_READS, is_leaf, node_of
@@ -40,17 +40,9 @@ _tokens = count()
 _next_sequence = torch._C._autograd._get_sequence_nr
 
 
-class _EngineArguments(NamedTuple):
-    """The arguments of the engine after the roots."""
-
-    gradients: object = None
-    retain_graph: bool | None = False
-    create_graph: bool = False
-    inputs: Sequence[object] = ()
-
-    @classmethod
-    def of(cls, args: tuple[object, ...]) -> _EngineArguments:
-        return cls(*args[:4]) if len(args) >= 4 else cls()  # type: ignore[arg-type]
+_EngineArguments = tuple[object, bool | None, bool, Sequence[object]]
+"""The arguments of the engine after the roots: (gradients, `retain_graph`, `create_graph`, inputs)"""
+_DEFAULTS: _EngineArguments = (None, False, False, ())
 
 
 class _Pass(NamedTuple):
@@ -88,6 +80,7 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
 @observe
 def _passes(recorder: Recorder, engine: Function) -> Function:
     ended = _EndedPasses()
+    push, pop = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 
     def _engine_run_backward(frame: FrameType, /, t_outputs: object, *args: object, **kwargs: object) -> object:
         if recorder.sampling is not None:
@@ -97,15 +90,19 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
         failed, result = True, None
         recorder.passes.begin(begun.token, begun.reached)
         try:
-            with ROOM, recorder:
-                result = engine(t_outputs, *args, **kwargs)
+            with ROOM:
+                push(recorder.mode)
+                try:
+                    result = engine(t_outputs, *args, **kwargs)
+                finally:
+                    pop()
             failed = False
             if begun.nonfinite:
-                with torch._C.DisableTorchFunction(), MutedDispatch():
+                with unseen():
                     note_nonfinite(recorder, begun.nonfinite, result, begun.reached)
             return result
         except BaseException as error:
-            with torch._C.DisableTorchFunction(), MutedDispatch():
+            with unseen():
                 _note_failure(recorder, error, begun, ended.freed_below())
             raise
         finally:
@@ -114,9 +111,9 @@ def _passes(recorder: Recorder, engine: Function) -> Function:
             if begun.end_search is not None:
                 begun.end_search()
             requested = _note_pass(recorder, begun, failed)
-            ended.note(reached, bool(begun.args.retain_graph))
+            ended.note(reached, bool(begun.args[1]))
             if begun.end_sample is not None:
-                with torch._C.DisableTorchFunction(), MutedDispatch():
+                with unseen():
                     begun.end_sample(result, requested, failed)
             if recorder.sampling is not None and not failed:
                 recorder.sampling.pass_ended()
@@ -129,14 +126,14 @@ def _begin(recorder: Recorder, frame: FrameType, t_outputs: object, args: tuple[
     token = next(_tokens)
     roots: list[torch.Tensor] = []
     collect_tensors(t_outputs, roots)
-    with torch._C.DisableTorchFunction(), MutedDispatch():
+    with unseen():
         accesses = recorder.accesses(roots)
         reached = _reached(recorder, roots) if recorder.sites.shared.has_several_threads else None
         before = _gradients(recorder, {}, reached)
-        for root in roots:
-            recorder.training.call_backward(root)
+        recorder.training.call_backward(accesses[::2])
         site = known_site(recorder.sites, frame)
-        recorder.training.reached.look(frame, site)
+        if site not in recorder.training.reached.looked:
+            recorder.training.reached.look(frame, site)
         nonfinite: list[NonfiniteNode] = []
         if recorder.risky or recorder.saved_tensors.may_be_stale():
             with recorder.quiet():
@@ -148,22 +145,22 @@ def _begin(recorder: Recorder, frame: FrameType, t_outputs: object, args: tuple[
     if site == NONE:
         site = recorder.sites.site_or_outside(frame)
     recorder.sites.shared.pass_begins(token, site)
-    arguments = _EngineArguments.of(args)
+    arguments: _EngineArguments = args[:4] if len(args) >= 4 else _DEFAULTS  # type: ignore[assignment]
     return _Pass(token, frame, site, roots, accesses, before, arguments, reached, nonfinite, end_sample, end_search)
 
 
 def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Tensor]:
     """Writes the BACKWARD row of a pass that has ended. Returns the tensors whose gradients were requested."""
     _, retain, create, inputs = begun.args
-    with torch._C.DisableTorchFunction(), MutedDispatch():
+    with unseen():
         changes = _changes(recorder, begun.before, begun.reached)
         if recorder.statistics is not None and not failed:
             recorder.statistics.pass_ended([change[0] for change in changes if change[2] is not None])
         requested: list[torch.Tensor] = []
         if inputs:
             collect_tensors(inputs, requested)
-        numbers = tuple(map(recorder.tensor_ids.id_of, requested))
-        if not retain and not numbers:
+        numbers = tuple(map(recorder.tensor_ids.id_of, requested)) if requested else ()
+        if not (retain or numbers or recorder.training.held.counts_steps):
             recorder.training.held.round_ends(by_step=False)
     called = begun.token, _op(begun.frame), begun.site, tuple(begun.accesses)
     recorder.rows.write(BackwardRow, *called, changes, numbers, bool(retain), bool(create), failed)
@@ -183,7 +180,8 @@ class _EndedPasses:
 
     def note(self, reached: int, retain: bool) -> None:
         """Notes the end of a pass. Nodes that were made before the pass began have sequence numbers below `reached`."""
-        self._bound = self.freed_below() if retain else max(self.freed_below(), reached)
+        bound = self._bound if self._thread == get_ident() else LEAF_SEQUENCE
+        self._bound = bound if retain or bound > reached else reached
 
 
 def _note_failure(recorder: Recorder, error: BaseException, begun: _Pass, freed_below: int) -> None:
@@ -205,10 +203,12 @@ def _op(frame: FrameType) -> str:
     """Returns the public function that was called: `autograd.grad`, `autograd.backward` or `Tensor.backward`."""
     if frame.f_code.co_name == "grad":
         return "autograd.grad"
-    caller = frame.f_back
+    caller, of_tensor = frame.f_back, torch.Tensor.backward.__code__
+    if caller is not None and caller.f_code is of_tensor:
+        return "Tensor.backward"
     if caller is not None and is_ours(caller.f_code.co_filename):  # in a sampled run
         caller = caller.f_back
-    called_by_tensor = caller is not None and caller.f_code is torch.Tensor.backward.__code__
+    called_by_tensor = caller is not None and caller.f_code is of_tensor
     return "Tensor.backward" if called_by_tensor else "autograd.backward"
 
 

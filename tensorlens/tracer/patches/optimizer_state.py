@@ -8,17 +8,18 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType, FunctionType, MethodType
 
 import torch
+from torch.compiler import is_compiling
 
 from tensorlens.journal.rows import NONE, optional
 from tensorlens.records.observations import MAX_NOTED, Step, Uncalled, Unregistered
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch
 from tensorlens.tracer.patches.unregistered_parameters import unregistered
-from tensorlens.tracer.recording.reached_names import ReachedNames
+from tensorlens.tracer.recording.reached_names import ReachedNames, known_site
 from tensorlens.tracer.recording.recorder import Recorder, version_of
 from tensorlens.tracer.saved_tensors.retained_graphs import RetainedGraphs
 
@@ -49,15 +50,23 @@ class OptimizerState:
 
     def name_backward(self, tensor: torch.Tensor, frame: FrameType) -> None:
         """Notes that a line reads `tensor.backward`. `call_backward` removes the note, usually at the same line."""
-        if self._recorder.sites.is_user(frame.f_code.co_filename):
-            with torch._C.DisableTorchFunction():
-                self._named[self._recorder.tensor_ids.id_of(tensor)] = self._recorder.sites.site_of(frame)
+        recorder = self._recorder
+        sites = recorder.sites
+        if sites.is_user(frame.f_code.co_filename):
+            site, number = known_site(sites, frame), recorder.tensor_ids.find(tensor)
+            if site == NONE or number is None:
+                with torch._C.DisableTorchFunction():
+                    self._named[recorder.tensor_ids.id_of(tensor)] = sites.site_of(frame)
+            else:
+                self._named[number] = site
 
-    def call_backward(self, tensor: torch.Tensor) -> None:
-        """Notes that `backward` of a tensor is called."""
-        number = self._recorder.tensor_ids.find(tensor)
-        if number is not None:
-            self._named.pop(number, None)
+    def call_backward(self, numbers: Iterable[int | None]) -> None:
+        """Notes that `backward` of tensors, given by their ids, is called."""
+        named = self._named
+        if named:
+            for number in numbers:
+                if number in named:
+                    del named[number]
 
     def forget(self) -> None:
         """Forgets which reads of `backward` had no call yet: it may have been made without a record."""
@@ -69,11 +78,15 @@ class OptimizerState:
         self, optimizer: torch.optim.Optimizer, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         """Runs as a hook of PyTorch before each `step()`."""
-        if torch.compiler.is_compiling():  # `torch.compile` follows the program into hooks
+        if is_compiling():  # `torch.compile` follows the program into hooks
             return
-        if not (self._recorder.off or self._recorder.paused):
-            with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
-                self._before_step(optimizer, args, kwargs, sys._getframe(1))
+        recorder = self._recorder
+        if not (recorder.off or recorder.is_paused or (recorder.quiet_threads and recorder.paused)):
+            frame = sys._getframe(1)
+            try:  # an `ErrorGuard` takes three calls
+                self._before_step(optimizer, args, kwargs, frame)
+            except Exception as error:
+                recorder.internal_error("a step", error, frame)
 
     def _before_step(
         self,
@@ -85,49 +98,57 @@ class OptimizerState:
         """Notes the parameters of a step. A step with a closure computes its gradients later: see `after_step`."""
         if self._recorder.replicas is not None:
             self._recorder.replicas.before_step(optimizer, frame)
-        for number, site in self._named.items():
-            self._recorder.rows.write_fact(Uncalled, optional(site), number)
-        self._named.clear()
+        if self._named:
+            for number, site in self._named.items():
+                self._recorder.rows.write_fact(Uncalled, optional(site), number)
+            self._named.clear()
         with torch._C.DisableTorchFunction():
             self.held.round_ends(by_step=True)
-        if not _has_closure(args, kwargs):
-            self._recorder.steps.begin(optimizer, self._note_step(optimizer, frame), frame)
-        elif self._recorder.statistics is not None:
+            if not ((kwargs or len(args) > 1) and _has_closure(args, kwargs)):
+                parameters, site = self._note_step(optimizer, frame)
+                self._recorder.steps.begin(optimizer, parameters, frame, site)
+                return
+        if self._recorder.statistics is not None:
             self._recorder.statistics.expect_step(optimizer)
 
     def after_step(
         self, optimizer: torch.optim.Optimizer, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         """Runs as a hook of PyTorch after each `step()`."""
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return
-        if not (self._recorder.off or self._recorder.paused):
-            with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
-                if self._recorder.replicas is not None:
-                    self._recorder.replicas.after_step(optimizer)
-                if _has_closure(args, kwargs):
-                    self._note_step(optimizer, sys._getframe(1))
-                elif self._recorder.statistics is not None:
-                    self._recorder.statistics.step_ended(optimizer)
-        if self._recorder.sampling is not None:
-            self._recorder.sampling.step_ended(optimizer)
+        recorder = self._recorder
+        if not (recorder.off or recorder.is_paused or (recorder.quiet_threads and recorder.paused)):
+            try:
+                if recorder.replicas is not None:
+                    recorder.replicas.after_step(optimizer)
+                if (kwargs or len(args) > 1) and _has_closure(args, kwargs):
+                    with torch._C.DisableTorchFunction():
+                        self._note_step(optimizer, sys._getframe(1))
+                elif recorder.statistics is not None:
+                    recorder.statistics.step_ended(optimizer)
+            except Exception as error:
+                recorder.internal_error("a step", error, sys._getframe(1))
+        if recorder.sampling is not None:
+            recorder.sampling.step_ended(optimizer)
 
-    def _note_step(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> list[FoundParameter]:
-        in_c = self._recorder.tensor_ids.in_c
+    def _note_step(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> tuple[list[FoundParameter], int]:
+        """Records what a step finds. Returns its parameters and its site, `NONE` if that was not read."""
+        recorder = self._recorder
+        in_c = recorder.tensor_ids.in_c
         find = self._found if in_c is None else in_c.found
         parameters: list[FoundParameter] = []
-        with torch._C.DisableTorchFunction():
-            is_new = self._is_new(optimizer)
-            for group in optimizer.param_groups:
-                if is_new:
-                    self._recorder.meet(group["params"])
-                parameters += find(group["params"])
-            self._write_step(optimizer, parameters, frame)
-            if self._recorder.samples is not None:
-                self._recorder.samples.step(optimizer)
-            if self._recorder.statistics is not None:
-                self._recorder.statistics.step(optimizer, parameters)
-        return parameters
+        is_new = self._is_new(optimizer)
+        for group in optimizer.param_groups:
+            if is_new:
+                recorder.meet(group["params"])
+            parameters += find(group["params"])
+        site = self._write_step(optimizer, parameters, frame, is_new)
+        if recorder.samples is not None:
+            recorder.samples.step(optimizer)
+        if recorder.statistics is not None:
+            recorder.statistics.step(optimizer, parameters)
+        return parameters, site
 
     def _found(self, parameters: Sequence[torch.Tensor]) -> Iterator[FoundParameter]:
         entry_of = self._recorder.tensor_ids.entry
@@ -139,25 +160,28 @@ class OptimizerState:
             else:
                 yield parameter, number, counter, gradient, entry_of(gradient)[1], version_of(gradient)
 
-    def _write_step(self, optimizer: torch.optim.Optimizer, parameters: list[FoundParameter], frame: FrameType) -> None:
-        """Writes a `Step`. Once `MAX_NOTED` parameters are written, only if one of its parameters is new or has its
-        first gradient."""
+    def _write_step(
+        self, optimizer: torch.optim.Optimizer, parameters: list[FoundParameter], frame: FrameType, is_new: bool
+    ) -> int:
+        """Writes a `Step`, and returns its site. Once `MAX_NOTED` parameters are written, it does so only if one of its
+        parameters is new or has its first gradient. Otherwise it returns `NONE`."""
         tensors, numbers, _, _, gradients, versions = zip(*parameters, strict=True) if parameters else ((),) * 6
         with_gradient = numbers
         if None in gradients:
             with_gradient = tuple(n for n, gradient in zip(numbers, gradients, strict=True) if gradient is not None)
         if self._left < len(parameters) and self._had_gradient.issuperset(with_gradient):
             if self._stepped.issuperset(numbers):
-                return
+                return NONE
         self._stepped.update(numbers)
         self._had_gradient.update(with_gradient)
         self._left -= len(parameters)
         name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.site_or_outside(frame)
         moved = _movable_without_gradient(optimizer, parameters)
         self._recorder.rows.write_fact(Step, site, name, numbers, gradients, versions, moved)
-        if self._is_new(optimizer):
+        if is_new:
             self._searched[id(optimizer)] = weakref.ref(optimizer)
             self._note_unregistered(tensors)
+        return site
 
     def _is_new(self, optimizer: torch.optim.Optimizer) -> bool:
         """Returns whether no step of an optimizer is written yet."""
@@ -168,7 +192,7 @@ class OptimizerState:
 
     def registered(self, module: torch.nn.Module, _name: str, value: torch.Tensor | torch.nn.Module | None) -> None:
         """Runs as a hook of PyTorch when a parameter or module is registered in a module."""
-        if value is not None and not torch.compiler.is_compiling() and not self._recorder.paused:
+        if value is not None and not is_compiling() and not self._recorder.paused:
             with ErrorGuard(self._recorder, "what a module holds"):
                 self._owners[id(value)] = (self._mark(value), weakref.ref(module))
 
@@ -234,15 +258,20 @@ class _BackwardAttribute:
         self._switching = None if self._sampling is None else self._sampling.switching(function)
 
     def __get__(self, tensor: torch.Tensor | None, owner: type | None = None) -> Function:
-        if tensor is not None and torch.compiler.is_compiling():  # `torch.compile` follows the program into this
+        if tensor is not None and is_compiling():  # `torch.compile` follows the program into this
             return MethodType(self._function, tensor)
-        bound: Function = self._function.__get__(tensor, owner)
-        if tensor is None or (self._sampling is not None and self._sampling.is_resting):
+        bound: Function = self._function.__get__(tensor, owner)  # it may be that of another recorder
+        if tensor is None:  # PyTorch reads `Tensor.backward` at each call
             return bound
-        if not self._recorder.paused:
+        if self._sampling is not None and self._sampling.is_resting:
+            return bound
+        recorder = self._recorder
+        if not (recorder.is_paused or (recorder.quiet_threads and recorder.paused)):
             frame = sys._getframe(1)
-            with ErrorGuard(self._recorder, "`backward`", frame):
-                self._recorder.training.name_backward(tensor, frame)
+            try:
+                recorder.training.name_backward(tensor, frame)
+            except Exception as error:
+                recorder.internal_error("`backward`", error, frame)
         return bound if self._switching is None else MethodType(self._switching, tensor)
 
 

@@ -17,10 +17,11 @@ from types import FrameType, TracebackType
 
 import torch
 from torch.autograd.profiler import record_function
+from torch.compiler import is_compiling
 
 from tensorlens.journal.rows import NONE, NOTHING, WRITTEN, CallTemplateRow
 from tensorlens.tracer.frames.failing_call import failing_call
-from tensorlens.tracer.isolation.guard import ErrorGuard, Function
+from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.patch import Observing, Patch, observe
 from tensorlens.tracer.patches.optimizer_state import FoundParameter
 from tensorlens.tracer.recording import ops
@@ -42,20 +43,23 @@ class OptimizerSteps:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._templates: dict[tuple[tuple[str, int, int], int], dict[tuple[int, bool], int]] = {}
-        self._running: dict[int, tuple[str, FrameType | None, list[_Before]]] = {}  # by thread
+        self._finders: dict[tuple[str, int, int], Callable[[int, bool], int]] = {}
+        self._running: dict[int, tuple[str, FrameType, int, list[_Before]]] = {}  # by thread
 
-    def begin(self, optimizer: torch.optim.Optimizer, parameters: list[FoundParameter], frame: FrameType) -> None:
-        """Takes the mode off the stack until the step ends, unless that could miss something."""
-        if not _is_observing(self._recorder) or not _is_plain(optimizer):
+    def begin(self, optimizer: torch.optim.Optimizer, found: list[FoundParameter], frame: FrameType, site: int) -> None:
+        """Takes the mode off the stack until the step ends, unless that could miss something.
+
+        `site`: that of the step; `NONE` if it is not read yet.
+        """
+        recorder = self._recorder
+        if not recorder.observes() or not _is_plain(optimizer):
             return
-        with torch._C.DisableTorchFunction():
-            in_c = self._recorder.tensor_ids.in_c
-            before = _before(parameters) if in_c is None else in_c.before(parameters)
+        in_c = recorder.tensor_ids.in_c
+        before = _before(found) if in_c is None else in_c.before(found)
         if before is None:
             return
         name = f"{type(optimizer).__name__}.step"
-        self._running[_thread.get_ident()] = (name, self._recorder.sites.user_frame(frame), before)
+        self._running[_thread.get_ident()] = (name, frame, site, before)
         torch._C._pop_torch_function_stack()
 
     def end(self, error: BaseException | None) -> None:
@@ -67,21 +71,23 @@ class OptimizerSteps:
             with torch._C.DisableTorchFunction():
                 self._record_step(*running, error)
         finally:
-            if not _is_observing(self._recorder):  # after Ctrl-C the mode may be on the stack still
+            if not self._recorder.observes():  # after Ctrl-C the mode may be on the stack still
                 torch._C._push_on_torch_function_stack(self._recorder.mode)
 
     def _record_step(
-        self, op: str, frame: FrameType | None, parameters: list[_Before], error: BaseException | None
+        self, op: str, frame: FrameType, site: int, parameters: list[_Before], error: BaseException | None
     ) -> None:
         recorder = self._recorder
-        template_of = self._template_finder((op, recorder.sites.site_or_outside(frame), NO_GRAD), WRITTEN)
+        if site == NONE:
+            site = recorder.sites.site_or_outside(frame)
+        template_of = self._template_finder((op, site, NO_GRAD), WRITTEN)
         if recorder.tensor_ids.in_c is not None:
             recorder.tensor_ids.in_c.stepped(parameters, template_of)
         else:
             self._write_stepped(parameters, template_of)
         if error is not None:
             name, tensors = failing_call(recorder.sites, error.__traceback__)
-            recorder.fail(error, name or op, recorder.accesses(tensors), frame)
+            recorder.fail(error, name or op, recorder.accesses(tensors), recorder.sites.user_frame(frame))
 
     def _write_stepped(self, parameters: list[_Before], template_of: Callable[[int, bool], int]) -> None:
         recorded: set[int] = set()  # version counters
@@ -115,7 +121,10 @@ class OptimizerSteps:
 
         `called`: the op, the site and the mode. `result`: WRITTEN or NOTHING.
         """
-        templates = self._templates.setdefault((called, result), {})
+        known = self._finders.get(called)
+        if known is not None:
+            return known
+        templates: dict[tuple[int, bool], int] = {}
 
         def template_of(inputs: int, requires_grad: bool) -> int:
             number = templates.get((inputs, requires_grad))
@@ -127,7 +136,7 @@ class OptimizerSteps:
                 templates[inputs, requires_grad] = number
             return number
 
-        return template_of
+        return self._finders.setdefault(called, template_of)
 
 
 def _before(parameters: list[FoundParameter]) -> list[_Before] | None:
@@ -146,13 +155,6 @@ def _before(parameters: list[FoundParameter]) -> list[_Before] | None:
     return before
 
 
-def _is_observing(recorder: Recorder) -> bool:
-    """Returns whether the recorder sees the next call and records it on its fast path."""
-    if recorder.is_paused or recorder.slow_path_reasons or (recorder.quiet_threads and recorder.paused):
-        return False
-    return recorder.is_on_top()
-
-
 def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
     """Returns whether a step changes only parameters and the optimizer's own state, and runs no code of the program."""
     for group in optimizer.param_groups:
@@ -166,15 +168,6 @@ def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
     )
 
 
-def _call_below_mode(recorder: Recorder, function: Function, *args: object, **kwargs: object) -> object:
-    """Makes a call with the mode off the stack. Unlike `Recorder.aside`, patches go on recording."""
-    torch._C._pop_torch_function_stack()
-    try:
-        return function(*args, **kwargs)
-    finally:
-        torch._C._push_on_torch_function_stack(recorder.mode)
-
-
 def _enter(recorder: Recorder, original: Function) -> Function:
     """Notes the optimizer that begins a step. PyTorch announces it to the profiler: "Optimizer.step#SGD.step".
 
@@ -182,11 +175,12 @@ def _enter(recorder: Recorder, original: Function) -> Function:
     """
 
     def __enter__(self: record_function) -> object:
-        if torch.compiler.is_compiling() or recorder.is_paused or (recorder.quiet_threads and recorder.paused):
+        if is_compiling() or recorder.is_paused or (recorder.quiet_threads and recorder.paused):
             return original(self)
-        result = _call_below_mode(recorder, original, self) if _is_observing(recorder) else original(self)
-        if type(self.name) is str and self.name.startswith(_STEP):
-            recorder.within = self.name.removeprefix(_STEP)
+        result = recorder.below(original, self) if recorder.observes() else original(self)
+        name = self.name
+        if type(name) is str and name.startswith(_STEP):
+            recorder.within = name.removeprefix(_STEP)
         return result
 
     return __enter__
@@ -204,13 +198,16 @@ def _exit(recorder: Recorder, original: Function) -> Function:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> object:
-        if recorder.off or torch.compiler.is_compiling():
+        if recorder.off or is_compiling():
             return original(self, kind, error, traceback)
-        if type(self.name) is str and self.name.startswith(_STEP):
-            with ErrorGuard(recorder, "`record_function.__exit__`"):
+        name = self.name
+        if type(name) is str and name.startswith(_STEP):
+            try:
                 _end_step(recorder, error)
-        if _is_observing(recorder):
-            return _call_below_mode(recorder, original, self, kind, error, traceback)
+            except Exception as internal:
+                recorder.internal_error("`record_function.__exit__`", internal)
+        if recorder.observes():
+            return recorder.below(original, self, kind, error, traceback)
         return original(self, kind, error, traceback)
 
     return __exit__
@@ -232,7 +229,7 @@ def _zero_grad(parameters_of: Callable[..., Iterable[torch.Tensor]]) -> Observin
     def wrap(recorder: Recorder, original: Function) -> Function:
         def zero_grad(frame: FrameType, /, self: object, *args: object, **kwargs: object) -> None:
             dropping = args[0] if args else kwargs.get("set_to_none", True)
-            if not dropping or not _is_observing(recorder):
+            if not dropping or not recorder.observes():
                 original(self, *args, **kwargs)
                 return
             with torch._C.DisableTorchFunction():
@@ -242,9 +239,10 @@ def _zero_grad(parameters_of: Callable[..., Iterable[torch.Tensor]]) -> Observin
                     if in_c is None
                     else in_c.with_gradient(every)
                 )
-            _call_below_mode(recorder, original, self, *args, **kwargs)
+            recorder.below(original, self, *args, **kwargs)
             with torch._C.DisableTorchFunction():
-                recorder.meet(leaves)
+                if in_c is None or in_c.new(leaves):
+                    recorder.meet(leaves)
                 recorder.steps.dropped(leaves, frame)
 
         return zero_grad

@@ -248,8 +248,7 @@ def _backward(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) ->
         with ErrorGuard(recorder, "an exception", frame):
             roots: list[torch.Tensor] = []
             collect_tensors((args, kwargs), roots)
-            for root in roots:
-                recorder.training.call_backward(root)
+            recorder.training.call_backward(recorder.tensor_ids.find(root) for root in roots)
             recorder.fail(error, func, recorder.accesses(roots), frame)
         raise
 

@@ -74,7 +74,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         if compiled.FastPath is not None:
             self._mode = path = in_c = compiled.compiled_fast_path(self, path, ATOMS, texts)
             self.tensor_ids.in_c = self.sites.compiled = in_c
-            self.rows.settle, self._note_pause = in_c.settle, in_c.pause
+            self.rows.settle, self.rows.put, self._note_pause = in_c.settle, in_c.put, in_c.pause
         self.__torch_function__ = path  # type: ignore[method-assign]
 
     @property
@@ -121,8 +121,9 @@ class FastPathMode(SlowPath, TorchFunctionMode):
     def close(self) -> None:
         """Breaks the reference cycles through the mode's own method, after recording."""
         self.rows.settle()
-        self.rows.settle, self.tensor_ids.in_c, self.sites.compiled = nothing_waits, None, None
-        self.__dict__.pop("__torch_function__", None)
+        self.rows.settle, self.rows.put, self.tensor_ids.in_c, self.sites.compiled = nothing_waits, None, None, None
+        for name in self.__dict__.keys() & {"__torch_function__", "observes", "below"}:
+            del self.__dict__[name]
 
     def call_kind(self, func: Function) -> int:
         """Finds the kind of a function that is called for the first time."""
@@ -306,8 +307,7 @@ class _ThreadMode(TorchFunctionMode):
             recorder.sites.site_or_outside(frame)  # notes that this thread runs it
             return frame
 
-        path: Callable[..., Any] = MethodType(fast_path(recorder, frame_of_call), self)
-        self.__torch_function__ = path  # type: ignore[method-assign]
+        self.__torch_function__ = MethodType(fast_path(recorder, frame_of_call), self)  # type: ignore[method-assign]
 
 
 def _graph_kind(site: int, key: Key) -> tuple[Any, ...]:

@@ -44,7 +44,7 @@ class ReachedNames:
     def __init__(self, recorder: TensorStates) -> None:
         self._recorder = recorder
         self._places: set[tuple[CodeType, int]] = set()
-        self._looked: set[int] = set()  # the sites of places that need no look any more
+        self.looked: set[int] = set()  # the sites of places that need no look any more
         self._named: set[tuple[str, int, str]] = set()  # function, tensor, and its path if each one is wanted
         self._limit = Limit()
         self.every_path = False  # False: one name for each tensor in a function
@@ -55,10 +55,10 @@ class ReachedNames:
         `site`: that of the place, if it is known.
         """
         sites = self._recorder.sites
-        if site in self._looked:  # the hash of a code object is slow
+        if site in self.looked:  # the hash of a code object is slow
             return
         if site != NONE:
-            self._looked.add(site)
+            self.looked.add(site)
         frame = sites.user_frame(frame)
         if frame is None or len(self._places) >= MAX_LOOKS or (frame.f_code, frame.f_lasti) in self._places:
             return

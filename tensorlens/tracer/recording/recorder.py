@@ -9,12 +9,14 @@ from __future__ import annotations
 from _thread import RLock, get_ident
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 from tensorlens.journal.child_config import ComparedRun
 from tensorlens.journal.row_buffer import plain
 from tensorlens.journal.rows import WithinRow
+from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.isolation.stack_room import ROOM
 from tensorlens.tracer.recording.property_reads import PropertyReads
@@ -82,18 +84,19 @@ class Recorder(PropertyReads):
         self.saved_tensors = made.saved_tensors
         self.training = made.optimizer_state
         self.steps = made.optimizer_steps
+        if self.tensor_ids.in_c is not None:
+            self.observes, self.below = self.tensor_ids.in_c.observes, self.tensor_ids.in_c.below  # type: ignore[method-assign]
 
     @property
     def within(self) -> str:
         """The optimizer step that is running in this thread, or ""."""
-        return self._stepping.step
+        return self._within if get_ident() == self.sites.shared.first else self._stepping.step
 
     @within.setter
     def within(self, step: str) -> None:
-        if step == self._stepping.step:
-            return
-        self._stepping.step = step
-        if self.sites.shared.is_first_thread():
+        if get_ident() != self.sites.shared.first:
+            self._stepping.step = step
+        elif step != self._within:
             with self._changing:
                 self._within = step
                 self.rows.write(WithinRow, step)
@@ -101,16 +104,16 @@ class Recorder(PropertyReads):
     @contextmanager
     def in_thread(self) -> Iterator[None]:
         """Records one of the program's threads."""
-        self.rows.append_all = self._append_of_thread
+        self.rows.append_all, self.rows.put = self._append_of_thread, None
         with super().in_thread():
             yield
 
     def _append_of_thread(self, items: Iterable[object]) -> None:
         """Appends rows of any thread. Those of another thread than the first are within its own step."""
-        own = self._stepping.step
         if self.sites.shared.is_first_thread():
             self.rows.extend(items)
             return
+        own = self._stepping.step
         with self._changing:
             if own != self._within:
                 items = (plain(WithinRow(own)), *items, plain(WithinRow(self._within)))
@@ -126,6 +129,27 @@ class Recorder(PropertyReads):
         """Returns whether the recorder is the innermost mode, so that it sees the next call of torch."""
         depth = _modes()
         return depth > 0 and _mode_at(depth - 1) is self.mode
+
+    def is_observing(self) -> bool:
+        """Returns whether the recorder sees the next call and records it on its fast path."""
+        if self.is_paused or self.slow_path_reasons or (self.quiet_threads and self.paused):
+            return False
+        return self.is_on_top()
+
+    def observes(self) -> bool:
+        """Does the same as `is_observing`. The compiled fast path does it instead, if there is one."""
+        return self.is_observing()
+
+    def below(self, function: Function, /, *args: object, **kwargs: object) -> Any:
+        """Makes a call with the mode, which is on top, off the stack. Unlike `aside`, patches go on recording.
+
+        The compiled fast path does it instead, if there is one.
+        """
+        torch._C._pop_torch_function_stack()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            torch._C._push_on_torch_function_stack(self.mode)
 
     def quiet(self) -> Quiet:
         """Records nothing of this thread inside a `with` block."""

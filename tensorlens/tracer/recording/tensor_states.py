@@ -73,8 +73,11 @@ class TensorStates:
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
         """Returns (tensor id, version) of each tensor, flat. New tensors get their id."""
-        known = self.tensor_ids.known
-        flat: list[int] = []
+        known, in_c = self.tensor_ids.known, self.tensor_ids.in_c
+        flat = None if in_c is None else in_c.accesses(tensors)
+        if flat is not None:
+            return flat
+        flat = []
         for tensor in tensors:
             entry = known.get(id(tensor))
             if entry is None or entry[0]() is not tensor:

@@ -27,10 +27,10 @@ class ContextAttributes:
     def __init__(self, uncounted: set[str]) -> None:
         self._uncounted = uncounted
         uncounted.discard(_ATTRIBUTES)
-        self._by_sequence: dict[int, tuple[weakref.ref[Node], dict[str, tuple[weakref.ref[torch.Tensor], int]]]] = {}
+        self.by_sequence: dict[int, tuple[weakref.ref[Node], dict[str, tuple[weakref.ref[torch.Tensor], int]]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_sequence)
+        return bool(self.by_sequence)
 
     def note(self, result: object) -> None:
         """Remembers the attributes of the node of what a Function's `apply` returned."""
@@ -42,21 +42,21 @@ class ContextAttributes:
             if isinstance(value, torch.Tensor)
         }
         if attributes and node is not None:
-            self._by_sequence[node._sequence_nr()] = (weakref.ref(node), attributes)
+            self.by_sequence[node._sequence_nr()] = (weakref.ref(node), attributes)
             self._uncounted.add(_ATTRIBUTES)
 
     def changed(self) -> dict[int, list[Attribute]]:
         """Returns the attributes whose tensor has another version now, by the sequence number of their node."""
         changed: dict[int, list[Attribute]] = {}
-        for sequence, (node, attributes) in list(self._by_sequence.items()):
+        for sequence, (node, attributes) in list(self.by_sequence.items()):
             if node() is None:
-                del self._by_sequence[sequence]
+                del self.by_sequence[sequence]
                 continue
             for name, (ref, version) in attributes.items():
                 tensor = ref()
                 if tensor is not None and version != NONE and version_of(tensor) != version:
                     changed.setdefault(sequence, []).append((name, tensor, version))
-        if not self._by_sequence:
+        if not self.by_sequence:
             self._uncounted.discard(_ATTRIBUTES)
         return changed
 

@@ -37,19 +37,19 @@ class Overwrites:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._changes: list[Overwrite] = []
+        self.changes: list[Overwrite] = []
         self._count = 0
 
     def __bool__(self) -> bool:
-        return bool(self._changes)
+        return bool(self.changes)
 
     def after(self, sequence: int) -> list[Overwrite]:
         """Returns the changes that came after the node with this sequence number was recorded."""
-        return [change for change in self._changes if change.sequence > sequence]
+        return [change for change in self.changes if change.sequence > sequence]
 
     def latest_sequence(self) -> int:
         """Returns the highest sequence number of a change. Nodes from there on saved tensors after all changes."""
-        return max((change.sequence for change in self._changes), default=NONE)
+        return max((change.sequence for change in self.changes), default=NONE)
 
     def add(self, change: Overwrite, op: str, opened_at: int, sites: tuple[int, ...], tensor: int) -> None:
         """Remembers a change and writes its row.
@@ -63,7 +63,7 @@ class Overwrites:
         """
         change.number = self._count
         self._count += 1
-        self._changes.append(change)
+        self.changes.append(change)
         self._forget(change)
         known = tuple(site for site in sites if site != NONE)
         self._recorder.rows.write_fact(observations.Overwrite, op, optional(opened_at), known, optional(tensor))
@@ -84,20 +84,20 @@ class Overwrites:
 
     def forget(self) -> None:
         """Forgets all changes. The next one has the next number."""
-        self._changes.clear()
+        self.changes.clear()
 
     def _forget(self, latest: Overwrite) -> None:
         """Forgets changes of freed memory, and those of one storage beyond the last few."""
-        self._changes = [
-            c for c in self._changes if c.moved_tensor != NONE or c.storage is None or c.storage() is not None
+        self.changes = [
+            c for c in self.changes if c.moved_tensor != NONE or c.storage is None or c.storage() is not None
         ]
         same = [
             c
-            for c in self._changes
+            for c in self.changes
             if c.moved_tensor == latest.moved_tensor and (c.moved_tensor != NONE or c.storage == latest.storage)
         ]
         for change in same[:-MAX_REMEMBERED]:
-            self._changes.remove(change)
+            self.changes.remove(change)
 
 
 def _storage_of(tensor: torch.Tensor) -> StorageReference | None:

@@ -22,7 +22,7 @@ class RetainedGraphs:
 
     def __init__(self, recorder: TensorStates) -> None:
         self._recorder = recorder
-        self._counts_steps = False
+        self.counts_steps = False
         self._restart()
 
     def _restart(self) -> None:
@@ -31,10 +31,10 @@ class RetainedGraphs:
 
     def round_ends(self, by_step: bool) -> None:
         """Notes the end of a step (`by_step`) or of a backward pass."""
-        if by_step and not self._counts_steps:
-            self._counts_steps = True
+        if by_step and not self.counts_steps:
+            self.counts_steps = True
             self._restart()
-        if by_step != self._counts_steps:
+        if by_step != self.counts_steps:
             return
         self._rounds += 1
         if self._rounds == self._due:

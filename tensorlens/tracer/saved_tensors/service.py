@@ -118,7 +118,7 @@ class SavedTensors:
     def may_be_stale(self) -> bool:
         """Returns whether `note_stale` can find anything: memory was watched or written past its version counter, or a
         custom Function keeps tensors on its `ctx`."""
-        return bool(self._recorder.watched or self._overwrites or self._attributes)
+        return bool(self._recorder.watched or self._overwrites.changes or self._attributes.by_sequence)
 
     def note_stale(self, roots: list[torch.Tensor], frame: FrameType) -> None:
         """Writes a row for each saved tensor below `roots` that changed after it was saved."""

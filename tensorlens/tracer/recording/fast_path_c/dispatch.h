@@ -105,3 +105,49 @@ handle_method(FastPath *self, PyObject *const *arguments, Py_ssize_t count, PyOb
         return PyObject_Vectorcall(self->handle, arguments, count, names);
     return result;
 }
+
+/* Returns the innermost mode, borrowed: the stack keeps it; Py_None if there is none. */
+static PyObject *
+innermost_mode(void)
+{
+    int64_t count;
+    if (number(PyObject_CallNoArgs(mode_count), &count) < 0)
+        return NULL;
+    if (count == 0)
+        return Py_None;
+    PyObject *last = PyLong_FromLongLong(count - 1), *mode = last == NULL ? NULL : PyObject_CallOneArg(mode_at, last);
+    Py_XDECREF(last);
+    Py_XDECREF(mode);
+    return mode;
+}
+
+/* Returns whether the recorder sees the next call and takes it here, as `Recorder.observes`. */
+static PyObject *
+observes_method(FastPath *self, PyObject *Py_UNUSED(nothing))
+{
+    PyObject *mode = innermost_mode();
+    if (mode == (PyObject *)self)
+        return PyBool_FromLong(!self->paused && PySet_GET_SIZE(self->slow_path_reasons) == 0);
+    if (mode == NULL || mode == Py_None)
+        return mode == NULL ? NULL : Py_NewRef(Py_False);
+    return PyObject_CallMethodNoArgs(self->recorder, s_is_observing); /* it may be that of another thread */
+}
+
+/* Calls a function, its first argument, with the innermost mode off the stack, as `Recorder.below`. */
+static PyObject *
+below_method(FastPath *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count, PyObject *names)
+{
+    PyObject *mode = count < 1 ? PyErr_Format(PyExc_TypeError, "below() takes a function") : PyObject_CallNoArgs(pop_mode);
+    if (mode == NULL)
+        return NULL;
+    PyObject *result = PyObject_Vectorcall(arguments[0], arguments + 1, count - 1, names), *kind, *error, *traceback;
+    PyErr_Fetch(&kind, &error, &traceback);
+    PyObject *done = PyObject_CallOneArg(push_mode, mode);
+    if (done != NULL)
+        PyErr_Restore(kind, error, traceback);
+    else
+        Py_CLEAR(result);
+    Py_XDECREF(done);
+    Py_DECREF(mode);
+    return result;
+}

@@ -94,6 +94,7 @@ pause_method(FastPath *self, PyObject *paused)
 
 static PyMethodDef methods[] = {
     {"settle", (PyCFunction)settle_method, METH_NOARGS, "Puts the calls that wait into the rows."},
+    {"put", (PyCFunction)put_method, METH_O, "Appends a row."},
     {"find", (PyCFunction)find_method, METH_O, "Returns the id of a known tensor, or None."},
     {"entry", (PyCFunction)entry_method, METH_O, "Returns the entry of a known tensor, or None."},
     {"add", (PyCFunction)add_method, METH_O, "Gives an id to a new tensor on new memory, or returns None."},
@@ -107,6 +108,9 @@ static PyMethodDef methods[] = {
     {"stepped", (PyCFunction)(void (*)(void))stepped_method, METH_FASTCALL, "Writes what a step has changed."},
     {"dropped", (PyCFunction)(void (*)(void))dropped_method, METH_FASTCALL, "Writes which gradients are gone."},
     {"handle", (PyCFunction)(void (*)(void))handle_method, METH_FASTCALL | METH_KEYWORDS, "Does what PyTorch's function does."},
+    {"observes", (PyCFunction)observes_method, METH_NOARGS, "Returns whether the recorder sees and takes the next call."},
+    {"below", (PyCFunction)(void (*)(void))below_method, METH_FASTCALL | METH_KEYWORDS, "Calls a function below the mode."},
+    {"accesses", (PyCFunction)accesses_method, METH_O, "Returns (id, version) of known tensors, or None."},
     {"forget_libraries", (PyCFunction)forget_libraries_method, METH_NOARGS, "Forgets which code is a library's."},
     {"place", (PyCFunction)place_method, METH_O, "Returns the place of the user's frames, or None."},
     {"site", (PyCFunction)site_method, METH_O, "Returns the site of the user's innermost frame, or None."},

@@ -42,3 +42,13 @@ tuple_with(Py_ssize_t count, PyObject **items)
         Py_CLEAR(tuple);
     return tuple;
 }
+
+/* Does the same with numbers, strings and such tuples: the garbage collector need not walk them. */
+static PyObject *
+plain_tuple(Py_ssize_t count, PyObject **items)
+{
+    PyObject *tuple = tuple_with(count, items);
+    if (tuple != NULL && count > 0) /* the empty one is Python's */
+        PyObject_GC_UnTrack(tuple);
+    return tuple;
+}

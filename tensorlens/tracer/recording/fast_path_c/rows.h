@@ -22,6 +22,13 @@ settle_method(FastPath *self, PyObject *Py_UNUSED(nothing))
     return settle(self) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
+/* Appends a row that is no compact call, after those that wait. */
+static PyObject *
+put_method(FastPath *self, PyObject *row)
+{
+    return settle(self) < 0 || PyList_Append(self->rows, row) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
 /* Writes the row of a call: 1 if it is written. */
 static int
 write_row(FastPath *self, Call *call, int64_t id, int64_t base, int64_t version)

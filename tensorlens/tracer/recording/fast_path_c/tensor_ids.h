@@ -73,52 +73,67 @@ names_of(FastPath *self, PyObject *tensor, PyObject **dtype, PyObject **device)
     return 1;
 }
 
-/* Returns the rows of a new tensor on new memory as one tuple; NULL without an exception if Python must make them. */
-static PyObject *
-rows_of(FastPath *self, PyObject *tensor, int64_t id)
+/* Makes the two rows of a new tensor on new memory: 1 if that is done, 0 if Python must make them. */
+static int
+make_rows(FastPath *self, PyObject *tensor, int64_t id, PyObject *rows[2])
 {
     Shape shape;
     int64_t nbytes;
     PyObject *dtype, *device, *sizes[MAX_DIMENSIONS];
     if (read_shape(tensor, &shape) < 0 || shape.dimensions < 0 || torch.nbytes(handle_of(tensor), &nbytes)
         || names_of(self, tensor, &dtype, &device) != 1)
-        return NULL;
+        return PyErr_Occurred() ? -1 : 0;
     for (int64_t n = 0; n < shape.dimensions; n++)
         sizes[n] = PyLong_FromLongLong(shape.sizes[n]);
     PyObject *number = PyLong_FromLongLong(id);
     if (number == NULL)
-        return NULL;
+        return -1;
     PyObject *kind = (PyObject *)Py_TYPE(tensor) == self->tensor ? s_tensor : s_parameter;
     PyObject *of_storage[] = {PyLong_FromLong(STORAGE_ROW), Py_NewRef(number), PyLong_FromLongLong(nbytes)};
     PyObject *of_tensor[] = {PyLong_FromLong(TENSOR_ROW), Py_NewRef(number),  Py_NewRef(number),
-                             number,                      tuple_with(shape.dimensions, sizes), Py_NewRef(dtype),
+                             number,                      plain_tuple(shape.dimensions, sizes), Py_NewRef(dtype),
                              Py_NewRef(device),           Py_NewRef(kind),    Py_NewRef(Py_None)};
-    PyObject *rows[] = {tuple_with(3, of_storage), tuple_with(9, of_tensor)};
-    return tuple_with(2, rows);
+    rows[0] = plain_tuple(3, of_storage), rows[1] = plain_tuple(9, of_tensor);
+    return rows[0] == NULL || rows[1] == NULL ? -1 : 1;
 }
 
-/* Gives an id to a new tensor on memory of its own, as `TensorIds.add`. Returns its entry; None: it is for Python. */
-static PyObject *
-add_method(FastPath *self, PyObject *tensor)
+/* Gives an id to a new tensor on memory of its own, as `TensorIds.add`: 1 if that is done, 0 if it is for Python. The
+   entry has a new reference then. */
+static int
+add_entry(FastPath *self, PyObject *tensor, Entry *made)
 {
     void *address;
     int first = is_first_there(self, tensor, &address);
-    PyObject *ref = first == 1 ? weak_reference(tensor) : NULL;
+    PyObject *ref = first == 1 ? weak_reference(tensor) : NULL, *rows[2] = {NULL, NULL};
     int64_t id = self->numbers->next++; /* taken first: what follows may collect garbage and so run other code */
-    PyObject *rows = ref == NULL ? NULL : rows_of(self, tensor, id);
-    if (rows == NULL) {
+    int done = ref == NULL ? (PyErr_Occurred() ? -1 : 0) : make_rows(self, tensor, id, rows);
+    if (done != 1)
         self->numbers->next -= self->numbers->next == id + 1;
-        Py_XDECREF(ref);
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    else {
+        Entry entry = {tensor, ref, id, id, id};
+        int failed = settle(self) < 0 || set_entry(self->known, entry) < 0;
+        entry.key = address;
+        failed = failed || set_entry(self->blocks, entry) < 0 || PyList_Append(self->rows, rows[0]) < 0
+                 || PyList_Append(self->rows, rows[1]) < 0 || (id >= self->numbers->due && sweep(self, id) < 0);
+        *made = entry;
+        done = failed ? -1 : 1;
     }
-    Entry entry = {tensor, ref, id, id, id};
-    int failed = settle(self) < 0 || set_entry(self->known, entry) < 0;
-    entry.key = address;
-    failed = failed || set_entry(self->blocks, entry) < 0 || PyList_Append(self->rows, PyTuple_GET_ITEM(rows, 0)) < 0
-             || PyList_Append(self->rows, PyTuple_GET_ITEM(rows, 1)) < 0 || (id >= self->numbers->due && sweep(self, id) < 0);
-    Py_DECREF(rows);
-    PyObject *made = failed ? NULL : tuple_of(entry);
-    Py_DECREF(ref);
+    Py_XDECREF(rows[0]);
+    Py_XDECREF(rows[1]);
+    if (done != 1)
+        Py_XDECREF(ref);
+    return done;
+}
+
+/* Gives an id to a new tensor, see `add_entry`. Returns its entry; None: it is for Python. */
+static PyObject *
+add_method(FastPath *self, PyObject *tensor)
+{
+    Entry entry;
+    int done = add_entry(self, tensor, &entry);
+    PyObject *made = done == 1 ? tuple_of(entry) : done == 0 ? Py_NewRef(Py_None) : NULL;
+    if (done == 1)
+        Py_DECREF(entry.ref);
     return made;
 }
 
@@ -131,17 +146,43 @@ read_entry(FastPath *self, PyObject *tensor, int64_t *id, int64_t *counter)
         *id = entry->id, *counter = entry->counter;
         return 0;
     }
-    PyObject *made = add_method(self, tensor);
-    if (made == Py_None) {
-        Py_DECREF(made);
-        made = PyObject_CallMethodOneArg(self->tensor_ids, s_entry, tensor);
+    Entry added;
+    int done = add_entry(self, tensor, &added);
+    if (done == 1) {
+        *id = added.id, *counter = added.counter;
+        Py_DECREF(added.ref);
     }
-    PyObject *ref;
+    if (done != 0)
+        return done < 0 ? -1 : 0;
+    PyObject *made = PyObject_CallMethodOneArg(self->tensor_ids, s_entry, tensor), *ref;
     long long numbers[3];
     int read = made != NULL && PyArg_ParseTuple(made, "OLLL", &ref, &numbers[0], &numbers[1], &numbers[2]);
     Py_XDECREF(made);
     *id = numbers[0], *counter = numbers[1];
     return read ? 0 : -1;
+}
+
+/* Returns (id, version) of each tensor in a list, flat, as `TensorStates.accesses`; None: one of them is for Python. */
+static PyObject *
+accesses_method(FastPath *self, PyObject *tensors)
+{
+    PyObject *flat = PyList_CheckExact(tensors) ? PyList_New(0) : PyErr_Format(PyExc_TypeError, "no list");
+    for (Py_ssize_t n = 0; flat != NULL && n < PyList_GET_SIZE(tensors); n++) {
+        PyObject *tensor = PyList_GET_ITEM(tensors, n);
+        Entry *entry = is_tensor(self, tensor) ? entry_of(self, tensor) : NULL;
+        int64_t id = entry == NULL ? NONE : entry->id, version;
+        if (entry == NULL || read_version_or_none(tensor, &version) < 0) {
+            Py_DECREF(flat);
+            return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+        }
+        PyObject *items[] = {PyLong_FromLongLong(id), PyLong_FromLongLong(version)};
+        for (int m = 0; m < 2; m++) {
+            if (flat != NULL && (items[m] == NULL || PyList_Append(flat, items[m]) < 0))
+                Py_CLEAR(flat);
+            Py_XDECREF(items[m]);
+        }
+    }
+    return flat;
 }
 
 /* Adds the version counter of the tensor that a weak reference leads to, if it lives. */

@@ -13,7 +13,7 @@ static struct { /* see native.py */
 
 static PyObject *data_ptr;                               /* the original `Tensor.data_ptr` */
 static PyObject *data_getter, *gradient_getter;          /* what reads `.data` and `.grad` */
-static PyObject *is_mode_enabled, *pop_mode, *push_mode; /* PyTorch's functions on the stack of modes */
+static PyObject *is_mode_enabled, *pop_mode, *push_mode, *mode_count, *mode_at; /* PyTorch's, on the stack of modes */
 static PyObject *is_inference;                           /* `torch.is_inference_mode_enabled` */
 
 typedef struct { /* a property of tensors: PyTorch's own getter, also where the program has replaced the property */
@@ -80,8 +80,12 @@ find_originals(void)
         is_mode_enabled = PyObject_GetAttrString(module, "_is_torch_function_mode_enabled");
         pop_mode = PyObject_GetAttrString(module, "_pop_torch_function_stack");
         push_mode = PyObject_GetAttrString(module, "_push_on_torch_function_stack");
+        mode_count = PyObject_GetAttrString(module, "_len_torch_function_stack");
+        mode_at = PyObject_GetAttrString(module, "_get_function_stack_at");
         is_inference = PyObject_GetAttrString(module, "is_inference_mode_enabled");
-        found = is_inference == NULL || is_mode_enabled == NULL || pop_mode == NULL || push_mode == NULL ? -1 : 0;
+        PyObject *all[] = {is_mode_enabled, pop_mode, push_mode, mode_count, mode_at, is_inference};
+        for (size_t n = 0; n < sizeof all / sizeof *all; n++)
+            found = all[n] == NULL ? -1 : found;
     }
     Py_XDECREF(base);
     Py_XDECREF(module);
