@@ -1,4 +1,4 @@
-"""Decides whether parts of a value are features of a layer, and not samples or positions, which other rows have read."""
+"""Decides whether parts of a value are features that a layer makes, and not samples or positions of other rows."""
 
 from __future__ import annotations
 

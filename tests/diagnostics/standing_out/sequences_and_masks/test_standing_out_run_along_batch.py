@@ -95,8 +95,11 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
-SERIES = ATTENTION.replace("for _ in range(3):\n    x, y", "x, y").replace("randn(8, 5, 3)", "randn(SIZE)").replace(
-    "(8,))\n    loss", "(40,))\nfor _ in range(3):\n    loss")
+SERIES = (
+    ATTENTION.replace("for _ in range(3):\n    x, y", "x, y")
+    .replace("randn(8, 5, 3)", "randn(SIZE)")
+    .replace("(8,))\n    loss", "(40,))\nfor _ in range(3):\n    loss")
+)
 LAYER = "nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1, enable_nested_tensor=False)"
 ALONG = {
     "an encoder": ATTENTION,
