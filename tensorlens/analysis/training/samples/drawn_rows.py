@@ -10,7 +10,7 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.row_starts import COLLATED, TAKING
 from tensorlens.records.model import Call
 
-_MADE = frozenset("from_numpy randn rand rand_like empty uniform_ normal_ randint normal randn_like".split()) | COLLATED
+_MADE = frozenset("from_numpy randn rand rand_like uniform_ normal_ randint normal randn_like".split()) | COLLATED
 _LOADING = "_BaseDataLoaderIter.__next__"
 _ORDERS = frozenset(("randperm", "multinomial", "randint"))
 _MOST_CALLS = 400
