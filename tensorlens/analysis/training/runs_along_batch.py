@@ -10,6 +10,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import history_lost_at, op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls, recorded_above
+from tensorlens.analysis.training.samples.drawn_rows import are_drawn_rows
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 
@@ -26,6 +27,7 @@ _POOLING = frozenset("mean sum amax max getitem select".split())
 _MAX_LAYERS = 64
 _TURNS = frozenset("transpose permute swapaxes swapdims movedim moveaxis".split())
 _CONVOLUTIONS = frozenset(("conv1d", "conv2d", "conv3d"))
+_LAYERS = RECURRENT | {_ATTENTION, "scaled_dot_product_attention"}
 _MAX_EARLIER = 80
 
 
@@ -54,7 +56,8 @@ def runs_along_batch(facts: TraceIndex) -> Iterator[RunAlongBatch]:
                 continue
             rows, columns = facts.tensor(layer.inputs[0].tensor).shape[:2]
             loss = loss_of_rows(facts, backward, rows, columns)
-            if last is not None and loss is not None and not _is_turned_on_purpose(facts, layer):
+            is_meant = last is None or _is_turned_on_purpose(facts, layer) or _has_other(facts, layer, above)
+            if last is not None and loss is not None and not is_meant and are_drawn_rows(facts, layer):
                 reported.add(layer.site)
                 yield RunAlongBatch(layer, last, loss)
 
@@ -134,6 +137,20 @@ def _is_turned_on_purpose(facts: TraceIndex, layer: Call) -> bool:
             is_written = facts.names.syntax.is_direct(facts.trace.sites[call.site], call.op)
             turned = call if is_written else None
     return False
+
+
+def _has_other(facts: TraceIndex, layer: Call, above: tuple[Call, ...]) -> bool:
+    """Returns whether another layer of the pass runs along the second dimension of what a layer takes, so that this one
+    may let the samples look at each other."""
+    rows, columns = facts.tensor(layer.inputs[0].tensor).shape[:2]
+    others = _LAYERS if op_name(layer) in RECURRENT else _LAYERS | _CONVOLUTIONS
+    return any(
+        op_name(call) in others
+        and call.site != layer.site
+        and rows in facts.tensor(call.inputs[0].tensor).shape
+        and run_along(facts, call) == {columns}
+        for call in above
+    )
 
 
 def run_along(facts: TraceIndex, call: Call) -> set[int]:

@@ -6,8 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeGuard
 
+from tensorlens.analysis.code_around import class_around, function_around, method_of
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.records.model import Call
@@ -15,6 +18,10 @@ from tensorlens.records.model import Call
 _READS = frozenset(("getitem", "index_select"))
 _SHAPING = frozenset("view reshape flatten split chunk unbind iter getitem to clone tolist".split())
 _COUNTS = frozenset("bincount unique unique_consecutive histc".split())
+_GROUPS = frozenset(
+    "class classes episode episodes category categories member members group groups bin bins task tasks identity "
+    "identities cluster clusters domain domains".split()
+)
 _LOADERS = ("_BaseDataLoaderIter.__next__", "DataLoader.__iter__", "WeightedRandomSampler.__iter__")
 _MAX_DRAWS, _MAX_CALLS, _MAX_USES, _MOST_CLASSES = 40, 24, 400, 4
 
@@ -66,7 +73,39 @@ def _loaded(facts: TraceIndex, drawn: Call, weights: int) -> tuple[Call, int] | 
         and len(call.inputs) == 1
         and facts.tensor(call.inputs[0].tensor).shape[:1] == (count,)
     ]
-    return None if not calls or any(_is_part(facts, call) for call in calls) else (calls[0], count)
+    is_other = any(_is_part(facts, call) or not _is_at_drawn(facts, call, weights) for call in calls)
+    return None if not calls or is_other else (calls[0], count)
+
+
+def _is_at_drawn(facts: TraceIndex, call: Call, weights: int) -> bool:
+    """Returns whether a data set takes rows at the number that it is given, and is no data set of classes.
+
+    Such a one has as many items as there are weights, or draws one of the rows of a class.
+    """
+    site, span, node = facts.trace.sites[call.site], facts.span(call.site), facts.node_at(call.site)
+    if site.through in _LOADERS:  # no line of the program chooses the row
+        return True
+    function = None if span is None else function_around(facts, span.file, span.line)
+    holder = None if span is None else class_around(facts, span.file, span.line)
+    if function is None or holder is None or function.name != "__getitem__" or len(function.args.args) == 1:
+        return False
+    index = node.slice if isinstance(node, ast.Subscript) else None
+    first = next(iter(index.elts), None) if isinstance(index, ast.Tuple) else index
+    given, stored = function.args.args[1].arg, {each.id for each in ast.walk(function) if _is_stored(each)}
+    length = method_of(holder, "__len__")
+    is_of_data = length is not None and not _is_of_classes(length, weights)
+    return isinstance(first, ast.Name) and first.id == given and given not in stored and is_of_data
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _is_of_classes(length: ast.FunctionDef, weights: int) -> bool:
+    """Returns whether the length of a data set is the number of the weights, or is named as one of groups of rows."""
+    nodes = list(ast.walk(length))
+    is_same = any(isinstance(each, ast.Constant) and each.value == weights for each in nodes)
+    return is_same or bool(_GROUPS & set(words_of(" ".join(map(ast.unparse, length.body)))))
 
 
 def _is_part(facts: TraceIndex, call: Call) -> bool:

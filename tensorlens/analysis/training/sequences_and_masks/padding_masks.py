@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
@@ -16,8 +15,6 @@ from tensorlens.analysis.training.sequences_and_masks.padding_signs import (
 )
 from tensorlens.analysis.training.value_ranges import made_as_zero_or_one
 from tensorlens.records.model import Call
-
-_IGNORED = -100
 
 
 def padding_places(facts: TraceIndex, mask: tuple[int, int], lookups: list[Call]) -> int | None:
@@ -37,14 +34,13 @@ def padding_places(facts: TraceIndex, mask: tuple[int, int], lookups: list[Call]
 
 
 def _names_padding(facts: TraceIndex, comparison: Call) -> bool:
-    """Returns whether the source compares whole numbers with something named as padding, or with the number that a loss
-    ignores."""
-    node, span = facts.node_at(comparison.site), facts.span(comparison.site)
+    """Returns whether the source compares whole numbers with something named as padding.
+
+    The number that a loss ignores, -100, is no sign: labels have it where a token was not chosen, or in a prompt.
+    """
+    node = facts.node_at(comparison.site)
     sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
     sides = node.args[-1:] if isinstance(node, ast.Call) else sides
-    if span is None or not facts.tensor(comparison.inputs[0].tensor).dtype.startswith("int"):
+    if not facts.tensor(comparison.inputs[0].tensor).dtype.startswith("int"):
         return False
-    return any(
-        PAD & set(words_of(ast.unparse(each).split(".")[-1])) or number_of(facts, span.file, each) == _IGNORED
-        for each in sides[-1:]
-    )
+    return any(PAD & set(words_of(ast.unparse(each).split(".")[-1])) for each in sides[-1:])

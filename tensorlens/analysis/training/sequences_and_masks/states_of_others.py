@@ -10,6 +10,7 @@ from tensorlens.analysis.code_around import loop_around_line
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.row_starts import COLLATED
 from tensorlens.analysis.training.shuffled_cumulations import shuffled_rows
 from tensorlens.records.model import Call
 
@@ -18,6 +19,7 @@ _CELLS = frozenset("lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell".split())
 _SAME = frozenset("detach clone contiguous to float".split())
 _CUTS = frozenset("getitem narrow select".split())
 _MAX_CALLS = 6
+_Rows = tuple[Call, Call]  # the call that takes or puts together rows, and the one that draws their order
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +52,38 @@ def _found(facts: TraceIndex, call: Call) -> StateOfOthers | None:
     now, earlier = (shuffled_rows(facts, each, axis or 0) for each, axis in zip((call, before[0]), axes, strict=True))
     if now is None or earlier is None or now[0] is earlier[0]:
         return None
-    indices = [{access.tensor for access in each.inputs[1:]} for each in (now[0], earlier[0])]
-    is_same = indices[0] == indices[1] and bool(indices[0])
-    if now[1] is earlier[1] and not is_same:
-        cuts = [_cut(facts, each) for each in (now[0], earlier[0])]
-        is_same = any(cuts) and not all(
-            each is not None and _changes_in_loop(facts, each) and not _ran_between(facts, before[0], call)
-            for each in cuts
-        )
-    return None if is_same else StateOfOthers(call, before[1], *now)
+    are_others = (_is_next_batch if _is_collated(now[0]) else _are_next_rows)(facts, now, earlier, (before[0], call))
+    return StateOfOthers(call, before[1], *now) if are_others else None
+
+
+def _is_next_batch(facts: TraceIndex, now: _Rows, earlier: _Rows, runs: tuple[Call, Call]) -> bool:
+    """Returns whether a loader has put a batch together after the layer has run over the one before: the parts of one
+    batch are there before the layer runs."""
+    return _is_collated(earlier[0]) and now[0].site == earlier[0].site and now[0].index > runs[0].index
+
+
+def _are_next_rows(facts: TraceIndex, now: _Rows, earlier: _Rows, runs: tuple[Call, Call]) -> bool:
+    """Returns whether an index takes other rows of the same data than the one before.
+
+    A line may draw, or cut off, the same rows again: for other data, or for other steps of the same rows.
+    """
+    taken = now[0], earlier[0]
+    if any(len(each.inputs) != 2 or _is_collated(each) for each in taken):
+        return False
+    data, indices = zip(*((each.inputs[0].tensor, each.inputs[1].tensor) for each in taken), strict=True)
+    if len(set(data)) > 1 or len(set(indices)) == 1:
+        return False
+    if now[1] is not earlier[1]:
+        return now[1].site == earlier[1].site and now[1].index > runs[0].index
+    one, other = (_cut(facts, each) for each in taken)
+    if one is None or other is None:
+        return one is other and facts.creator(indices[0]) is facts.creator(indices[1])  # parts of one split
+    is_again = one.site == other.site and one.index > runs[0].index
+    return is_again and _changes_in_loop(facts, one) and not _ran_between(facts, *runs)
+
+
+def _is_collated(call: Call) -> bool:
+    return op_name(call) in COLLATED
 
 
 def _cut(facts: TraceIndex, taken: Call) -> Call | None:
@@ -79,8 +104,12 @@ def _changes_in_loop(facts: TraceIndex, cut: Call) -> bool:
     inner one takes these again."""
     span, node = facts.span(cut.site), facts.node_at(cut.site)
     loop = None if span is None else loop_around_line(facts, span.file, span.line)
-    if loop is None or node is None:
-        return False
+    if (
+        loop is None
+        or node is None
+        or any(isinstance(each, ast.Lambda) and _holds(each, node) for each in ast.walk(loop))
+    ):
+        return False  # a function may take the same rows of other data
     names, stored = _names(node), set[str]()
     for each in ast.walk(loop):
         if isinstance(each, ast.Assign) and any(_names(target) & names for target in each.targets):
@@ -88,6 +117,10 @@ def _changes_in_loop(facts: TraceIndex, cut: Call) -> bool:
         elif isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
             stored.add(each.target.id)
     return bool(names & (stored | (_names(loop.target) if isinstance(loop, ast.For) else set())))
+
+
+def _holds(around: ast.AST, node: ast.AST) -> bool:
+    return any(each is node for each in ast.walk(around))
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -10,10 +10,12 @@ from math import prod
 
 from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.best_so_far import stored_pairs
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.rows_and_dimensions.feature_axes import are_features
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.unseen_reads import may_be_read_unseen
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -21,9 +23,11 @@ from tensorlens.diagnostics.shared.wording import as_written, ordinal
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
-_SPLITTING = frozenset(("chunk", "split", "split_with_sizes", "tensor_split"))
-_NAMED = frozenset(("unbind", "hsplit", "vsplit", "dsplit"))  # count if each part gets a name
+_SPLITTING = frozenset("chunk split split_with_sizes tensor_split unbind hsplit vsplit dsplit".split())
 _SLICING = frozenset(("getitem", "narrow", "select"))
+_UNUSED = frozenset("unused dummy ignored ignore rest dropped".split())
+_SPREADS = frozenset("var logvar variance std logstd sigma logsigma spread scale precision logvariance cov".split())
+_DRAWING = frozenset("randn randn_like normal rand rand_like standard_normal bernoulli uniform_ normal_".split())
 _RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))  # return the states of several layers
 _MIN_RUNS = 2
 _MOST = 8  # parts
@@ -53,8 +57,23 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         first = runs[0].calls[0]
         leaves = graph_leaves(facts, first.inputs[0].tensor, first.index)
         rows = [row for row in training.rows if row.tensor in leaves and row.is_stepped]
-        if rows and len(unread) == 1 and not _may_be_read(facts, runs[0], unread[0]):
+        if rows and len(unread) == 1 and _is_forgotten(facts, runs[0], unread[0]):
             yield _sentence(facts, runs, unread[0], rows)
+
+
+def _is_forgotten(facts: TraceIndex, parts: _Parts, place: int) -> bool:
+    """Returns whether a part is one of the features that a layer makes, and the program has no reason to leave it.
+
+    A spread counts if a line draws numbers later, as those that it should scale: a policy or an autoencoder can be
+    trained by its mean alone.
+    """
+    first, number = parts.calls[0], parts.numbers[place]
+    if _may_be_read(facts, parts, place) or not are_features(facts, first.inputs[0].tensor, first.index, number):
+        return False
+    if not _SPREADS & set(words_of(facts.name(number, first.index))):
+        return True
+    later = next((each.index for each in facts.backwards if each.index > first.index), None)
+    return later is not None and any(op_name(call) in _DRAWING for call in facts.calls_between(first.index, later))
 
 
 def _may_be_read(facts: TraceIndex, parts: _Parts, place: int) -> bool:
@@ -81,7 +100,7 @@ def _sentence(facts: TraceIndex, runs: list[_Parts], unread: int, rows: list[Par
 def _split(facts: TraceIndex) -> Iterator[_Parts]:
     """Yields what calls split that return several parts."""
     for call in facts.calls:
-        is_split = op_name(call) in _SPLITTING or (op_name(call) in _NAMED and _are_named(facts, call))
+        is_split = op_name(call) in _SPLITTING and _are_named(facts, call)
         if is_split and call.nodes[1] > call.nodes[0] and 1 < len(call.outputs) <= _MOST:
             yield _Parts((call,), tuple(access.tensor for access in call.outputs))
 
@@ -103,7 +122,8 @@ def _is_state(facts: TraceIndex, number: int, before: int) -> bool:
 
 
 def _is_to_be_used(target: ast.expr) -> bool:
-    return isinstance(target, ast.Name) and not target.id.startswith("_")
+    is_name = isinstance(target, ast.Name) and not target.id.startswith("_")
+    return is_name and not _UNUSED & set(words_of(target.id))  # type: ignore[attr-defined]
 
 
 def _sliced(facts: TraceIndex) -> Iterator[_Parts]:

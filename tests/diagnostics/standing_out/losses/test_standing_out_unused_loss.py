@@ -214,6 +214,42 @@ def test_parts_that_are_read_or_given_up_are_left_alone(tmp_path: Path, parts: s
     assert [each.text for each in sentences(tmp_path, body) if "no line reads" in each.text] == []
 
 
+GIVEN_UP = {  # parts that other rows have read, or that the program does not need
+    "a domain in the statistics": (
+        "nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))",
+        "source, target = net(torch.cat([x, x + 1])).chunk(2)\n    out = source",
+    ),
+    "patches": (
+        "nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)",
+        "h = net(x.expand(5, 8, 4).transpose(0, 1))\n    first, patches = h[:, 0], h[:, 1:]\n    out = first",
+    ),
+    "registers": (
+        "nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)",
+        "h = net(x[:, None].expand(8, 5, 4))\n    a, reg, b = h.split([1, 2, 2], 1)\n    out = a[:, 0] + b.mean(1)",
+    ),
+    "a learned variance": (
+        "nn.Conv1d(1, 2, 3, padding=1)", "out, _ = torch.chunk(net(x[:, None]), 2, dim=1)\n    out = out.squeeze(1)",
+    ),
+    "the mean of a policy": ("nn.Linear(4, 8)", "mean, log_std = net(x).chunk(2, dim=-1)\n    out = mean.tanh()"),
+    "an index": ("nn.Linear(4, 8)", "out = net(x).chunk(2, dim=-1)[0]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GIVEN_UP)
+def test_a_part_that_is_not_needed_is_left_alone(tmp_path: Path, name: str) -> None:
+    layer, lines = GIVEN_UP[name]
+    body = f"""\
+net, x, y = {layer}, torch.randn(8, 4), torch.randn(8, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    {lines}
+    opt.zero_grad()
+    (out - y).square().mean().backward()
+    opt.step()
+"""
+    assert [each.text for each in sentences(tmp_path, body) if "no line reads" in each.text] == []
+
+
 SHOWN = {  # where the source reads a part that no recorded call reads
     "a file": "    torch.save(spread, io.BytesIO())\n",
     "shown": "    print(spread)\n",

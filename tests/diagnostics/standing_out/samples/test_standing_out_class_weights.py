@@ -8,6 +8,7 @@ import pytest
 from support.script_under_training import said
 
 SCRIPT = """
+    import random
     import torch
     from torch import nn
     from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
@@ -15,6 +16,7 @@ SCRIPT = """
     x = torch.randn(60, 6)
     y = (x[:, 0] > 0.8).long() + (x[:, 1] > 1.2).long()
     counts = torch.bincount(y, minlength=3).float()
+    members = [torch.nonzero(y == c).flatten().tolist() for c in range(3)]
     centers = torch.randn(3, 6)
     net = nn.Linear(6, 3)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -43,6 +45,12 @@ SAMPLES = {
         length="3", item="x[20 * number : 20 * number + 20].mean(0), y[20 * number]", weights="[1.0, 1.0, 2.0]"
     ),
     "parts": OWN.format(length="3", item="x[slice(number, number + 4)].mean(0), 0", weights="[1.0, 1.0, 2.0]"),
+    "a sample of a class": OWN.format(
+        length="3", item="x[(i := random.choice(members[number]))], y[i]", weights="[1.0, 1.0, 2.0]"
+    ),
+    "a sample of a counted class": OWN.format(
+        length="len(members)", item="x[members[number][random.randrange(2)]], number", weights="1 / counts"
+    ),
     "loader": LOADER.format(weights="(1 / counts)[y]"),
     "rows": ROWS.format(weights="(1 / counts)[y]", rows="x[i], y[i]"),
     "of classes": ROWS.format(weights="counts", rows="centers[i] + 0.1 * torch.randn(20, 6), i"),

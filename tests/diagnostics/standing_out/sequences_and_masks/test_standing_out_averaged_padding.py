@@ -54,6 +54,8 @@ def test_a_mean_that_counts_the_padding_is_named(tmp_path: Path, lines: str) -> 
         f"loss = ({_EACH} * mask).sum(1).mean()",
         f"loss = ({_EACH} * (mask / mask.mean())).mean()",
         f"loss = ({_EACH} * mask).mean() * (mask.numel() / mask.sum().item())",
+        f"tags = tags.masked_fill(torch.rand(8, 6) < 0.6, -100); loss = ({_EACH} * (tags != -100)).mean()",
+        f"tags[:, :2] = -100; answer = tags.ne(-100).float(); loss = ({_EACH} * answer).mean()",
         f"keep = (tags != 1).float(); loss = ({_EACH} * keep).mean()",
     ],
 )

@@ -95,6 +95,11 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+SERIES = (
+    ATTENTION.replace("for _ in range(3):\n    x, y", "x, y")
+    .replace("randn(8, 5, 3)", "randn(SIZE)")
+    .replace("(8,))\n    loss", "(40,))\nfor _ in range(3):\n    loss")
+)
 LAYER = "nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1, enable_nested_tensor=False)"
 ALONG = {
     "an encoder": ATTENTION,
@@ -105,9 +110,6 @@ ALONG = {
         "-torch.distributions.Normal(net(x), 0.5).log_prob(y).mean()")),
     "an error that is written out": ATTENTION.replace("torch.randint(0, 2, (8,))", "torch.randn(8, 2)").replace(
         "nn.functional.cross_entropy(net(x), y)", "(net(x) - y).square().mean()"),
-    "after a layer along time": ATTENTION.replace("        self.out =", (
-        "        self.first = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)\n        self.out =")).replace(
-        "self.inner(x))", "self.first(self.inner(x)))"),
     "attention alone": ATTENTION.replace(LAYER, "nn.MultiheadAttention(4, 2)").replace(
         "states = self.mix(self.inner(x))  #!", "h = self.inner(x)\n        states = h + self.mix(h, h, h)[0]  #!"),
 }  # fmt: skip
@@ -119,6 +121,11 @@ ATTENDS = {
     "samples look at each other, after a layer along time": ATTENTION.replace("        self.out =", (
         "        self.first = nn.TransformerEncoderLayer(4, 2, 8)\n        self.out =")).replace(
         "self.inner(x))", "self.first(self.inner(x).permute(1, 0, 2)).permute(1, 0, 2))"),
+    "beside a layer along time": ATTENTION.replace("        self.out =", (
+        "        self.first = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)\n        self.out =")).replace(
+        "self.inner(x))", "self.first(self.inner(x)))"),
+    "a series of nodes": SERIES.replace("SIZE", "40, 7, 3").replace("net(x), y", "net(x[:-1]), y[1:]"),
+    "a target for each step of a series": SERIES.replace("SIZE", "40, 7, 3"),
     "a target for each position": ATTENTION.replace("states.mean(1)", "states").replace(
         "net(x)", "net(x).transpose(1, 2)").replace("(8,)", "(8, 5)"),
 }  # fmt: skip

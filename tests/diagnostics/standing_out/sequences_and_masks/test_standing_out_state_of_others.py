@@ -110,6 +110,43 @@ def test_a_state_of_other_rows_is_named(tmp_path: Path, layer: str, lines: str) 
                 states[n] = state.detach()
                 train(out[:, -1], y[order[8 * n : 8 * n + 8]])""",
         ),
+        (
+            True,
+            """pairs = DataLoader(TensorDataset(x, x.flip(1), y), batch_size=8, shuffle=True)
+        for a, b, c in pairs:
+            state = layer(a)[1]
+            train(layer(b, state)[0][:, -1], c)""",
+        ),
+        (
+            True,
+            """second, order = x.flip(1), torch.randperm(24)
+        for start in range(0, 24, 8):
+            state = layer(x[order[start : start + 8]])[1]
+            out, _ = layer(second[order[start : start + 8]], state)
+            train(out[:, -1], y[order[start : start + 8]])""",
+        ),
+        (
+            True,
+            """order = torch.randperm(24)
+        for n in range(3):
+            part = lambda t: x[order[8 * n : 8 * n + 8], t : t + 2]
+            out, _ = layer(part(2), layer(part(0))[1])
+            train(out[:, -1], y[order[8 * n : 8 * n + 8]])""",
+        ),
+        (
+            True,
+            """order = torch.randperm(24)
+        for n in range(3):
+            out, _ = layer(x[order.split(8)[n], 2:], layer(x[order.split(8)[n], :2])[1])
+            train(out[:, -1], y[order.split(8)[n]])""",
+        ),
+        (
+            True,
+            """chunks = [([a[:2], a[2:4]], b) for a, b in zip(x, y)]
+        for parts, b in DataLoader(chunks, batch_size=8, shuffle=True):
+            out, _ = layer(parts[1], layer(parts[0])[1])
+            train(out[:, -1], b)""",
+        ),
     ],
 )
 def test_a_state_of_the_same_rows_is_left_alone(tmp_path: Path, is_shuffled: bool, lines: str) -> None:
