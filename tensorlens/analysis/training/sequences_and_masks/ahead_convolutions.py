@@ -82,7 +82,8 @@ def _of_steps(facts: TraceIndex, loss: Call) -> Iterator[Call]:
 def _sees_target(facts: TraceIndex, call: Call, loss: Call) -> bool:
     """Returns whether a convolution is given the sequence that the target of a loss is a part of, at the same steps.
 
-    It may see other data, as a forecast of the weather, also of other channels of one tensor. Nothing may move steps on the way from that sequence to it.
+    It may see other data, as a forecast of the weather, also of other channels of one tensor.
+    Nothing may move steps on the way from that sequence to it.
     """
     sources = dict[int, list[tuple[Call, ...]]]()
     ways = tuple[Call, ...]()

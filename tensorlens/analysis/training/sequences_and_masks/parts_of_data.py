@@ -1,4 +1,4 @@
-"""Finds out whether two parts of one tensor have nothing in common, as the channels that a model is given and others."""
+"""Finds out whether two parts of one tensor share nothing, as the channels that a model is given and others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def _taken(facts: TraceIndex, calls: Sequence[Call]) -> _Taken:
         if op_name(call) != "getitem" or not isinstance(node, ast.Subscript):
             break
         given = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if any(isinstance(each, ast.Constant) and each.value in (None, ...) for each in given) or len(given) > len(left):
+        if any(isinstance(each, ast.Constant) and each.value in (None, ...) for each in given) or len(given) > len(
+            left
+        ):
             break
         gone = list[int]()
         for place, index in zip(left, given, strict=False):
@@ -59,7 +61,9 @@ def _taken(facts: TraceIndex, calls: Sequence[Call]) -> _Taken:
 def _places(facts: TraceIndex, index: ast.Slice, size: int) -> set[int] | None:
     """Returns the places of a slice; None for all, and where its ends can't be read."""
     ends = [None if each is None else written_number(facts, each) for each in (index.lower, index.upper)]
-    is_read = all(each is None or number is not None for each, number in zip((index.lower, index.upper), ends, strict=True))
+    is_read = all(
+        each is None or number is not None for each, number in zip((index.lower, index.upper), ends, strict=True)
+    )
     if not is_read or index.step is not None or ends == [None, None]:
         return None
     return set(range(*slice(*(None if each is None else int(each) for each in ends)).indices(size)))

@@ -59,7 +59,9 @@ def _chooses(facts: TraceIndex, file: str, tree: ast.Module, padding: int) -> bo
         elif isinstance(node, ast.Assign) and _is_of_item(node.targets[0], is_random):
             given = [node.value]
         elif isinstance(node, ast.If) and _draws(node.test, _RANDOM):
-            given = [each for line in (*node.body, *node.orelse) for each in ast.walk(line) if isinstance(each, ast.expr)]
+            given = [
+                each for line in (*node.body, *node.orelse) for each in ast.walk(line) if isinstance(each, ast.expr)
+            ]
         elif isinstance(node, ast.Compare) and _draws(node, _RANDOM):
             return True
         if any(_number(facts, file, each) == padding for each in given):

@@ -23,7 +23,8 @@ for _ in range(3):
 WRONG = {
     "steps": "loss = out(F.normalize(net(x)))  #!",
     "heads": "loss = out(F.normalize(net(x).view(8, 5, 2, 3)).flatten(2))  #!",
-    "scores": "x = torch.randn(8, 5, 3); q = F.normalize(net(x)); loss = q @ net(x).transpose(1, 2) + out(net(x)).sum()  #!",
+    "scores": "x = torch.randn(8, 5, 3)\n"
+    "    q = F.normalize(net(x)); loss = q @ net(x).transpose(1, 2) + out(net(x)).sum()  #!",
     "a module, the next steps": "alike = nn.CosineSimilarity(eps=1e-6); y = torch.randn(8, 6, 6)\n"
     "    loss = 1 - alike(y[:, 1:], net(y[:, :-1, :3])).mean() + out(net(x)).sum()  #!",
     "a teacher": "loss = out(net(x)).sum() - F.cosine_similarity(net(x), net(x).detach()).mean()  #!",

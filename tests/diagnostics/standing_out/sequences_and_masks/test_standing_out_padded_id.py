@@ -74,8 +74,8 @@ RIGHT |= {
     "a mask of arrays": DROPPED.format("def hide(ids):\n    keep = rng.random(ids.shape) > 0.1\n    return ids * keep"),
     "words that are not known": DROPPED.format("known = lambda ids: [{{1: 1}}.get(each, 0) for each in ids]"),
 }  # fmt: skip
-WRONG["a dictionary, and padding outside torch"] = NET.replace("lists =", (
-    "import random\nnumbers, row = {}, [random.randint(1, 8)] * 3\nnumbers['pad'] = 0\nrow[1:] = [0] * 2\nlists ="))  # fmt: skip
+OUTSIDE = "import random\nnumbers, row = {}, [random.randint(1, 8)] * 3\nnumbers['pad'] = 0\nrow[1:] = [0] * 2\n"
+WRONG["a dictionary, and padding outside torch"] = OUTSIDE + NET
 WORDS = "between other ids"
 
 
