@@ -22,6 +22,8 @@ FILLS = frozenset(("masked_fill", "where", "setitem"))
 _CHOOSING = FILLS | frozenset("div truediv masked_select index_select logsumexp".split())
 _ONE_NUMBER = frozenset("tensor full full_like new_full".split())
 _PRODUCTS = frozenset(("mul", "imul"))
+_WEIGHING = _PRODUCTS | frozenset("rmul matmul rmatmul bmm mm mv dot einsum baddbmm".split())
+_SAME_WEIGHTS = frozenset("dropout log clamp add radd to float type_as contiguous clone".split())
 _DRAWS = frozenset("rand rand_like bernoulli".split())
 _OF_ONE = frozenset("lt gt le ge logical_not invert rsub sub".split())  # of a tensor and a number
 _LOWEST = -10.0  # with others near 0, a score below has a weight of less than 5e-5
@@ -54,6 +56,7 @@ def counted_masks(facts: TraceIndex) -> Iterator[CountedMask]:
                 and value > _LOWEST
                 and _masks(facts, fill, call)
                 and not _is_chosen(facts, call, backward)
+                and (value != 0 or _weighs(facts, call, backward))
             ):
                 reported.add(fill.site)
                 yield CountedMask(fill, value, call, backward)
@@ -203,6 +206,25 @@ def _is_along(facts: TraceIndex, mask: int, softmax: Call) -> bool:
         return False
     place = int(dimension) - len(scores) if dimension >= 0 else int(dimension)
     return len(shape) >= -place and shape[place] == scores[place] > 1
+
+
+def _weighs(facts: TraceIndex, softmax: Call, backward: Backward) -> bool:
+    """Returns whether weights multiply something else, as the values of attention.
+
+    Else they are the probabilities of a choice, in which an option may have the score 0 by definition.
+    """
+    if op_name(softmax) == "log_softmax":
+        return False
+    weights = {access.tensor for access in softmax.outputs}
+    for call in facts.calls_between(softmax.index + 1, backward.index):
+        read = [access.tensor for access in call.inputs]
+        if not weights & set(read):
+            continue
+        if op_name(call) in _WEIGHING and len(read) > 1 and not set(read) <= weights:
+            return True
+        if op_name(call) in RESHAPING | _SAME_WEIGHTS:
+            weights |= {access.tensor for access in call.outputs}
+    return False
 
 
 def _is_chosen(facts: TraceIndex, softmax: Call, backward: Backward) -> bool:

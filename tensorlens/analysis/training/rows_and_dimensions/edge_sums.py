@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.one_memory import elements
 from tensorlens.analysis.written_dimension import written_dimension
+from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Call
 
 _SUMS = frozenset("index_add scatter_add".split())
@@ -19,6 +23,9 @@ _OF_ONE = _SHAPING | frozenset(
     "linear relu elu gelu silu tanh sigmoid leaky_relu softplus layer_norm batch_norm selu float to clone".split()
 )
 _READS = frozenset(("getitem", "index_select"))
+_MATRICES = frozenset("index_put setitem sparse_coo_tensor sparse_csr_tensor tolist numpy".split())
+_COUNTS = _SUMS | frozenset("bincount scatter_reduce scatter index_reduce".split())
+FREE_OF_SCALE = frozenset("normalize cosine_similarity layer_norm rms_norm batch_norm group_norm argmax norm".split())
 _PARTS = frozenset("unbind iter getitem select chunk split".split())
 _MAX_STEPS, _MAX_USES = 8, 400
 
@@ -65,7 +72,7 @@ def shared_softmaxes(facts: TraceIndex) -> Iterator[SharedSoftmax]:
             made = _maker(facts, access.tensor, product.index, _SHAPING)
             if made is None or not _is_over(facts, made, edges) or not _is_of_features(facts, made, product):
                 continue
-            if not _is_divided(facts, made, call) and not _is_probability(facts, call):
+            if not (_is_divided(facts, made, call) or _is_probability(facts, call) or _is_scaled(facts, call)):
                 yield SharedSoftmax(made, call, edges[0], nodes[0])
 
 
@@ -83,6 +90,18 @@ def _is_probability(facts: TraceIndex, summed: Call) -> bool:
             if op_name(call) in ("log", "nll_loss"):
                 return True
             if op_name(call) in _SHAPING | _PRODUCTS | {"add", "radd", "clamp", "t", "transpose", "gather"}:
+                known |= {access.tensor for access in call.outputs}
+    return False
+
+
+def _is_scaled(facts: TraceIndex, summed: Call) -> bool:
+    """Returns whether something gives each sum a length of its own, so that the sum of its weights has no effect."""
+    known = {access.tensor for access in summed.outputs}
+    for call in facts.calls_between(summed.index + 1, summed.index + _MAX_USES):
+        if any(access.tensor in known for access in call.inputs):
+            if op_name(call) in FREE_OF_SCALE:
+                return True
+            if op_name(call) in _SHAPING | {"t", "transpose"}:
                 known |= {access.tensor for access in call.outputs}
     return False
 
@@ -167,18 +186,32 @@ def pair_of(facts: TraceIndex, index: int) -> int | None:
 
 
 def is_other_read(facts: TraceIndex, index: int) -> bool:
-    """Returns whether the model takes rows of a table with the other index of the pair, or uses the pair as it is."""
+    """Returns whether the program takes rows of a table with the other index of the pair, or uses the pair as it is, or
+    makes a matrix of it.
+
+    The counts of the edges of each node are no rows.
+    """
     pair = pair_of(facts, index)
     for call in facts.calls:
-        if op_name(call) in _PARTS and len(call.inputs) == 1:
+        name, is_part = op_name(call).rstrip("_"), op_name(call) in _PARTS and len(call.inputs) == 1
+        if is_part or not call.inputs:
             continue
-        table, *indices = (access.tensor for access in call.inputs) if call.inputs else (None,)
-        if any(pair_of(facts, each) == pair and not _is_equal_part(facts, each, index) for each in indices):
-            if op_name(call).rstrip("_") not in _SUMS and _has_graph(facts, call):
-                return True
-        if pair in (table, *indices) and _has_graph(facts, call):
+        table, *indices = (access.tensor for access in call.inputs)
+        is_used = pair in (table, *indices)
+        if is_used and (_has_graph(facts, call) or name in _MATRICES):
             return True
+        others = [each for each in (table, *indices) if pair_of(facts, each) == pair]
+        if any(not _is_equal_part(facts, each, index) for each in others):
+            is_read = name in _READS and table not in others and not _is_count(facts, table, call.index)
+            if name in _MATRICES or is_read or (name not in _SUMS and _has_graph(facts, call)):
+                return True
     return False
+
+
+def _is_count(facts: TraceIndex, table: int, before: int) -> bool:
+    """Returns whether a table has one number for each node, and sums have made it."""
+    made = (op_name(call).rstrip("_") for _, call in islice(ancestry(facts, table, before), _MAX_STEPS))
+    return len(facts.tensor(table).shape) == 1 and not _COUNTS.isdisjoint(made)
 
 
 def _has_graph(facts: TraceIndex, call: Call) -> bool:
@@ -187,8 +220,19 @@ def _has_graph(facts: TraceIndex, call: Call) -> bool:
 
 def _is_equal_part(facts: TraceIndex, one: int, other: int) -> bool:
     """Returns whether two indices are the same part of their pair."""
-    first, second = facts.creator(one), facts.creator(other)
-    if first is None or second is None or first.site != second.site:
-        return False
-    places = ([access.tensor for access in made.outputs] for made in (first, second))
-    return next(places).index(one) == next(places).index(other)
+    places = _place(facts, one), _place(facts, other)
+    return places[0] == places[1] is not None
+
+
+def _place(facts: TraceIndex, index: int) -> int | None:
+    """Returns whether an index is the first or the second part of its pair, where the source says so."""
+    made = facts.creator(index)
+    if made is None:
+        return None
+    if len(made.outputs) > 1:
+        return [access.tensor for access in made.outputs].index(index)
+    node = facts.node_at(made.site)
+    indices = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else None
+    given = [node.slice] if isinstance(node, ast.Subscript) and indices is None else indices or []
+    numbers = [number for each in given if (number := written_number(facts, each)) is not None]
+    return int(numbers[0]) % 2 if len(numbers) == 1 else None

@@ -9,7 +9,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.looked_at import by_line, call_of
 from tensorlens.analysis.training.pair_tables import made_by, shape_of
-from tensorlens.analysis.training.rows_and_dimensions.edge_sums import OwnRows, pair_of
+from tensorlens.analysis.training.rows_and_dimensions.edge_sums import OwnRows, is_other_read, pair_of
 from tensorlens.records.model import Call
 
 _SHAPING = frozenset("unsqueeze view reshape getitem expand expand_as contiguous long to".split())
@@ -62,7 +62,7 @@ def _is_of_pair(facts: TraceIndex, index: int) -> bool:
     for _ in range(_MOST_STEPS):
         pair = pair_of(facts, index)
         if pair is not None:
-            return not any(
+            return not is_other_read(facts, index) and not any(
                 pair in [access.tensor for access in call.inputs] and call.nodes[0] < call.nodes[1]
                 for call in facts.calls
             )

@@ -36,6 +36,7 @@ _SAME_CHANNELS = _SAME_PLACES | frozenset("getitem to float double div truediv s
 _ELEMENTWISE = frozenset("add radd sub rsub mul rmul div truediv".split())
 _TAKING = frozenset("getitem index_select split chunk".split())  # rows of data
 _PLACES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
+_LENGTHS = frozenset("norm vector_norm linalg_norm linalg_vector_norm square pow".split())
 _NEXT = 60  # calls after a reshape
 _STEPS = 8  # calls between the layer and the reshape
 _Shape = tuple[int, ...]
@@ -90,7 +91,16 @@ def _of_result(facts: TraceIndex, call: Call) -> MixedDimensions | None:
     may_group = layout is not None and layout.mixed == "places" and before[1] % prod(before[2:]) == 0
     if layout is None or after not in layout.moved or may_group or _is_turned_back(facts, call, before):
         return None
+    if layout.mixed == "places" and _is_of_capsules(facts, call):
+        return None
     return MixedDimensions(call, layer, layout.dimensions, layout.mixed, before, after)
+
+
+def _is_of_capsules(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the length of each row is computed, as of a capsule, which groups any numbers of a layer."""
+    made = {access.tensor for access in call.outputs}
+    later = islice(facts.calls_between(call.index + 1), _STEPS)
+    return any(op_name(each) in _LENGTHS and made & {access.tensor for access in each.inputs} for each in later)
 
 
 def _of_input(facts: TraceIndex, layer: Call) -> MixedDimensions | None:

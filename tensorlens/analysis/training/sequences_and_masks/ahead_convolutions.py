@@ -17,6 +17,7 @@ from tensorlens.analysis.training.sequences_and_masks.next_steps import (
     is_batch,
     slices_of,
 )
+from tensorlens.analysis.training.sequences_and_masks.parts_of_data import are_apart
 from tensorlens.records.model import Call
 
 _MOVING = frozenset("pad roll cat concat stack flip gather scatter index_select narrow split unfold".split())
@@ -81,20 +82,26 @@ def _of_steps(facts: TraceIndex, loss: Call) -> Iterator[Call]:
 def _sees_target(facts: TraceIndex, call: Call, loss: Call) -> bool:
     """Returns whether a convolution is given the sequence that the target of a loss is a part of, at the same steps.
 
-    It may see other data, as a forecast of the weather. Nothing may move steps on the way from that sequence to it.
+    It may see other data, as a forecast of the weather, also of other channels of one tensor.
+    Nothing may move steps on the way from that sequence to it.
     """
-    sources = {made.inputs[0].tensor for made in _calls_of_target(facts, loss)}
-    waiting, seen, is_met = [(call.inputs[0].tensor, call.index)], set[int](), False
-    for number, before in waiting:
-        is_met = is_met or number in sources
-        made = next(iter(facts.producers(number, before)), None)
-        if number in sources or made is None or made.index in seen or len(seen) > _MOST:
+    sources = dict[int, list[tuple[Call, ...]]]()
+    ways = tuple[Call, ...]()
+    for made in _calls_of_target(facts, loss):
+        ways = (made, *ways)
+        sources.setdefault(made.inputs[0].tensor, []).append(ways)
+    waiting: list[tuple[int, int, tuple[Call, ...]]] = [(call.inputs[0].tensor, call.index, ())]
+    seen, is_met = set[int](), False
+    for number, before, way in waiting:
+        is_met = is_met or any(not are_apart(facts, way, each) for each in sources.get(number, ()))
+        made_by = next(iter(facts.producers(number, before)), None)
+        if number in sources or made_by is None or made_by.index in seen or len(seen) > _MOST:
             continue
-        seen.add(made.index)
-        if op_name(made) in _MOVING and not is_batch(facts, made):
+        seen.add(made_by.index)
+        if op_name(made_by) in _MOVING and not is_batch(facts, made_by):
             return False
-        given = [access.tensor for access in made.inputs if facts.tensor(access.tensor).type != "Parameter"]
-        waiting += [(each, made.index) for each in given]
+        given = [access.tensor for access in made_by.inputs if facts.tensor(access.tensor).type != "Parameter"]
+        waiting += [(each, made_by.index, (made_by, *way)) for each in given]
     return is_met
 
 

@@ -141,6 +141,7 @@ def _comparison(
         if name in _OF_TOKENS and len(made.inputs) == 1:
             is_read = any(call.inputs[0].tensor == made.inputs[0].tensor for call in lookups)
             is_of_padding = is_read and is_with_padding(facts, made, lookups)
+            is_of_padding = is_of_padding and not _is_between(facts, made.inputs[0].tensor, lookups)
             return (made, _OF_TOKENS[name], is_turned, None) if is_of_padding else None
         if name in _OF_LENGTHS and len(made.inputs) == 2:
             lengths, places = lengths_of(facts, made), facts.tensor(made.outputs[0].tensor).shape[-1:]
@@ -151,3 +152,9 @@ def _comparison(
         is_turned ^= name in NOT
         number, before = made.inputs[0].tensor, made.index
     return None
+
+
+def _is_between(facts: TraceIndex, ids: int, lookups: list[Call]) -> bool:
+    """Returns whether a run has seen the id of the padding between others, as that of an empty square of a board."""
+    tables = {call.inputs[1].tensor for call in lookups if call.inputs[0].tensor == ids}
+    return any(each.inner and each.tensor in tables for each in facts.trace.inspection.padded_ids)

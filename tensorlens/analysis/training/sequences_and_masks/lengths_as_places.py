@@ -9,13 +9,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.looked_at import by_line
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.sequences_and_masks.padding_masks import padding_places
 from tensorlens.analysis.training.sequences_and_masks.padding_signs import lengths_of
+from tensorlens.analysis.training.sequences_and_masks.step_shifts import may_shift
 from tensorlens.analysis.training.whole_index import is_whole_index
 from tensorlens.analysis.written_call import written_call
 from tensorlens.records.model import Call
@@ -23,7 +27,7 @@ from tensorlens.records.model import Call
 _TAKING = frozenset("getitem gather take_along_dim".split())
 _CLAMPS = frozenset(("clamp", "clip", "clamp_max", "minimum"))
 _SAME = frozenset("view reshape unsqueeze squeeze expand long int to cpu clone contiguous repeat flatten".split())
-_MAX_CALLS = 10
+_MAX_CALLS, _MAX_EARLIER = 10, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class LengthAsPlace:
 
 def lengths_as_places(facts: TraceIndex) -> Iterator[LengthAsPlace]:
     """Yields these calls, one for each line."""
-    reported = set[int]()
+    reported = set(_measured_others(facts))
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
         lookups = [call for call in above if op_name(call) == "embedding" and len(call.inputs) > 1]
@@ -56,7 +60,22 @@ def _is_of_steps(facts: TraceIndex, taken: Call, clamp: Call, steps: int) -> boo
     node, data = facts.node_at(taken.site), facts.tensor(taken.inputs[0].tensor)
     is_of_rows = op_name(taken) != "getitem" or (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple))
     rows = prod(facts.tensor(clamp.outputs[0].tensor).shape)
-    return is_of_rows and sorted(data.shape[:2]) == sorted((rows, steps)) and not data.type.endswith("Parameter")
+    is_of_rows &= sorted(data.shape[:2]) == sorted((rows, steps)) and not data.type.endswith("Parameter")
+    return is_of_rows and not _is_shifted(facts, taken, rows, steps)
+
+
+def _is_shifted(facts: TraceIndex, taken: Call, rows: int, steps: int) -> bool:
+    """Returns whether something is put before the steps of each row: place n is then the one of step n - 1."""
+    earlier = islice(ancestry(facts, taken.inputs[0].tensor, taken.index), _MAX_EARLIER)
+    return any(may_shift(facts, call, rows, steps) for _, call in earlier)
+
+
+def _measured_others(facts: TraceIndex) -> Iterator[int]:
+    """Yields the lines that take other steps than the ones after the last ids, as a run has measured."""
+    for line in by_line(facts, facts.trace.inspection.picked_steps):
+        for call, fact in line:
+            if fact.lengths and fact.steps != tuple(min(length, fact.size - 1) for length in fact.lengths):
+                yield call.site
 
 
 def _clamp(facts: TraceIndex, taken: Call) -> Call | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.densities_and_noise.mixed_noise import mixture_of
 from tensorlens.analysis.training.looked_at import by_line, call_of
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.sequences_and_masks.late_queries import is_called_causal
@@ -88,7 +89,7 @@ def _lookup(facts: TraceIndex, loss: Call, equal: set[tuple[int, int]]) -> Call 
         is_of_tokens = len(ids) == len(kinds) == 1 and kinds[0][0] in shape[-1:] + shape[1:2]
         if is_of_tokens and len(facts.tensor(ids[0]).shape) == 2 and min(facts.tensor(ids[0]).shape) > 1:
             is_own = (loss.site, call.site) in equal or ids_key(facts, ids[0], call.index) == key
-            is_code = narrowest * 2 < facts.tensor(call.outputs[0].tensor).shape[-1]  # that the model is to compress
+            is_code = narrowest < facts.tensor(call.outputs[0].tensor).shape[-1]  # that the model is to compress
             return call if is_own and not is_code else None
     return None
 
@@ -96,7 +97,8 @@ def _lookup(facts: TraceIndex, loss: Call, equal: set[tuple[int, int]]) -> Call 
 def _same_steps(facts: TraceIndex, number: int, before: int) -> Iterator[tuple[Call, int]]:
     """Yields the lookups from which some logits are made, each step from the same one, and from those before it.
 
-    With each, it yields the fewest numbers that a layer on the way is given for a step.
+    With each, it yields the fewest numbers that a layer on the way is given for a step; of the last layer, whose input
+    is narrow in other models as well, twice as many. It ends at noise that is added to a code.
     """
     waiting, seen = [(number, before, sys.maxsize)], set[int]()
     for each, limit, narrowest in waiting:
@@ -105,6 +107,8 @@ def _same_steps(facts: TraceIndex, number: int, before: int) -> Iterator[tuple[C
             continue
         seen.add(call.index)
         name, numbers = op_name(call), [access.tensor for access in call.inputs]
+        if mixture_of(facts, call) is not None:
+            return
         if name == "embedding":
             yield call, narrowest
         elif name in _SUMS or (name in _SCALED and not _may_hide(facts, call)):
@@ -112,6 +116,7 @@ def _same_steps(facts: TraceIndex, number: int, before: int) -> Iterator[tuple[C
         elif name in _EACH_STEP | _ATTENTION or _is_of_steps(facts, call, each):
             is_layer = name in _PRODUCTS or name in _RECURRENT
             width = facts.tensor(numbers[0]).shape[-1] if is_layer else narrowest
+            width *= 2 if is_layer and narrowest == sys.maxsize else 1
             waiting.append((numbers[0], call.index, min(narrowest, width)))
 
 

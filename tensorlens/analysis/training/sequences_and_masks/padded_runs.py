@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
@@ -26,8 +28,9 @@ _SAME_STEPS = frozenset(  # they work on each time step alone
 _LENGTHS = frozenset("lens lengths sizes".split())
 _WHOLE = frozenset("transpose permute mean sum cat".split())
 _DRAWN = frozenset("getitem split chunk to".split())  # they take some of the rows that `randperm()` has mixed
+_HIDING = frozenset("masked_fill where scaled_dot_product_attention multi_head_attention_forward".split())
 _DIRECTIONS = 2
-_MAX_CALLS = 12
+_MAX_CALLS, _MAX_EARLIER = 12, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,23 @@ def padded_runs(facts: TraceIndex) -> Iterator[PaddedRun]:
             if op_name(call) not in _LAYERS or len(call.outputs) < 2 or call.site in reported:
                 continue
             found = _padded(facts, call)
-            use = None if found is None else _use(facts, above, call)
+            use = None if found is None or _is_decoded(facts, above, call) else _use(facts, above, call)
             if found is not None and use is not None:
                 reported.add(call.site)
                 padded, steps, shorter, rows = found
                 yield PaddedRun(call, padded, use, steps, shorter, rows)
+
+
+def _is_decoded(facts: TraceIndex, above: tuple[Call, ...], layer: Call) -> bool:
+    """Returns whether a decoder begins with the state of a layer, and attention to its results hides the padding: the
+    state is only a beginning then."""
+    read = {access.tensor for access in layer.outputs}
+    after = [call for call in above if call.index > layer.index]
+    if not any(op_name(call) in _LAYERS and read & {access.tensor for access in call.inputs[1:]} for call in after):
+        return False
+    hiding = [call for call in after if op_name(call) in _HIDING and call.inputs]
+    numbers = [(access.tensor, call.index) for call in hiding for access in call.inputs]
+    return any(made is layer for each in numbers for _, made in islice(ancestry(facts, *each), _MAX_EARLIER))
 
 
 def _has_lengths(facts: TraceIndex) -> bool:

@@ -12,7 +12,7 @@ from math import prod
 
 from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.naming.name_words import words_of
+from tensorlens.analysis.naming.name_words import words_of, words_of_last
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.sequences_and_masks.padding_signs import REPEATING
@@ -28,6 +28,10 @@ _COMPUTED = frozenset(  # what sines of a range are computed by
     "rpow log sin cos cat stack flatten outer einsum setitem transpose squeeze repeat_interleave floordiv".split()
 )
 _POSITIONS = frozenset("pe pos position positions positional".split())
+_OWNERS = frozenset(  # what has a position: `position_of_player`
+    "of per for by player players agent agents node nodes sensor sensors station stations team teams role roles user "
+    "users slot slots channel channels frame frames member members joint joints object objects".split()
+)
 _DRAWS = frozenset(("randperm", "randint", "multinomial"))
 _SORTING = frozenset("argsort sort msort topk unique".split())
 _FROM_OUTSIDE = frozenset("tensor as_tensor asarray from_numpy".split())  # of values that were not traced
@@ -102,7 +106,10 @@ def is_of_positions(facts: TraceIndex, found: RowPlaces) -> bool:
     of frames, of channels or of the members of an ensemble belong to the first dimension."""
     if found.counted is not None and (op_name(found.taken) != "embedding" or not _is_of_first(facts, found.counted)):
         return False
-    names = f"{facts.name(found.table, found.taken.index)} {facts.trace.sites[found.taken.site].function}"
+    name = facts.name(found.table, found.taken.index)
+    if _OWNERS & set(words_of_last(name)):
+        return False
+    names = f"{name} {facts.trace.sites[found.taken.site].function}"
     if _POSITIONS & set(words_of(names)):
         return True
     made = {op_name(call) for _, call in ancestry(facts, found.table, found.taken.index, _MAX_CALLS)}

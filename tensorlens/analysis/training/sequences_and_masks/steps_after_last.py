@@ -16,6 +16,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.looked_at import by_line
 from tensorlens.analysis.training.pair_tables import JOINS, made_by, shape_of
+from tensorlens.analysis.training.sequences_and_masks.step_shifts import may_shift
 from tensorlens.records.graph_values import PickedSteps
 from tensorlens.records.model import Call
 
@@ -48,8 +49,9 @@ def _is_after_last(facts: TraceIndex, taken: Call, fact: PickedSteps) -> bool:
         shorter = sum(length < fact.size for length in lengths)
         if ends == fact.steps and shorter >= _LEAST_SHORTER and max(lengths) == fact.size:
             shape = {len(fact.steps), fact.size}
+            moves = any(may_shift(facts, call, len(fact.steps), fact.size) for call in above if call.index > since)
             shifts = [call for call in above if call.index > since and op_name(call) in _SHIFTS and call.outputs]
-            return not any(shape <= set(shape_of(facts, call.outputs[0].tensor)[:2]) for call in shifts)
+            return not moves and not any(shape <= set(shape_of(facts, call.outputs[0].tensor)[:2]) for call in shifts)
     return False
 
 

@@ -22,6 +22,7 @@ from tensorlens.records.report import StandingOut
 _CALLS = frozenset(("normalize", "cosine_similarity"))
 _PLACE = 2  # of `dim` among the arguments of both
 _LAYERS = frozenset("linear embedding lstm gru layer_norm multi_head_attention_forward".split())
+_OF_FEATURES = _LAYERS - {"linear", "layer_norm"}
 _SAME_PLACES = frozenset(
     "dropout relu gelu tanh silu add mul unbind chunk split view reshape contiguous getitem detach float".split()
 )
@@ -31,7 +32,7 @@ _MERGING, _MOVING = (
     frozenset("transpose permute movedim swapaxes mT".split()),
 )
 _CHANNELS = ("conv", "max_pool", "avg_pool", "adaptive", "transpose", "permute", "movedim", "swapaxes", "mT")
-_MAX_CALLS, _MAX_USES = 8, 30
+_MAX_CALLS, _MAX_USES, _MAX_ABOVE = 8, 30, 20
 _MIN_SIZE = 3  # dimensions
 
 
@@ -52,7 +53,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             place, layer = next(made, (0, None))
             if layer is None or _is_channels_first(facts, layer):
                 continue
-            if not _takes_last(facts, calls, call) and not _is_of_features(facts, call, place):
+            if not _takes_last(facts, calls, call, layer) and not _is_of_features(facts, call, place):
                 continue
             if shape[1] != shape[-1] and len({len(facts.tensor(each.tensor).shape) for each in call.inputs}) == 1:
                 reported.add(site)
@@ -96,8 +97,24 @@ def _is_channels_first(facts: TraceIndex, layer: Call) -> bool:
     return is_turned
 
 
-def _takes_last(facts: TraceIndex, calls: list[Call], call: Call) -> bool:
+def _has_features_last(facts: TraceIndex, layer: Call) -> bool:
+    """Returns whether what a layer is given has features in the last dimension, as the source of it shows: a linear
+    layer may also run along the time of several series."""
+    made: Call | None = layer
+    for _ in range(_MAX_ABOVE):
+        if made is None or not made.inputs:
+            return False
+        if op_name(made) in _OF_FEATURES or op_name(made).startswith("conv"):
+            return True  # a transpose has put the channels of a convolution last
+        if op_name(made) not in _SAME_PLACES | _LAYERS | _MOVING | {"setitem"}:
+            return False
+        made = next(iter(facts.producers(made.inputs[0].tensor, made.index)), None)
+    return False
+
+
+def _takes_last(facts: TraceIndex, calls: list[Call], call: Call, layer: Call) -> bool:
     """Returns whether a later layer, or a product of matrices, sums over the last dimension of a call's result."""
+    summing = _SUMMING if _has_features_last(facts, layer) else _SUMMING - {"linear"}
     users: dict[int, list[Call]] = defaultdict(list)
     for user in calls:
         for access in user.inputs:
@@ -106,7 +123,7 @@ def _takes_last(facts: TraceIndex, calls: list[Call], call: Call) -> bool:
     for number in waiting:
         shape = facts.tensor(number).shape
         for user in users[number]:
-            if user.inputs[0].tensor == number and op_name(user) in _SUMMING:
+            if user.inputs[0].tensor == number and op_name(user) in summing and _is_product(facts, user, summing):
                 return True
             after = facts.tensor(user.outputs[0].tensor).shape if user.outputs else ()
             is_merged = op_name(user) in _MERGING and after[:2] == shape[:2]
@@ -114,6 +131,11 @@ def _takes_last(facts: TraceIndex, calls: list[Call], call: Call) -> bool:
             if len(waiting) < _MAX_USES and (is_merged or is_moved or op_name(user) in _SAME_PLACES):
                 waiting.append(user.outputs[0].tensor)
     return False
+
+
+def _is_product(facts: TraceIndex, user: Call, summing: frozenset[str]) -> bool:
+    """Returns whether a call multiplies two results of a model, where a layer says nothing about the features."""
+    return "linear" in summing or not any(facts.tensor(each.tensor).type == "Parameter" for each in user.inputs)
 
 
 def _is_of_features(facts: TraceIndex, call: Call, place: int) -> bool:

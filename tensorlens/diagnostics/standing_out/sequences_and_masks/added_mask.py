@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.runs_along_batch import LOSSES
 from tensorlens.analysis.training.sequences_and_masks.padding_masks import padding_places
 from tensorlens.analysis.training.sequences_and_masks.padding_signs import marks_beginnings
 from tensorlens.analysis.training.sequences_and_masks.score_masks import SUMS, is_of_attention
 from tensorlens.analysis.training.value_ranges import made_as_zero_or_one
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.report import StandingOut
 
 _ATTENTION = frozenset(("scaled_dot_product_attention", "multi_head_attention_forward"))
@@ -32,7 +33,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         lookups = [call for call in above if op_name(call) == "embedding" and len(call.inputs) > 1]
         for call in above:
             mask = _mask(facts, call, lookups) if call.site not in reported else None
-            if mask is None:
+            if mask is None or _is_preference(facts, mask, call, backward):
                 continue
             reported.add(call.site)
             made = made_as_zero_or_one(facts, mask, call.index)
@@ -43,6 +44,21 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 facts.label("needed_here", call.site, "the mask is added here", call.index),
                 None if made is None else facts.label("value_made_here", made.site, "made here", made.index),
             )
+
+
+def _is_preference(facts: TraceIndex, mask: int, call: Call, backward: Backward) -> bool:
+    """Returns whether a triangle may be a preference for earlier places: the loss has one target for each row, so the
+    model may see all places."""
+    made = made_as_zero_or_one(facts, mask, call.index)
+    if made is None or op_name(made) not in _TRIANGLES:
+        return False
+    steps = facts.tensor(mask).shape[-1]
+    for loss in loss_calls(facts, backward):
+        if op_name(loss) in LOSSES and len(loss.inputs) > 1:
+            shape = facts.tensor(loss.inputs[1].tensor).shape
+            if not {steps, steps - 1} & set(shape) and not any(size % steps == 0 for size in shape[:1]):
+                return True
+    return False
 
 
 def _mask(facts: TraceIndex, call: Call, lookups: list[Call]) -> int | None:

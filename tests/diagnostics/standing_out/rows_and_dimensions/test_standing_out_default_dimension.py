@@ -10,10 +10,10 @@ from support.standing_out import marked, sentences
 STEPS = """\
 import torch.nn.functional as F
 net, out = nn.Linear(3, 6), nn.Linear(6, 1)
-conv = nn.Conv1d(5, 4, 1)
+conv, words = nn.Conv1d(5, 4, 1), nn.Embedding(9, 3)
 opt = torch.optim.SGD([*net.parameters(), *out.parameters(), *conv.parameters()], lr=0.01)
 for _ in range(3):
-    x = torch.randn(8, 5, 3)
+    x = words(torch.randint(0, 9, (8, 5)))
     {}
     loss = loss.square().mean() + 0 * sum(p.sum() for p in conv.parameters())
     opt.zero_grad()
@@ -23,7 +23,8 @@ for _ in range(3):
 WRONG = {
     "steps": "loss = out(F.normalize(net(x)))  #!",
     "heads": "loss = out(F.normalize(net(x).view(8, 5, 2, 3)).flatten(2))  #!",
-    "scores": "q = F.normalize(net(x)); loss = q @ net(x).transpose(1, 2) + out(net(x)).sum()  #!",
+    "scores": "x = torch.randn(8, 5, 3)\n"
+    "    q = F.normalize(net(x)); loss = q @ net(x).transpose(1, 2) + out(net(x)).sum()  #!",
     "a module, the next steps": "alike = nn.CosineSimilarity(eps=1e-6); y = torch.randn(8, 6, 6)\n"
     "    loss = 1 - alike(y[:, 1:], net(y[:, :-1, :3])).mean() + out(net(x)).sum()  #!",
     "a teacher": "loss = out(net(x)).sum() - F.cosine_similarity(net(x), net(x).detach()).mean()  #!",
@@ -45,6 +46,7 @@ RIGHT = {
     "other ranks": "bank = torch.randn(3, 1, 5, 6); a = F.cosine_similarity(net(x), bank); "
     "loss = a @ torch.randn(6, 2) + out(net(x)).sum()",
     "shares of the steps": "loss = out(F.normalize(net(x).relu(), p=1))",
+    "along the time of several series": "x = torch.randn(8, 5, 3); loss = out(F.normalize(net(x).relu()))",
     "a dimension": "loss = out(F.normalize(net(x), dim=-1))",
     "by its place": "loss = out(F.normalize(net(x), 2, -1))",
     "a module for the features": "alike = nn.CosineSimilarity(dim=-1)\n"

@@ -40,17 +40,24 @@ OF_NODES = {
     "out = zeros - torch.log(p + 1e-6)[:, None]",
     "of vectors of probabilities": f"{E}; p = zeros.index_add(0, to, e.softmax(0) * h[fr].softmax(1)); "
     "out = torch.log(p + 1e-6)",
+    "of prototypes": f"{E}; out = F.normalize(zeros.index_add(0, to, e.softmax(0) * h[fr]), dim=1)",
     "of heads": f"{E}; a = (e * torch.ones(90, 4)).softmax(-1); "
     "out = zeros.index_add(0, to, (a[..., None] * h[fr].view(90, 4, 2)).flatten(1))",
 }
 OWN = {
     "same": "out = zeros.index_add_(0, fr, h[fr])",
     "layer": "out = zeros.index_add(0, to, base(x).index_select(0, to).relu())",
+    "scaled by counts": "n = torch.zeros(20).index_add(0, fr, torch.ones(90)); "
+    "out = zeros.index_add(0, to, h[to]) / n[fr].mean()",
     "wide": "out = zeros.scatter_add(0, fr[:, None].expand(-1, 8), h[edges[0]] if step < 0 else h[fr])",
 }
 OTHERS = {
     "the other": "out = zeros.index_add_(0, to, h[fr])",
     "laplacian": "out = zeros.index_add(0, fr, h[fr]); out = out.index_add(0, fr, -h[to])",
+    "a matrix of the pair": "a = torch.zeros(20, 20).index_put((fr, to), torch.ones(90), accumulate=True); "
+    "out = zeros.index_add(0, fr, h[fr]) - a @ h",
+    "a first hop on the data": "hop = torch.zeros(20, 6).index_add(0, to, x[fr]); "
+    "out = base(hop) + zeros.index_add(0, to, h[to])",
     "difference": "out = zeros.index_add(0, fr, h[fr] - h[to])",
 }
 

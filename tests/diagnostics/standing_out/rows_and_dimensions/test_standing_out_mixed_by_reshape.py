@@ -256,6 +256,8 @@ RIGHT = {
         "maps.view(8, 35, 6).mul(2).view(8, 6, 5, 7).permute(0, 2, 3, 1).reshape(8, 35, 6)")),
     "one head": HEADS.replace("view(8, 5, 3, 4)", "view(8, 5, 1, 12)"),
 }  # fmt: skip
+RIGHT["capsules"] = IMAGES.replace("  #!", "").replace("out(places)", (
+    "out(places * places.norm(dim=-1, keepdim=True))"))  # fmt: skip
 WORDS = "without a transpose"
 
 

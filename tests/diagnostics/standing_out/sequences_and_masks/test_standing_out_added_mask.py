@@ -52,6 +52,8 @@ RIGHT = {
     "the mask of the library": LAYER.replace("torch.tril(torch.ones(5, 5))", (
         "nn.Transformer.generate_square_subsequent_mask(5)")),
 }  # fmt: skip
+RIGHT["a preference for earlier places"] = OWN.replace("out(mixed).square().mean()", (
+    "nn.functional.mse_loss(out(mixed.mean(1)).squeeze(1), torch.randn(2))"))  # fmt: skip
 WORDS = "adds the zeros and ones of"
 
 

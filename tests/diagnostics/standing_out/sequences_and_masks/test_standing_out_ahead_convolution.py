@@ -91,6 +91,25 @@ RIGHT |= {
     "the same windows": LOADED.replace("self.data[i + 1:i + 10]", "self.data[i:i + 9].abs()"),
     "windows of other data": LOADED.replace("return self.data[i:i + 9],", "return self.data[i:i + 9].flip(0),"),
 }
+CHANNELS = SERIES.replace("randn(32, 10), ", "randn(32, 4, 10), ").replace("Conv1d(1, 4", "Conv1d(3, 4")
+CHANNELS = CHANNELS.replace(
+    "x = data[torch.randperm(32)[:8]]", ("rows = data[torch.randperm(32)[:8]]\n    given, x = rows[:, :3], rows[:, 3]")
+)
+WRONG["channels, the predicted one among them"] = (
+    CHANNELS.replace("given, x = rows[:, :3], rows[:, 3]", ("given, x = rows[:, 1:], rows[:, 3]"))
+    .replace("x[:, :-1].unsqueeze(1)", "given[:, :, :-1]")
+    .replace("two(h).squeeze(1)", "two(h).squeeze(1) + x[:, :-1]")
+)
+RIGHT["other channels of the step itself"] = CHANNELS.replace("x[:, :-1].unsqueeze(1)", "given[:, :, 1:]").replace(
+    "two(h).squeeze(1)", "two(h).squeeze(1) + x[:, :-1]"
+)
+RIGHT["other channels, split"] = (
+    RIGHT["other channels of the step itself"]
+    .replace("rows[:, :3], rows[:, 3]", "rows.tensor_split([3], 1)")
+    .replace("+ x[:, :-1]", "+ x[:, 0, :-1]")
+    .replace("- x[:, 1:]", "- x[:, 0, 1:]")
+)
+
 WORDS = "has padding at both ends"
 
 

@@ -111,6 +111,7 @@ RIGHT = {
     "along time": PLAIN.replace("self.table[: x.size(0)]", "self.table[: x.size(1)].transpose(0, 1)"),
     "codes of samples": PLAIN.replace("self.table[: x.size(0)]", "self.table[torch.arange(x.size(0))]"),
     "a code for each sample there is": PLAIN.replace("(50, 1, 8)", "(16, 1, 8)"),
+    "positions of players": PLAIN.replace("table", "position_of_player"),
     "codes of another name": PLAIN.replace("Positions", "Codes"),
     "a layer along time before": PLAIN.replace("self.layer(", "self.layer(self.first(").replace(
         ".mean(1))", ").mean(1))").replace("        self.layer =", (

@@ -131,6 +131,16 @@ RIGHT = {
         "FILL = 1e-9", "class Config:\n    fill = 0.0\n    def __init__(self, **more):\n        vars(self).update(more)"
         "\ncfg = Config(fill=-1e9)"),
 }  # fmt: skip
+RIGHT |= {
+    f"an option outside of a choice, {n}": PLAIN.replace(
+        FILLED, f"    score = k(x)[:, :, 0]\n    score = {masked}\n    chosen = {loss}\n"
+    ).replace("    loss = ", "    loss = chosen + ")
+    for n, (masked, loss) in enumerate((
+        ("score.masked_fill(ids == 0, 0.0)", "F.nll_loss(score.log_softmax(1), ids[:, 0] % 6)"),
+        ("score * (ids != 0)", "-score.log_softmax(1)[:, 0].mean()"),
+        ("torch.where(ids == 0, 0.0, score)", "-score.softmax(1)[:, 0].log().mean()"),
+    ))
+}  # fmt: skip
 WORDS = "still count"
 
 

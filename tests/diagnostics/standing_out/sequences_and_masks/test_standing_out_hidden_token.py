@@ -63,6 +63,9 @@ RIGHT = {
     "flags with a padding_idx": (
         "flags = (ids == 4).long()\n    x = x + flag(flags)\n    " + LAYER.format("flags > 0")),
 }  # fmt: skip
+RIGHT["the free squares of a board"] = "ids = torch.randint(0, 3, (3, 6)); x = embed(ids)\n    " + LAYER.format(
+    "ids != PAD"
+)
 WORDS = "the padding is left"
 
 

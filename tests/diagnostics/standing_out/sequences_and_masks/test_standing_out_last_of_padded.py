@@ -92,7 +92,11 @@ PADDED = {
     "two directions": BOTH,
     "the last results of two directions": BOTH.replace("torch.cat([h[-2], h[-1]], 1)", "states[:, -1]"),
 }
+DECODER = RAGGED.replace("opt =", "back = nn.LSTM(5, 5, batch_first=True)\nopt =").replace("head(h[-1])", "head(y)")
 RUNS_RIGHT = {
+    "a decoder with attention": DECODER.replace("  #!", "").replace("    loss", (
+        "    scores = (states @ h[-1][:, :, None]).squeeze(2).masked_fill(ids == 0, -1e9)\n"
+        "    y = back((scores.softmax(1)[:, :, None] * states).sum(1, keepdim=True), (h, h))[0]\n    loss")),
     "the whole ones": RAGGED.replace("embed(ids)", "embed(ids[lengths == 6])"),
     "some of the whole ones": RAGGED.replace("embed(ids)", (
         "embed(ids[(lengths == 6).nonzero().squeeze(1)[torch.randperm(2)]])")),

@@ -43,6 +43,17 @@ RIGHT = {
         "h = rnn(words(x))[0]", ("h = torch.cat([torch.zeros(8, 1, 5), rnn(words(x))[0]], 1)")
     ),
 }
+GIVEN = "h = rnn(words({}))[0]"
+RIGHT |= {
+    f"a first token before the others, {n}": TEXTS.replace("randint(1, 9", "randint(2, 9").replace(
+        GIVEN.format("x"), given
+    )
+    for n, given in enumerate((
+        GIVEN.format("nn.functional.pad(x[:, :-1], (1, 0), value=1)"),
+        GIVEN.format("torch.cat([torch.ones(8, 1, dtype=torch.long), x[:, :-1]], 1)"),
+        "given = torch.ones_like(x)\n    given[:, 1:] = x[:, : x.size(1) - 1]\n    " + GIVEN.format("given"),
+    ))
+}  # fmt: skip
 WORDS = "takes the step whose number is the length"
 
 

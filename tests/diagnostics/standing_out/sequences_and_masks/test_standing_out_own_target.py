@@ -75,6 +75,14 @@ RIGHT = {
         "rnn(words(x))", "rnn(nn.functional.pad(words(x), (0, 0, 1, -1)))"
     ),
 }
+CODEC = RECURRENT.replace("nn.Linear(5, 9)", "nn.Linear(5, 9)\nback = nn.GRU(5, 5, batch_first=True)").replace(
+    "out(rnn(words(x))[0])", "out(back(rnn(words(x))[0])[0])"
+)
+RIGHT |= {
+    "a code, a little narrower": CODEC,
+    "a code with noise": CODEC.replace("GRU(6, 5", "GRU(6, 6").replace("GRU(5, 5", "GRU(6, 5").replace(
+        "back(rnn(words(x))[0])", "back(rnn(words(x))[0] + 0.5 * torch.randn(8, 8, 6))"),
+}  # fmt: skip
 WORDS = "without a shift"
 
 

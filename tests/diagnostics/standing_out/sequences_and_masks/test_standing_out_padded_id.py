@@ -64,6 +64,18 @@ RIGHT = {
         "[1, 2], [3], [4, 5, 6], [7], [1, 3]")).replace("table(x).sum(1)", (
         "table(x).sum(1) + table(pad_sequence(lists)).sum(0)")),
 }  # fmt: skip
+DROPPED = PLAIN.replace("lists =", "import random, numpy\nrng = numpy.random.default_rng(0)\n{}\nlists =")
+RIGHT |= {
+    "words of lists that are dropped": DROPPED.format(
+        "drop = lambda ids: [0 if random.random() < 0.1 else each for each in ids]"),
+    "items of arrays that are hidden": DROPPED.format(
+        "def hide(ids):\n    ids[rng.random(ids.shape) < 0.1] = 0\n    return ids"),
+    "one item of each list": DROPPED.format("def hide(ids):\n    ids[random.randrange(len(ids))] = 0"),
+    "a mask of arrays": DROPPED.format("def hide(ids):\n    keep = rng.random(ids.shape) > 0.1\n    return ids * keep"),
+    "words that are not known": DROPPED.format("known = lambda ids: [{{1: 1}}.get(each, 0) for each in ids]"),
+}  # fmt: skip
+OUTSIDE = "import random\nnumbers, row = {}, [random.randint(1, 8)] * 3\nnumbers['pad'] = 0\nrow[1:] = [0] * 2\n"
+WRONG["a dictionary, and padding outside torch"] = OUTSIDE + NET
 WORDS = "between other ids"
 
 
