@@ -104,14 +104,43 @@ for step in range(1, 26):
     opt.zero_grad()
     loss.backward()
     opt.step()
+"""
+AT_TIMES = (
+    COPY
+    + """\
     if step % 1000 == 0:
         target.load_state_dict(q.state_dict())
 """
+)
 LOADED = COPY.replace("copy.deepcopy(q)  #!", "nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))  #!")
 VALUES = COPY.replace("copy.deepcopy(q)", "{k: v.detach().clone() for k, v in q.state_dict().items()}").replace(
-    "target(after)", "torch.func.functional_call(q, target, (after,))").replace(
-    "target.load_state_dict(q.state_dict())", "pass")  # fmt: skip
+    "target(after)", "torch.func.functional_call(q, target, (after,))")  # fmt: skip
+SOFT_UPDATE = """\
+def soft_update(target, source):
+    for old, new in zip(target.parameters(), source.parameters()):
+        old.data.copy_(0.99 * old.data + 0.01 * new.data)
+"""
+ROUNDS = """\
+import copy
+from torch.nn import functional as F
+def fitted(q):
+    old = copy.deepcopy(q).requires_grad_(False)
+    opt = torch.optim.Adam(q.parameters(), 1e-2)
+    for _ in range(25):
+        s, after, reward = torch.randn(16, 4), torch.randn(16, 4), torch.randn(16)
+        y = reward + 0.9 * old(after).max(1).values
+        loss = F.mse_loss(q(s)[:, 0], y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+q = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+for _ in range(1):
+    fitted(q)
+"""
 FIXED = {
+    "a function that nothing calls": SOFT_UPDATE + COPY,
+    "a line that loads the other way": COPY
+    + "    if step % 20 == 0:\n        q.load_state_dict(target.state_dict())\n",
     "a dict of values": VALUES,
     "a list of values": VALUES.replace(
         "{k: v.detach().clone() for k, v in q.state_dict().items()}", "[p.data.clone() for p in q.parameters()]"
@@ -124,14 +153,22 @@ FIXED = {
     "a squared difference": COPY.replace("F.smooth_l1_loss(q(s)[:, 0], best)", "(q(s)[:, 0] - best).square().mean()"),
 }
 MOVES = {
-    "values that are moved": VALUES + "    for k, v in q.state_dict().items():\n        target[k].lerp_(v, 0.05)\n",
-    "values that are made again": VALUES.replace("1000", "10").replace(
-        "pass", "target = {k: v.clone() for k, v in q.state_dict().items()}"
+    "moved after more steps": AT_TIMES,
+    "moved by a function after more steps": AT_TIMES.replace("q = nn", SOFT_UPDATE + "q = nn").replace(
+        "target.load_state_dict(q.state_dict())", "soft_update(target, q)"
     ),
-    "a copy that is made again": COPY.replace("1000", "10").replace(
+    "one round of fitted Q iteration": ROUNDS,
+    "one round of several": COPY.replace("target = copy.deepcopy(q)  #!\n", "").replace(
+        "for step in range(1, 26):\n",
+        "for step in range(1, 26):\n    if step == 1:\n        target = copy.deepcopy(q)\n",
+    ),
+    "values that are moved": VALUES + "    for k, v in q.state_dict().items():\n        target[k].lerp_(v, 0.05)\n",
+    "values that are made again": VALUES
+    + ("    if step % 10 == 0:\n        target = {k: v.clone() for k, v in q.state_dict().items()}\n"),
+    "a copy that is made again": AT_TIMES.replace("1000", "10").replace(
         "target.load_state_dict(q.state_dict())", "target = copy.deepcopy(q)"
     ),
-    "moved at times": COPY.replace("1000", "10"),
+    "moved at times": AT_TIMES.replace("1000", "10"),
     "an average": COPY + "    for a, b in zip(target.parameters(), q.parameters()):\n        a.data += 0.1 * b.data\n",
     "a teacher": COPY.replace("reward + 0.9 * target(after).max(1).values", "target(after)[:, 0]"),
     "another model": LOADED,
