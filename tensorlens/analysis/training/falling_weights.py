@@ -27,6 +27,7 @@ _POSITIVE = frozenset("softplus exp sigmoid square abs".split())
 _OF_WEIGHT = _POSITIVE | {"pow", "neg"}
 _DESCENDING = frozenset("SGD Adam AdamW RMSprop Adagrad Adamax NAdam RAdam Adadelta".split())
 _HOOKS = re.compile("register_.*hook")
+_TURNING = frozenset("neg_ negative_ mul_ copy_ multiply_ set_".split())  # of a gradient, its sign, too
 _MAX_CALLS = 400
 
 
@@ -80,19 +81,52 @@ def _last_passes(facts: TraceIndex) -> Iterator[Backward]:
 
 
 def may_maximize(facts: TraceIndex) -> bool:
-    """Returns whether the program writes `maximize`, registers hooks, or gives `backward()` a gradient: then it may go
-    up along gradients."""
+    """Returns whether the program writes `maximize`, registers hooks, gives `backward()` a gradient, changes `.grad` or
+    adds it to something: then it may go up along gradients."""
     for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
         if isinstance(node, ast.keyword) and node.arg in ("maximize", "gradient"):
             return True
         if isinstance(node, ast.Constant) and node.value == "maximize":
             return True
-        if isinstance(node, ast.Attribute) and _HOOKS.match(node.attr):
+        if (isinstance(node, ast.Attribute) and _HOOKS.match(node.attr)) or _turns_gradient(node):
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "backward" and node.args:
                 return True
     return False
+
+
+def _turns_gradient(node: ast.AST) -> bool:
+    """Returns whether a piece of source may change the sign of a `.grad`, or adds one to something."""
+    if isinstance(node, ast.AugAssign):
+        if _is_gradient(node.target):
+            return _may_be_negative(node.value)
+        return isinstance(node.op, ast.Add) and _reads_gradient(node.value)
+    if isinstance(node, ast.Assign):
+        is_set = any(map(_is_gradient, node.targets)) and _may_be_negative(node.value)
+        is_sum = isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add)
+        return is_set or (is_sum and _reads_gradient(node.value))
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    name, given = node.func.attr, [*node.args, *(each.value for each in node.keywords)]
+    if name in _TURNING and _is_gradient(node.func.value):
+        return not given or any(map(_may_be_negative, given))
+    is_added = name in ("add_", "add", "copy_", "addcmul_", "_foreach_add_") and any(map(_reads_gradient, given))
+    return is_added and not any(isinstance(part, ast.USub) for each in given for part in ast.walk(each))
+
+
+def _may_be_negative(node: ast.expr) -> bool:
+    """Returns whether an expression has a minus or a negation in it, or is a name of something that may have one."""
+    signs = [each for each in ast.walk(node) if isinstance(each, ast.USub | ast.Sub)]
+    return bool(signs) or "neg" in ast.unparse(node) or isinstance(node, ast.Name)
+
+
+def _is_gradient(node: ast.expr) -> bool:
+    return ast.unparse(node).endswith((".grad", ".grad.data"))
+
+
+def _reads_gradient(node: ast.expr) -> bool:
+    return any(isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(node))
 
 
 def _follow(facts: TraceIndex, root: int, before: int, uses: _Uses) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.lineage import ancestry, graph_leaves
+from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -149,17 +149,30 @@ def _is_meant(facts: TraceIndex, call: Call, term: int) -> bool:
     A trained term may read the data of the scores, too: a bias of each row does.
     """
     full = _full(facts, call)
-    made = [each for _, each in ancestry(facts, term, call.index, _MAX_CALLS)]
-    own = {term} | {access.tensor for each in made for access in each.inputs}
+    made, own = _computed(facts, term, call.index, _MAX_CALLS)
     hides = any(facts.tensor(number).dtype == "bool" for number in own) and not any(map(_is_count, made))
     if full is None or len(made) >= _MAX_CALLS or hides or any(_is_large(facts, each) for each in made):
         return True
-    of_scores = {full}
-    for _, each in ancestry(facts, full, call.index, _MAX_OF_SCORES):
-        of_scores |= {access.tensor for access in each.inputs}
+    _, of_scores = _computed(facts, full, call.index, _MAX_OF_SCORES)
     is_trained = bool(graph_leaves(facts, term, call.index))
     shared = [number for number in own & of_scores if facts.tensor(number).dtype.startswith(_FLOATS)]
     return any(not is_trained or facts.requires_grad(number, call.index - 1) for number in shared)
+
+
+def _computed(facts: TraceIndex, number: int, before: int, most: int) -> tuple[list[Call], set[int]]:
+    """Returns the calls that computed a tensor, at most some, and what they read. What has led to an index, as to an
+    item that was drawn, does not count."""
+    made, read, seen, waiting = list[Call](), {number}, set[int](), [(number, before)]
+    for each, limit in waiting:
+        call = next(iter(facts.producers(each, limit)), None)
+        if call is None or call.index in seen or len(made) >= most:
+            continue
+        seen.add(call.index)
+        made.append(call)
+        read |= {access.tensor for access in call.inputs}
+        floats = (access.tensor for access in call.inputs if facts.tensor(access.tensor).dtype.startswith(_FLOATS))
+        waiting += [(source, call.index) for source in floats]
+    return made, read
 
 
 def _is_count(call: Call) -> bool:

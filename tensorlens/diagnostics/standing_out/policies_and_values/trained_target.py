@@ -13,9 +13,9 @@ from tensorlens.analysis.training.policies_and_values.trained_hints import train
 from tensorlens.analysis.training.policies_and_values.trained_targets import (
     FixedTarget,
     fixed_targets,
-    teachers_trained,
     trained_targets,
 )
+from tensorlens.analysis.training.policies_and_values.trained_teachers import teachers_trained
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
@@ -23,7 +23,10 @@ from tensorlens.records.report import StandingOut
 
 _MIN_STEPS = 20
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_MEANT = re.compile(r"residual[-_ ]gradient|baird", re.IGNORECASE)  # the method that trains both sides
+_MEANT = re.compile(  # methods that train both sides
+    r"residual[-_ ](gradient|minimi)|baird|(bellman|euler)[-_ ]resid|consumption|utility|steady[-_ ]state",
+    re.IGNORECASE,
+)
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:

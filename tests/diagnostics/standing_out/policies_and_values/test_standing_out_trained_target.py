@@ -71,6 +71,34 @@ RIGHT = {
     loss = F.mse_loss(value, reward + 0.9 * other(after)[:, 0])
     """,
 }
+STATES = """\
+from torch.nn import functional as F
+net, states = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1)), nn.Parameter(torch.zeros(20, 1))
+opt = torch.optim.SGD([*net.parameters(), states], lr=0.01)
+for _ in range(3):
+    t, u = torch.rand(20, 1), torch.rand(20, 1)
+    x = net(t)
+    loss = LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+print("done")
+"""
+EQUATIONS = {
+    "a step of an equation": "F.mse_loss(net(t + 0.05), 0.9 * x + 0.05 * torch.sin(t))",
+    "states of a linear system": "F.mse_loss(x[1:], 0.95 * x[:-1] + u[1:]) + F.mse_loss(x, u)",
+    "states that are parameters": "(states[1:] - (0.95 * states[:-1] + u[1:])).square().sum()",
+    "a functional equation": "F.mse_loss(net(2 * t), 2 * x + t ** 2)",
+    "a Bellman equation of an economy": "(x - (torch.log(t) + 0.95 * net(t ** 0.36))).square().mean()",
+}
+
+
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_equations_that_train_both_sides_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, STATES.replace("LOSS", EQUATIONS[name]))
+    assert [each.text for each in found if WORDS in each.text] == []
+
+
 WORDS = "gradients through both terms of its difference"
 
 
@@ -221,6 +249,34 @@ ALONE = {
         '"batchmean")', '"batchmean") + F.kl_div(teacher(x).log_softmax(1), student(x).softmax(1))'),
     "one model": TEACHER.replace("target = teacher(x)", "target = student(x + 0.1)"),
 }  # fmt: skip
+LEARNED = """\
+from torch.nn import functional as F
+prior, other, out = nn.Linear(6, 4), nn.Linear(3, 4), nn.Linear(4, 3)
+labels = nn.Parameter(torch.zeros(16, 4))
+opt = torch.optim.SGD([*prior.parameters(), *other.parameters(), *out.parameters(), labels], lr=0.1)
+for _ in range(3):
+    x, y = torch.rand(16, 6), torch.rand(16, 3)
+    p, q = prior(x).log_softmax(1), other(y).log_softmax(1)
+    loss = LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+OWN = {
+    "a trained prior": 'F.mse_loss(out(F.gumbel_softmax(q)), y) + F.kl_div(p, q.exp(), reduction="batchmean")',
+    "the same of logarithms": "F.mse_loss(out(F.gumbel_softmax(q)), y) + F.kl_div(p, q, log_target=True)",
+    "labels that are trained": "F.cross_entropy(p, labels.softmax(1)) + 0.1 * F.cross_entropy(labels, y.argmax(1))",
+    "labels that are trained and picked": "F.cross_entropy(p, labels[torch.randperm(16)].softmax(1))",
+    "two that have labels": "F.cross_entropy(p, q.exp()) + F.nll_loss(q, y.argmax(1)) + F.nll_loss(p, y.argmax(1))",
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_target_that_something_else_trains_is_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, LEARNED.replace("LOSS", OWN[name]))
+    assert [each.text for each in found if TRAINS in each.text] == []
+
+
 TRAINS = "which its input is not computed from"
 
 
