@@ -81,8 +81,8 @@ def _last_passes(facts: TraceIndex) -> Iterator[Backward]:
 
 
 def may_maximize(facts: TraceIndex) -> bool:
-    """Returns whether the program writes `maximize`, registers hooks, gives `backward()` a gradient, changes `.grad` or
-    adds it to something: then it may go up along gradients."""
+    """Returns whether the program writes `maximize`, registers hooks, gives `backward()` a gradient, or turns a
+    `.grad`: then it may go up along gradients."""
     for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
         if isinstance(node, ast.keyword) and node.arg in ("maximize", "gradient"):
             return True
@@ -97,36 +97,25 @@ def may_maximize(facts: TraceIndex) -> bool:
 
 
 def _turns_gradient(node: ast.AST) -> bool:
-    """Returns whether a piece of source may change the sign of a `.grad`, or adds one to something."""
+    """Returns whether a piece of source turns the sign of a `.grad`."""
     if isinstance(node, ast.AugAssign):
-        if _is_gradient(node.target):
-            return _may_be_negative(node.value)
-        return isinstance(node.op, ast.Add) and _reads_gradient(node.value)
+        return _is_gradient(node.target) and _is_negative(node.value)
     if isinstance(node, ast.Assign):
-        is_set = any(map(_is_gradient, node.targets)) and _may_be_negative(node.value)
-        is_sum = isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add)
-        return is_set or (is_sum and _reads_gradient(node.value))
+        return any(map(_is_gradient, node.targets)) and _is_negative(node.value)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
-    name, given = node.func.attr, [*node.args, *(each.value for each in node.keywords)]
-    if name in _TURNING and _is_gradient(node.func.value):
-        return not given or any(map(_may_be_negative, given))
-    is_added = name in ("add_", "add", "copy_", "addcmul_", "_foreach_add_") and any(map(_reads_gradient, given))
-    return is_added and not any(isinstance(part, ast.USub) for each in given for part in ast.walk(each))
+    given = [*node.args, *(each.value for each in node.keywords)]
+    is_turning = node.func.attr in _TURNING and _is_gradient(node.func.value)
+    return is_turning and (not given or any(map(_is_negative, given)))
 
 
-def _may_be_negative(node: ast.expr) -> bool:
-    """Returns whether an expression has a minus or a negation in it, or is a name of something that may have one."""
-    signs = [each for each in ast.walk(node) if isinstance(each, ast.USub | ast.Sub)]
-    return bool(signs) or "neg" in ast.unparse(node) or isinstance(node, ast.Name)
+def _is_negative(node: ast.expr) -> bool:
+    """Returns whether an expression has the sign of a number, or a negation, in it."""
+    return any(isinstance(each, ast.USub) for each in ast.walk(node)) or "neg(" in ast.unparse(node)
 
 
 def _is_gradient(node: ast.expr) -> bool:
     return ast.unparse(node).endswith((".grad", ".grad.data"))
-
-
-def _reads_gradient(node: ast.expr) -> bool:
-    return any(isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(node))
 
 
 def _follow(facts: TraceIndex, root: int, before: int, uses: _Uses) -> None:
