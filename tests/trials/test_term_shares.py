@@ -205,11 +205,31 @@ def test_a_term_that_cancels_is_named(warm: Warm, tmp_path: Path) -> None:
 
 
 def test_terms_that_give_next_to_nothing_share_a_sentence(warm: Warm, tmp_path: Path) -> None:
-    loss = "calm = net(x).square().mean() * 1e-7\nlow = size * 1e-7\nloss = fit + calm + low"
-    report, _ = report_of(warm, tmp_path, loss)
+    loss = TINY.replace(
+        "\nloss", "\nother = (policy.new_ones(8) * (head(hidden) - head(net(x))).flatten()).mean()\nloss"
+    )
+    report, _ = report_of(warm, tmp_path, loss + " + other")
     (found,) = (each for each in report.standing_out or () if "measured passes" in each.text)
-    assert found.text.startswith("each of the terms `calm` and `size` of the loss gives `net` less than 0.1 %")
+    assert found.text.startswith("each of the terms `policy` and `other` of the loss gives `net` less than 0.1 %")
     assert len({label.span.line for label in found.labels}) == 3
+
+
+MEANT = {
+    "a small weight": ("loss = fit + 1e-7 * size", ""),
+    "a small weight inside": ("low = size * RATE\nloss = fit + low", "RATE = 1e-7"),
+    "a weight that no line says": ("loss = fit + weight[0] * size", "weight = [float('1e-7')]"),
+    "a large weight of the other": ("loss = 1e6 * fit + size", ""),
+    "the size of the parameters": ("size = sum(p.pow(2).sum() for p in net.parameters())\nloss = fit + size * 1e-5",
+                                    ""),
+    "an entropy": ("ent = -(hidden.softmax(1) * hidden.log_softmax(1)).sum(1).mean()\nloss = fit - 1e-3 * ent", ""),
+    "a hinge that is not reached": ("over = torch.relu(hidden.norm(dim=1) - 100).mean()\nloss = fit + over", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_a_term_that_is_meant_to_be_small_is_left_alone(warm: Warm, tmp_path: Path, name: str) -> None:
+    report, _ = report_of(warm, tmp_path, *MEANT[name])
+    assert [each.text for each in report.standing_out or () if "measured passes" in each.text] == []
 
 
 def test_a_small_weight_is_left_alone(warm: Warm, tmp_path: Path) -> None:

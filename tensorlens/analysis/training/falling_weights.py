@@ -27,6 +27,7 @@ _POSITIVE = frozenset("softplus exp sigmoid square abs".split())
 _OF_WEIGHT = _POSITIVE | {"pow", "neg"}
 _DESCENDING = frozenset("SGD Adam AdamW RMSprop Adagrad Adamax NAdam RAdam Adadelta".split())
 _HOOKS = re.compile("register_.*hook")
+_TURNING = frozenset("neg_ negative_ mul_ copy_ multiply_ set_".split())  # of a gradient, its sign, too
 _MAX_CALLS = 400
 
 
@@ -80,19 +81,41 @@ def _last_passes(facts: TraceIndex) -> Iterator[Backward]:
 
 
 def may_maximize(facts: TraceIndex) -> bool:
-    """Returns whether the program writes `maximize`, registers hooks, or gives `backward()` a gradient: then it may go
-    up along gradients."""
+    """Returns whether the program writes `maximize`, registers hooks, gives `backward()` a gradient, or turns a
+    `.grad`: then it may go up along gradients."""
     for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
         if isinstance(node, ast.keyword) and node.arg in ("maximize", "gradient"):
             return True
         if isinstance(node, ast.Constant) and node.value == "maximize":
             return True
-        if isinstance(node, ast.Attribute) and _HOOKS.match(node.attr):
+        if (isinstance(node, ast.Attribute) and _HOOKS.match(node.attr)) or _turns_gradient(node):
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "backward" and node.args:
                 return True
     return False
+
+
+def _turns_gradient(node: ast.AST) -> bool:
+    """Returns whether a piece of source turns the sign of a `.grad`."""
+    if isinstance(node, ast.AugAssign):
+        return _is_gradient(node.target) and _is_negative(node.value)
+    if isinstance(node, ast.Assign):
+        return any(map(_is_gradient, node.targets)) and _is_negative(node.value)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    given = [*node.args, *(each.value for each in node.keywords)]
+    is_turning = node.func.attr in _TURNING and _is_gradient(node.func.value)
+    return is_turning and (not given or any(map(_is_negative, given)))
+
+
+def _is_negative(node: ast.expr) -> bool:
+    """Returns whether an expression has the sign of a number, or a negation, in it."""
+    return any(isinstance(each, ast.USub) for each in ast.walk(node)) or "neg(" in ast.unparse(node)
+
+
+def _is_gradient(node: ast.expr) -> bool:
+    return ast.unparse(node).endswith((".grad", ".grad.data"))
 
 
 def _follow(facts: TraceIndex, root: int, before: int, uses: _Uses) -> None:

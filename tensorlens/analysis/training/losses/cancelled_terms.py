@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -16,12 +17,16 @@ from tensorlens.records.model import Call
 _SUMS = frozenset("add radd iadd sub rsub isub".split())
 _SCALED = frozenset("mul rmul imul".split())
 _DIVIDED = frozenset("div truediv idiv true_divide".split())
+_HIDING = _SCALED | frozenset("where masked_fill full full_like fill nan_to_num log".split())
 _SAME_SCORES = frozenset("float contiguous clone".split())
 _SOFTMAX = frozenset(("softmax", "log_softmax"))
 _LOWEST = re.compile(r"-\s*(torch|math|np|numpy)\.inf|(torch|np|numpy)\.finfo\(.*\)\.min")
 _LOW = -1e8  # a score that a softmax makes 0, among scores of any usual size
 _STEPS = 8  # calls between the sum and the softmax
-_MAX_CALLS = 200  # looked at to see whether the term is computed from the scores
+_LARGE = 1e4  # a number that hides scores of any usual size
+_MAX_CALLS = 200  # looked at to see what a term is computed from
+_MAX_OF_SCORES = 2_000  # looked at to see what the scores are computed from
+_FLOATS = ("float", "bfloat", "complex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,13 @@ class CancelledTerm:
 
 
 def cancelled_terms(facts: TraceIndex) -> Iterator[CancelledTerm]:
-    """Yields these terms, one for each line. A term that is computed from the scores, as their maximum, is meant."""
-    reported: set[int] = set()
+    """Yields these terms, one for each line.
+
+    A term is meant if it is computed from the scores, as their maximum, or from what they are computed from, as the
+    squares in a distance that a product is a part of. One that hides whole rows leaves nothing of their scores.
+    """
+    found: dict[int, CancelledTerm] = {}
+    meant: set[int] = set()
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
         for softmax in above:
@@ -46,9 +56,13 @@ def cancelled_terms(facts: TraceIndex) -> Iterator[CancelledTerm]:
             for call in _calls_before(facts, softmax):
                 path.append(call)
                 term = _term(facts, call, dim) if op_name(call) in _SUMS else None
-                if term is not None and call.site not in reported and _is_used_once(above, path):
-                    reported.add(call.site)
-                    yield CancelledTerm(call, term, softmax, dim)
+                if term is None or call.site in meant:
+                    continue
+                if _is_meant(facts, call, term):
+                    meant.add(call.site)
+                elif _is_used_once(above, path):
+                    found.setdefault(call.site, CancelledTerm(call, term, softmax, dim))
+    yield from (each for site, each in found.items() if site not in meant)
 
 
 def _softmax_dim(facts: TraceIndex, call: Call) -> int | None:
@@ -126,8 +140,55 @@ def _term(facts: TraceIndex, call: Call, dim: int) -> int | None:
     sizes = facts.tensor(term).shape
     padded = (1,) * (len(shape) - len(sizes)) + sizes
     is_of_rows = padded[dim] == 1 < shape[dim] and any(size > 1 for size in padded)
-    sources = {full} | {access.tensor for made in facts.producers(full, call.index)[:1] for access in made.inputs}
-    return term if is_of_rows and not _computed_from(facts, term, sources, call.index) else None
+    return term if is_of_rows else None
+
+
+def _is_meant(facts: TraceIndex, call: Call, term: int) -> bool:
+    """Returns whether the scores and a term of a sum are computed from the same values, or the term hides rows.
+
+    A trained term may read the data of the scores, too: a bias of each row does.
+    """
+    full = _full(facts, call)
+    made, own = _computed(facts, term, call.index, _MAX_CALLS)
+    hides = any(facts.tensor(number).dtype == "bool" for number in own) and not any(map(_is_count, made))
+    if full is None or len(made) >= _MAX_CALLS or hides or any(_is_large(facts, each) for each in made):
+        return True
+    _, of_scores = _computed(facts, full, call.index, _MAX_OF_SCORES)
+    is_trained = bool(graph_leaves(facts, term, call.index))
+    shared = [number for number in own & of_scores if facts.tensor(number).dtype.startswith(_FLOATS)]
+    return any(not is_trained or facts.requires_grad(number, call.index - 1) for number in shared)
+
+
+def _computed(facts: TraceIndex, number: int, before: int, most: int) -> tuple[list[Call], set[int]]:
+    """Returns the calls that computed a tensor, at most some, and what they read. What has led to an index, as to an
+    item that was drawn, does not count."""
+    made, read, seen, waiting = list[Call](), {number}, set[int](), [(number, before)]
+    for each, limit in waiting:
+        call = next(iter(facts.producers(each, limit)), None)
+        if call is None or call.index in seen or len(made) >= most:
+            continue
+        seen.add(call.index)
+        made.append(call)
+        read |= {access.tensor for access in call.inputs}
+        floats = (access.tensor for access in call.inputs if facts.tensor(access.tensor).dtype.startswith(_FLOATS))
+        waiting += [(source, call.index) for source in floats]
+    return made, read
+
+
+def _is_count(call: Call) -> bool:
+    return op_name(call) in ("sum", "mean", "count_nonzero")
+
+
+def _is_large(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the source of a call has a number that leaves nothing of scores that it is added to."""
+    node = facts.node_at(call.site) if op_name(call) in _HIDING else None
+    parts = [each for each in ast.walk(node) if isinstance(each, ast.expr)] if isinstance(node, ast.expr) else []
+    if any(isinstance(each, ast.Attribute) and each.attr in ("inf", "finfo", "min") for each in parts):
+        return True
+    numbers = (
+        written_number(facts, each) for each in parts if isinstance(each, ast.Constant | ast.Name | ast.Attribute)
+    )
+    return any(number is not None and abs(number) >= _LARGE for number in numbers)
 
 
 def _computed_from(facts: TraceIndex, number: int, sources: set[int], before: int) -> bool:

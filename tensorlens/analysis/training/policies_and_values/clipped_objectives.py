@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.constant_terms import op_name, trained_by
 from tensorlens.analysis.training.falling_weights import may_maximize
 from tensorlens.analysis.training.loss_calls import examined_passes
+from tensorlens.analysis.training.timeline import Training
 from tensorlens.analysis.training.turned_signs import sign_in_sum
 from tensorlens.analysis.training.value_ranges import SHAPING
 from tensorlens.records.model import Backward, Call
@@ -42,10 +43,12 @@ class _Product:
     factors: dict[object, int]  # tensors, each by its key
 
 
-def unclipped_objectives(facts: TraceIndex) -> Iterator[ClippedObjective]:
-    """Yields these choices, one for each line."""
-    reported = set[int]()
+def unclipped_objectives(training: Training) -> Iterator[ClippedObjective]:
+    """Yields these choices, one for each line, in losses that an optimizer makes less."""
+    facts, reported = training.facts, set[int]()
     for backward in [] if may_maximize(facts) else examined_passes(facts):
+        if not trained_by(training, backward):
+            continue
         for choice, sign in _choices(facts, backward):
             compared = _compared(facts, choice)
             if compared is None or compared[1] == (sign < 0) or choice.site in reported:

@@ -4,11 +4,15 @@ computed from a copy of the trained parameters that nothing moves after them.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.lineage import ancestry, graph_leaves
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name, trained_by
 from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, is_error, recorded_above
@@ -20,7 +24,9 @@ _DIFFERENCES = frozenset(("sub", "isub"))
 _PRODUCTS = frozenset(("mul", "rmul", "imul", "div", "truediv"))
 _ALIKE = _SUMS | _DIFFERENCES | _PRODUCTS | frozenset("clone detach contiguous float double to clamp dropout".split())
 _SAME = frozenset("squeeze unsqueeze view reshape flatten clone float double to".split())
-_TO_TARGETS = frozenset(("kl_div", "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits"))
+_PICKED = frozenset(("gather", "take_along_dim", "max", "amax"))
+_REWARDS = re.compile(r"(?<![a-z])(rewards?|rews?|dones?|terminated|td_?(error|target)s?)(?![a-z])", re.IGNORECASE)
+_DISCOUNTS, _REWARD = re.compile(r"(?<![a-z])(gamma|discount)(?![a-z])", re.IGNORECASE), re.compile("r|r_t|rs")
 _MAX_PARTS = 16
 _MAX_CALLS = 500
 _COPYING = frozenset(("clone", "detach", "get", "copy", "Parameter"))
@@ -86,36 +92,6 @@ def fixed_targets(training: Training) -> Iterator[FixedTarget]:
             if found is not None:
                 reported.add(call.site)
                 yield found
-
-
-@dataclass(frozen=True, slots=True)
-class TeacherTrained:
-    """A loss whose target is computed from parameters that the input is not computed from, and trains them."""
-
-    loss: Call
-    made: Call  # what computed the target
-    parameters: tuple[int, ...]
-
-
-def teachers_trained(training: Training) -> Iterator[TeacherTrained]:
-    """Yields the losses of probabilities with such a target, one for each line, unless another one of the pass goes the
-    other way, as where two models teach each other."""
-    facts, reported = training.facts, set[int]()
-    for backward in examined_passes(facts):
-        calls = [call for call in recorded_above(facts, backward) if op_name(call) in _TO_TARGETS]
-        used = trained_by(training, backward) if calls else set[int]()
-        ways: list[tuple[Call, set[int], set[int]]] = []
-        for call in calls if used else ():
-            inputs = [access.tensor for access in call.inputs[:2]]
-            if len(inputs) == 2 and all(facts.requires_grad(number, call.index - 1) for number in inputs):
-                own, other = (used & graph_leaves(facts, number, call.index) for number in inputs)
-                ways.append((call, own, other))
-        for call, own, other in ways:
-            made = next(iter(facts.producers(call.inputs[1].tensor, call.index)), None)
-            is_mutual = any(each is not call and others & own for each, _, others in ways)
-            if own and other and not own & other and not is_mutual and made is not None and call.site not in reported:
-                reported.add(call.site)
-                yield TeacherTrained(call, made, tuple(sorted(other)))
 
 
 def _fixed(training: Training, error: Call, used: set[int]) -> FixedTarget | None:
@@ -223,6 +199,8 @@ def _found(facts: TraceIndex, error: Call, used: set[int]) -> TrainedTarget | No
     made = next(iter(facts.producers(target.tensor, target.before)), None)
     if not leaves[0] or leaves[0] != leaves[1] or made is None or any(_has_gradient(facts, part) for part in graph):
         return None
+    if not any(_is_picked(facts, part) for part in graph) and not _names_rewards(facts, error):
+        return None
     return TrainedTarget(error, target.tensor, made, tuple(sorted(leaves[1])))
 
 
@@ -259,3 +237,30 @@ def _has_gradient(facts: TraceIndex, part: _Part) -> bool:
         if call.op == "autograd.grad" or isinstance(facts.event(call.index - 1), Backward):
             return True
     return False
+
+
+def _is_picked(facts: TraceIndex, part: _Part) -> bool:
+    """Returns whether a value is that of one action among several."""
+    made = next(iter(facts.producers(part.tensor, part.before)), None)
+    return made is not None and op_name(made) in _PICKED
+
+
+def _names_rewards(facts: TraceIndex, error: Call) -> bool:
+    """Returns whether a function that led to a loss names rewards, or the end of an episode. An equation of physics has
+    a value times a constant on its other side, too."""
+    for span in filter(None, map(facts.span, facts.call_chain(error.site))):
+        function = function_around(facts, span.file, span.line)
+        names = set(_names_in(function or facts.tree(span.file)))
+        if any(map(_REWARDS.search, names)) or (
+            any(map(_DISCOUNTS.search, names)) and any(map(_REWARD.fullmatch, names))
+        ):
+            return True
+    return False
+
+
+def _names_in(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            yield str(node.slice.value)
+        elif isinstance(node, ast.Name | ast.Attribute | ast.arg):
+            yield node.arg if isinstance(node, ast.arg) else last_name(node)

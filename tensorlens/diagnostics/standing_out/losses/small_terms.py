@@ -1,10 +1,13 @@
-"""Names terms of a loss that give next to none of the gradient of the parameters that they reach."""
+"""Names terms of a loss that give next to none of the gradient of the parameters that they reach, although they have no
+weight that says so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.losses.meant_small import is_meant_small
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.summed_terms import losses, term_name
 from tensorlens.analysis.training.term_shares import shares
@@ -30,6 +33,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if passes < _MIN_PASSES or max(values) >= _SMALL:
                 continue
             term = loss.terms[place]
+            if is_meant_small(facts, loss, term, max(values) == 0):
+                continue
             last = term.terms[-1]
             if "`" in named(facts, last.tensor, last.added.index):  # otherwise no text of the script names it
                 owners = " and ".join(f"`{''.join(owner)}`" for owner in found)

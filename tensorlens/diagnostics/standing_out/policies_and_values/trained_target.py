@@ -5,22 +5,28 @@ target is computed from a copy of the model that stays as it was before the firs
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.policies_and_values.later_moves import is_copied_for_a_round, moves_later
 from tensorlens.analysis.training.policies_and_values.trained_hints import trained_hints
 from tensorlens.analysis.training.policies_and_values.trained_targets import (
+    FixedTarget,
     fixed_targets,
-    teachers_trained,
     trained_targets,
 )
+from tensorlens.analysis.training.policies_and_values.trained_teachers import teachers_trained
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut
 
 _MIN_STEPS = 20
-_MEANT = re.compile(r"residual[-_ ]gradient|baird", re.IGNORECASE)  # the method that trains both sides
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_MEANT = re.compile(  # methods that train both sides
+    r"residual[-_ ](gradient|minimi)|baird|(bellman|euler)[-_ ]resid|consumption|utility|steady[-_ ]state",
+    re.IGNORECASE,
+)
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -74,7 +80,7 @@ def _fixed(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         rows = [row for row in training.rows if row.tensor in each.copies]
         originals = [row for row in training.rows if row.tensor in each.originals]
-        if not rows and not originals:
+        if (not rows and not originals) or _may_move(training, each, (rows, originals)):
             continue
         shown = listed(rows) if rows else f"copies of {listed(originals)}"
         made = facts.creator(rows[0].tensor if rows else each.copies[0])
@@ -85,3 +91,14 @@ def _fixed(training: MeasuredTraining) -> Iterator[StandingOut]:
             facts.label("value_made_here", each.made.site, "the target is computed from it", each.made.index),
             facts.label("needed_here", each.error.site, "the loss", each.error.index),
         )
+
+
+def _may_move(training: MeasuredTraining, each: FixedTarget, rows: tuple[Sequence[ParameterRow], ...]) -> bool:
+    """Returns whether a line that did not run may move the copies, or they are there for one round of several."""
+    facts = training.facts
+    copies, originals = ({name for row in some for part in row.owner for name in _WORD.findall(part)} for some in rows)
+    if moves_later(facts, copies - originals, originals - copies):
+        return True
+    sites = {call.site for number in each.copies for call in facts.producers(number, facts.events[-1].index + 1)}
+    sites |= {made.site for number in each.copies if (made := facts.creator(number)) is not None}
+    return any(is_copied_for_a_round(facts, site, original) for site in sites for original in each.originals[:1])

@@ -15,7 +15,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     if training.training.is_hidden:
         return
-    for each in unclipped_objectives(facts):
+    for each in unclipped_objectives(training.training):
         taken, used = ("less", "adds") if each.sign > 0 else ("greater", "subtracts")
         yield stands_out(
             f"{as_written(facts, each.choice)} takes the {taken} of {named(facts, each.estimate, each.choice.index)} "

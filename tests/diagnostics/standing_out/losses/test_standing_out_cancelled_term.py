@@ -33,6 +33,33 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """
+DISTANCE = """\
+net, c = nn.Linear(8, 4), nn.Parameter(torch.randn(5, 4))
+opt = torch.optim.Adam([*net.parameters(), c], lr=0.01)
+for _ in range(3):
+    x = torch.randn(12, 8)
+    z = net(x)
+    d = z.square().sum(1, keepdim=True) - 2 * z @ c.T + c.square().sum(1)
+    loss = nn.functional.cross_entropy(-0.5 * d, torch.randint(5, (12,)))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+MASKED = """\
+LOW = 1e9
+net, out = nn.Linear(8, 24), nn.Linear(8, 1)
+opt = torch.optim.Adam([*net.parameters(), *out.parameters()], lr=0.01)
+for _ in range(3):
+    x, valid = torch.randn(4, 6, 8), torch.arange(6)[None] < torch.tensor([6, 5, 4, 3])[:, None]
+    q, k, v = net(x).chunk(3, -1)
+    s = q @ k.transpose(1, 2) + (~valid)[:, None, :].float() * -1e9
+    s = s + (~valid)[:, :, None].float() * -1e9
+    o = out(s.softmax(-1) @ v).squeeze(-1)
+    loss = ((o - x.sum(-1)) ** 2 * valid).sum() / valid.sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 WRONG = {
     "a correction of the query": RETRIEVAL,
     "in place": RETRIEVAL.replace("logits = logits - counts", "logits -= counts"),
@@ -61,6 +88,21 @@ RIGHT = {
         "cross_entropy(logits,", "cross_entropy(logits.masked_fill(torch.zeros(8, 8) > 0, 0.0),"),
     "one number": RETRIEVAL.replace("counts.log()[:, None]", "counts.log().mean()"),
     "a term for each place": RETRIEVAL.replace("counts.log()[:, None]", "torch.rand(8, 8)"),
+    "a squared distance": DISTANCE,
+    "a squared distance that begins with the scores": DISTANCE.replace(
+        "z.square().sum(1, keepdim=True) - 2 * z @ c.T + c.square().sum(1)",
+        "2 * z @ c.T - z.square().sum(1, keepdim=True) - c.square().sum(1)"),
+    "a log density": DISTANCE.replace(
+        "z.square().sum(1, keepdim=True) - 2 * z @ c.T + c.square().sum(1)",
+        "2.0 * (z @ c.T) - z.pow(2).sum(1, keepdim=True) - c.pow(2).sum(1)"),
+    "a squared distance of data": DISTANCE.replace("z = net(x)", "z = x[:, :4]"),
+    "a log sum of equal scores": DISTANCE.replace("z.square().sum(1, keepdim=True) - 2 * z @ c.T + c.square().sum(1)",
+        "(z @ c.T) / 0.5 - torch.logsumexp((z @ c.T) / 0.5, 1, keepdim=True)"),
+    "a bound of the row": DISTANCE.replace("z.square().sum(1, keepdim=True) - 2 * z @ c.T + c.square().sum(1)",
+        "3 * (z @ c.T) - (z.norm(dim=1, keepdim=True) * c.norm(dim=1).max()).detach()"),
+    "a mask of queries": MASKED,
+    "a mask of queries that is inverted": MASKED.replace(
+        "(~valid)[:, :, None].float() * -1e9", "-LOW * (1 - valid[:, :, None].float())"),
     "a mean": RETRIEVAL.replace("cross_entropy(logits, torch.arange(8))", "mse_loss(logits, torch.eye(8))"),
 }  # fmt: skip
 WORDS = "does not change the softmax"

@@ -71,6 +71,34 @@ RIGHT = {
     loss = F.mse_loss(value, reward + 0.9 * other(after)[:, 0])
     """,
 }
+STATES = """\
+from torch.nn import functional as F
+net, states = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1)), nn.Parameter(torch.zeros(20, 1))
+opt = torch.optim.SGD([*net.parameters(), states], lr=0.01)
+for _ in range(3):
+    t, u = torch.rand(20, 1), torch.rand(20, 1)
+    x = net(t)
+    loss = LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+print("done")
+"""
+EQUATIONS = {
+    "a step of an equation": "F.mse_loss(net(t + 0.05), 0.9 * x + 0.05 * torch.sin(t))",
+    "states of a linear system": "F.mse_loss(x[1:], 0.95 * x[:-1] + u[1:]) + F.mse_loss(x, u)",
+    "states that are parameters": "(states[1:] - (0.95 * states[:-1] + u[1:])).square().sum()",
+    "a functional equation": "F.mse_loss(net(2 * t), 2 * x + t ** 2)",
+    "a Bellman equation of an economy": "(x - (torch.log(t) + 0.95 * net(t ** 0.36))).square().mean()",
+}
+
+
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_equations_that_train_both_sides_are_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, STATES.replace("LOSS", EQUATIONS[name]))
+    assert [each.text for each in found if WORDS in each.text] == []
+
+
 WORDS = "gradients through both terms of its difference"
 
 
@@ -104,14 +132,43 @@ for step in range(1, 26):
     opt.zero_grad()
     loss.backward()
     opt.step()
+"""
+AT_TIMES = (
+    COPY
+    + """\
     if step % 1000 == 0:
         target.load_state_dict(q.state_dict())
 """
+)
 LOADED = COPY.replace("copy.deepcopy(q)  #!", "nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))  #!")
 VALUES = COPY.replace("copy.deepcopy(q)", "{k: v.detach().clone() for k, v in q.state_dict().items()}").replace(
-    "target(after)", "torch.func.functional_call(q, target, (after,))").replace(
-    "target.load_state_dict(q.state_dict())", "pass")  # fmt: skip
+    "target(after)", "torch.func.functional_call(q, target, (after,))")  # fmt: skip
+SOFT_UPDATE = """\
+def soft_update(target, source):
+    for old, new in zip(target.parameters(), source.parameters()):
+        old.data.copy_(0.99 * old.data + 0.01 * new.data)
+"""
+ROUNDS = """\
+import copy
+from torch.nn import functional as F
+def fitted(q):
+    old = copy.deepcopy(q).requires_grad_(False)
+    opt = torch.optim.Adam(q.parameters(), 1e-2)
+    for _ in range(25):
+        s, after, reward = torch.randn(16, 4), torch.randn(16, 4), torch.randn(16)
+        y = reward + 0.9 * old(after).max(1).values
+        loss = F.mse_loss(q(s)[:, 0], y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+q = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+for _ in range(1):
+    fitted(q)
+"""
 FIXED = {
+    "a function that nothing calls": SOFT_UPDATE + COPY,
+    "a line that loads the other way": COPY
+    + "    if step % 20 == 0:\n        q.load_state_dict(target.state_dict())\n",
     "a dict of values": VALUES,
     "a list of values": VALUES.replace(
         "{k: v.detach().clone() for k, v in q.state_dict().items()}", "[p.data.clone() for p in q.parameters()]"
@@ -124,14 +181,22 @@ FIXED = {
     "a squared difference": COPY.replace("F.smooth_l1_loss(q(s)[:, 0], best)", "(q(s)[:, 0] - best).square().mean()"),
 }
 MOVES = {
-    "values that are moved": VALUES + "    for k, v in q.state_dict().items():\n        target[k].lerp_(v, 0.05)\n",
-    "values that are made again": VALUES.replace("1000", "10").replace(
-        "pass", "target = {k: v.clone() for k, v in q.state_dict().items()}"
+    "moved after more steps": AT_TIMES,
+    "moved by a function after more steps": AT_TIMES.replace("q = nn", SOFT_UPDATE + "q = nn").replace(
+        "target.load_state_dict(q.state_dict())", "soft_update(target, q)"
     ),
-    "a copy that is made again": COPY.replace("1000", "10").replace(
+    "one round of fitted Q iteration": ROUNDS,
+    "one round of several": COPY.replace("target = copy.deepcopy(q)  #!\n", "").replace(
+        "for step in range(1, 26):\n",
+        "for step in range(1, 26):\n    if step == 1:\n        target = copy.deepcopy(q)\n",
+    ),
+    "values that are moved": VALUES + "    for k, v in q.state_dict().items():\n        target[k].lerp_(v, 0.05)\n",
+    "values that are made again": VALUES
+    + ("    if step % 10 == 0:\n        target = {k: v.clone() for k, v in q.state_dict().items()}\n"),
+    "a copy that is made again": AT_TIMES.replace("1000", "10").replace(
         "target.load_state_dict(q.state_dict())", "target = copy.deepcopy(q)"
     ),
-    "moved at times": COPY.replace("1000", "10"),
+    "moved at times": AT_TIMES.replace("1000", "10"),
     "an average": COPY + "    for a, b in zip(target.parameters(), q.parameters()):\n        a.data += 0.1 * b.data\n",
     "a teacher": COPY.replace("reward + 0.9 * target(after).max(1).values", "target(after)[:, 0]"),
     "another model": LOADED,
@@ -184,6 +249,34 @@ ALONE = {
         '"batchmean")', '"batchmean") + F.kl_div(teacher(x).log_softmax(1), student(x).softmax(1))'),
     "one model": TEACHER.replace("target = teacher(x)", "target = student(x + 0.1)"),
 }  # fmt: skip
+LEARNED = """\
+from torch.nn import functional as F
+prior, other, out = nn.Linear(6, 4), nn.Linear(3, 4), nn.Linear(4, 3)
+labels = nn.Parameter(torch.zeros(16, 4))
+opt = torch.optim.SGD([*prior.parameters(), *other.parameters(), *out.parameters(), labels], lr=0.1)
+for _ in range(3):
+    x, y = torch.rand(16, 6), torch.rand(16, 3)
+    p, q = prior(x).log_softmax(1), other(y).log_softmax(1)
+    loss = LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+OWN = {
+    "a trained prior": 'F.mse_loss(out(F.gumbel_softmax(q)), y) + F.kl_div(p, q.exp(), reduction="batchmean")',
+    "the same of logarithms": "F.mse_loss(out(F.gumbel_softmax(q)), y) + F.kl_div(p, q, log_target=True)",
+    "labels that are trained": "F.cross_entropy(p, labels.softmax(1)) + 0.1 * F.cross_entropy(labels, y.argmax(1))",
+    "labels that are trained and picked": "F.cross_entropy(p, labels[torch.randperm(16)].softmax(1))",
+    "two that have labels": "F.cross_entropy(p, q.exp()) + F.nll_loss(q, y.argmax(1)) + F.nll_loss(p, y.argmax(1))",
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_target_that_something_else_trains_is_left_alone(tmp_path: Path, name: str) -> None:
+    found = sentences(tmp_path, LEARNED.replace("LOSS", OWN[name]))
+    assert [each.text for each in found if TRAINS in each.text] == []
+
+
 TRAINS = "which its input is not computed from"
 
 

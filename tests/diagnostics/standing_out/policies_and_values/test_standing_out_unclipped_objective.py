@@ -49,3 +49,18 @@ def test_the_greater_product_is_named(loss: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("loss", RIGHT)
 def test_the_lesser_product_is_no_news(loss: str, tmp_path: Path) -> None:
     assert said(tmp_path, SCRIPT.format(loss=loss), "clipped ratio")[0] == []
+
+
+STEPS = {
+    "a step up by hand": "for p in net.parameters(): p.data += 0.1 * p.grad",
+    "a step up by a method": "for p in net.parameters(): p.data.add_(p.grad, alpha=0.1)",
+    "a step by hand that reads a name": "for p in net.parameters(): g = p.grad; p.data += 0.1 * g",
+    "a gradient that is turned": "for p in net.parameters(): p.grad.neg_()\n        opt.step()",
+    "a gradient that is set": "for p in net.parameters(): p.grad = -p.grad\n        opt.step()",
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_up_along_the_gradient_is_no_news(name: str, tmp_path: Path) -> None:
+    script = SCRIPT.format(loss="torch.min(one, two).mean()").replace("opt.step()", STEPS[name])
+    assert said(tmp_path, script, "clipped ratio")[0] == []
