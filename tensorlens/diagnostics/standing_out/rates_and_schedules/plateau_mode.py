@@ -82,7 +82,7 @@ def _turns(value: ast.expr) -> bool:
     """Returns whether an expression gets smaller as what it is computed from grows: `-loss`, `1 - accuracy`."""
     waiting: list[ast.AST] = [value]
     for node in waiting:
-        is_less = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and bool(_in_names([node.right]))
+        is_less = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _is_metric(node.right)
         if is_less or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)):
             return True
         if isinstance(node, ast.Call) and last_name(node.func) in ("neg", "negative"):
@@ -94,7 +94,11 @@ def _turns(value: ast.expr) -> bool:
 def _divides(value: ast.expr) -> bool:
     """Returns whether an expression divides by a metric."""
     products = (node for node in ast.walk(value) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div))
-    return any(_in_names([node.right]) & (_LOSSES | _SCORES) for node in products)
+    return any(_is_metric(node.right) for node in products)
+
+
+def _is_metric(value: ast.expr) -> bool:
+    return not _in_names([value]).isdisjoint(_LOSSES | _SCORES)
 
 
 def _is_step(call: ast.Call) -> bool:
