@@ -19,11 +19,13 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.factor_signs import factor_sign
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.parameters.equal_batches import is_one_batch
 from tensorlens.analysis.training.timeline import GRAD_READ
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 
 _MIN_ROUNDS = 3
+_LAST = 2  # functions of a loss that are compared
 _MAX_DEPTH = 4  # calls between a gradient and what is added to its parameter
 _SUBTRACTING = frozenset("sub isub subtract foreach_sub".split())
 _NEGATING = ("neg", "negative", "foreach_neg")
@@ -77,12 +79,38 @@ def inner_updates(training: MeasuredTraining) -> Iterator[InnerUpdate]:
         gradient = _differentiated_by(training, writes[0], row.tensor)
         rounds = [(own[0], step) for before, step in pairwise(steps)
                   if (own := [write for write in writes if before.index < write.index < step.index])]  # fmt: skip
-        if gradient is not None and len(rounds) == len(steps) - 1:
+        is_one_loss = gradient is not None and bool(rounds) and _is_one_loss(training, gradient, row.tensor, rounds[0])
+        if gradient is not None and len(rounds) == len(steps) - 1 and is_one_loss:
             lines[writes[0].site].append((row, gradient, rounds))
     for found in lines.values():
         _, gradient, rounds = found[0]
         write, step = rounds[-1]
         yield InnerUpdate(write, gradient, step, tuple(row for row, *_ in found), len(rounds))
+
+
+def _is_one_loss(training: MeasuredTraining, gradient: Call, number: int, first: tuple[Call, Step]) -> bool:
+    """Returns whether `autograd.grad()` and the pass before a step differentiate losses that the same functions make.
+
+    A descent for another loss, as a penalty with an update of its own, is no inner loop."""
+    facts, (write, step) = training.facts, first
+    moments = training.training.moments.get(number, ())
+    fills = [moment.event for moment in moments if moment.kind == "fill" and isinstance(moment.event, Backward)]
+    fills = [each for each in fills if write.index < each.index < step.index]
+    if not fills or not gradient.inputs or not fills[-1].roots:
+        return False
+    one, other = gradient.inputs[0].tensor, fills[-1].roots[0].tensor
+    return _last_functions(facts, one, gradient.index) == _last_functions(facts, other, fills[-1].index)
+
+
+def _last_functions(facts: TraceIndex, number: int, before: int) -> list[str]:
+    """Returns the functions that a loss comes from, the last first."""
+    names: list[str] = []
+    while len(names) < _LAST and (made := next(iter(facts.producers(number, before)), None)) is not None:
+        names.append(op_name(made))
+        if not made.inputs:
+            break
+        number, before = made.inputs[0].tensor, made.index
+    return names
 
 
 def _differentiated_by(training: MeasuredTraining, write: Call, number: int) -> Call | None:
@@ -119,6 +147,8 @@ def _rounds(training: MeasuredTraining, number: int) -> Iterator[tuple[Call, Bac
         if not _is_along_gradient(training, own[0], number):
             return
         found.append((own[0], passes[bisect_left([each.index for each in passes], own[0].index)], step))
+        if len(found) == 1 and not is_one_batch(training, before, *found[0][:2]):
+            return
     yield from found
 
 

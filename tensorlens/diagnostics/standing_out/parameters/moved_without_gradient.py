@@ -12,7 +12,6 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
-from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.callbacks import Registration
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
@@ -25,16 +24,17 @@ _PRODUCTS = frozenset(("mul", "div", "imul", "itruediv"))
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds whole parameters that moved without a gradient, and parts whose gradient the script set to zero.
 
-    Weight decay moves every row of an embedding, also those that no batch used: a part alone is nothing unusual.
+    Weight decay moves every row of an embedding, also those that no batch used: a part alone is nothing unusual. Lines
+    that write to a parameter may be all that moves it, as those of an average of other ones, or of a mask of weights.
     """
     whole: dict[tuple[int, int], list[ParameterRow]] = {}
     for row in training.rows:
         movement, group = row.movement, row.group
         if movement is None or group is None or not row.is_stepped or not movement.unreached_moved:
             continue
+        if training.writes(row.tensor):
+            continue
         if movement.unreached == movement.elements:
-            if _is_set_at_the_end(training, row):
-                continue
             whole.setdefault((group.optimizer, group.group), []).append(row)
         elif touched := _touches(training, row):
             site, index = touched[-1].site, touched[-1].index
@@ -46,13 +46,6 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             yield _part(training, row, training.facts.label("hook_registered_here", hook.site, text))
     for rows in whole.values():
         yield _whole(training, rows)
-
-
-def _is_set_at_the_end(training: MeasuredTraining, row: ParameterRow) -> bool:
-    """Returns whether lines change a parameter after the last step only, as an offset that is calibrated then."""
-    last, group = training.training.steps[-1].index if training.training.steps else 0, row.group
-    writes = training.writes(row.tensor)
-    return bool(writes) and not (group and group.weight_decay) and all(write.index > last for write in writes)
 
 
 def _touches(training: MeasuredTraining, row: ParameterRow) -> list[Call]:
@@ -88,15 +81,10 @@ def _cause(training: MeasuredTraining, row: ParameterRow) -> tuple[str, Label | 
     """Says what can have moved a parameter without a gradient, with its line."""
     facts, group = training.facts, row.group
     assert group is not None
-    writes = training.writes(row.tensor)
     made = facts.label("optimizer_made_here", group.site, f"`{group.name}` is made here")
     decays = bool(group.weight_decay) and row.statistics is not None and row.statistics.filled > 0
-    if decays and not writes:
+    if decays:
         return f"by weight decay ({group.weight_decay:g})", made
-    if writes and not decays:
-        return f"by {as_written(facts, writes[0])}", facts.label("modified_here", writes[0].site, "changed here")
-    if writes:
-        return f"by weight decay ({group.weight_decay:g}) and writes", made
     moments = training.training.moments.get(row.tensor, ())
     steps = any(isinstance(m.event, Call) and m.event.within and m.kind == "update" for m in moments)
     return (f"by `{group.name}` itself" if steps else "in a way that is not recorded"), made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -15,12 +16,15 @@ _FIXED = ("nn.init.zeros_", "nn.init.constant_")
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds these lines, if nothing sets a part of the embedding before the first step."""
+    """Finds these lines, if nothing sets a part of the embedding before the first step.
+
+    The sum or the mean of looked-up rows uses that of padding. Packed sequences and products with a mask do not.
+    """
     facts = training.facts
     steps = training.training.steps
     for row in training.rows:
         tensor = facts.tensor(row.tensor)
-        if len(tensor.shape) != 2 or not steps:
+        if len(tensor.shape) != 2 or not steps or not _sums_rows(facts, row.tensor):
             continue
         storages = facts.storages_of(row.tensor)
         written = [
@@ -40,6 +44,20 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 facts.label("modified_here", later[-1].site, "overwritten here", later[-1].index),
                 facts.label("leaf_made_here", written[zeroed].site, "made with a row of zeros"),
             )
+
+
+def _sums_rows(facts: TraceIndex, table: int) -> bool:
+    """Returns whether the program takes the sum or the mean of rows of a table, without a mask before it."""
+    rows: set[int] = set()
+    for call in facts.calls:
+        read = {access.tensor for access in call.inputs}
+        if op_name(call) == "embedding_bag" and table in read:
+            return True
+        if op_name(call) in ("sum", "mean") and read & rows:
+            return True
+        if (op_name(call) == "embedding" and table in read) or (op_name(call) == "dropout" and read & rows):
+            rows.update(access.tensor for access in call.outputs)
+    return False
 
 
 def _draws(call: Call) -> bool:

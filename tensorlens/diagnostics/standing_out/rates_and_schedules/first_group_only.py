@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tensorlens.analysis.code_around import function_around
+from tensorlens.analysis.code_around import function_around, statement_around
 from tensorlens.analysis.naming.name_words import words_of_last
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
@@ -44,6 +44,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             or not others
             or chosen.steps < _MIN_STEPS
             or chosen.is_shared
+            or _is_frozen(facts, span, chosen)
         ):
             continue
         made = {group.made_rate for group in of_optimizer}
@@ -57,6 +58,15 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 Label("state_changed_here", span, "one of the groups"),
                 facts.label("optimizer_made_here", chosen.site, "the optimizer is made here"),
             )
+
+
+def _is_frozen(facts: TraceIndex, span: Span, chosen: OptimizerGroup) -> bool:
+    """Returns whether a line sets a rate of 0 or that of the others: a part that waits for the rest to learn."""
+    statement = statement_around(facts, span)
+    values = [] if statement is None else [node for node in ast.walk(statement) if isinstance(node, ast.IfExp)]
+    ends = [end for value in values for end in (value.body, value.orelse)]
+    is_choice = any(isinstance(end, ast.Constant) and end.value == 0 for end in ends)
+    return is_choice or {*chosen.course} <= {0.0, chosen.made_rate}
 
 
 def _is_for_part(facts: TraceIndex, span: Span, made: int | None) -> bool:

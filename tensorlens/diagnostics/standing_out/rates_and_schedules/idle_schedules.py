@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
+from tensorlens.analysis.code_around import function_around, loop_around_line, parent_of, statement_around
+from tensorlens.analysis.naming.name_words import words_of_last
+from tensorlens.analysis.naming.syntax import last_name
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.other_loads import other_loads
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -15,6 +20,9 @@ from tensorlens.records.training import LearningRateSchedule, OptimizerGroup
 _MIN_STEPS = 2
 _MIN_MADE = 3
 _MIN_MADE_FOR_SEVERAL = 5  # steps: fewer may be one for each task
+_ROUNDS = frozenset("epoch epochs ep step steps it iter iteration".split())
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_CHOICES = ast.If | ast.IfExp | ast.BoolOp | ast.For | ast.While | ast.Try | ast.Match | ast.comprehension
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -46,10 +54,45 @@ def _never(
     training: MeasuredTraining, schedule: LearningRateSchedule, own: list[OptimizerGroup]
 ) -> Iterator[StandingOut]:
     steps = own[0].steps - schedule.before
-    if schedule.is_known and steps >= _MIN_STEPS:
+    if schedule.is_known and steps >= _MIN_STEPS and not _may_step(training.facts, schedule):
         label = training.facts.label("optimizer_made_here", schedule.site, "the scheduler is made here")
         text = f"`{schedule.name}` makes no step, and `{own[0].name}`, which it is made for, makes {steps:,} after that"
         yield stands_out(text, label)
+
+
+def _may_step(facts: TraceIndex, schedule: LearningRateSchedule) -> bool:
+    """Returns whether the program steps a scheduler where the run did not get to, as in a later epoch: under a
+    condition, or in a function that the program uses. Where the line that makes it gives it no name, it may be any."""
+    span = facts.span(schedule.site)
+    statement = None if span is None else statement_around(facts, span)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    parts = (each for target in targets for each in ast.walk(target))
+    names = {last_name(each) for each in parts} - {"", "self"}
+    for file, tree in facts.trees():
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            called = call.func
+            if not isinstance(called, ast.Attribute) or called.attr != "step":
+                continue
+            name = last_name(called.value)
+            is_own = name in names if names else not {"opt", "optim", "optimizer"} & {*words_of_last(name)}
+            if is_own and _waits(facts, file, call):
+                return True
+    return False
+
+
+def _waits(facts: TraceIndex, file: str, call: ast.Call) -> bool:
+    """Returns whether a call is under a condition or in a loop, or in a function whose name the program reads."""
+    node: ast.AST | None = call
+    while node is not None and not isinstance(node, _CHOICES):
+        if isinstance(node, _Function):
+            return isinstance(node, ast.Lambda) or any(
+                last_name(each) == node.name
+                for _, tree in facts.trees()
+                for each in ast.walk(tree)
+                if isinstance(each, ast.Name | ast.Attribute)
+            )
+        node = parent_of(facts, file, node)
+    return node is not None
 
 
 def _twice(
@@ -126,10 +169,27 @@ def _new_optimizers(training: MeasuredTraining, groups: dict[int, list[Optimizer
             continue
         if any(training.writes(number) for number in first.parameters):
             continue
+        if steps > 1 and not _is_each_round(training.facts, first.site):
+            continue
         makes = "one step" if steps == 1 else f"at most {steps:,} steps"
         text = f"one line makes {len(made):,} `{first.name}` for the same parameters, and each makes {makes}"
         label = training.facts.label("optimizer_made_here", first.site, "made again")
         yield stands_out(f"{text}: none uses the average of earlier gradients that another one keeps", label)
+
+
+def _is_each_round(facts: TraceIndex, site: int | None) -> bool:
+    """Returns whether the source says that a line runs in each epoch: each task of several has an optimizer of its own.
+
+    The names of the loop around the line say so, or that of the function, where it is in no loop."""
+    span = facts.span(site)
+    if span is None:
+        return False
+    loop, function = loop_around_line(facts, span.file, span.line), function_around(facts, span.file, span.line)
+    if isinstance(loop, ast.For):
+        names = [last_name(each) for each in ast.walk(loop.target) if isinstance(each, ast.expr)]
+    else:
+        names = [] if function is None else [function.name]
+    return any(not _ROUNDS.isdisjoint(words_of_last(name)) for name in names)
 
 
 def _memory(group: OptimizerGroup) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
 from math import isclose, isfinite
 
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
@@ -20,9 +19,6 @@ from tensorlens.records.training import OptimizerGroup
 _SMALL = 1 / 1000  # of the highest rate
 _LOW = 1 / 100  # of the rate that a group was made with
 _LOW_TOP = 1 / 20  # likewise, where the highest rate of a function is behind
-_FLOOR = 0.05  # of the highest rate
-_MIN_COURSE, _MIN_FALL = 10, 3
-_ENDING = frozenset(("LambdaLR", "LinearLR", "PolynomialLR", "CosineAnnealingLR"))
 _HALF = 1e-4  # the dtypes of half precision have a coarser epsilon
 _NOISE = 1e-4  # of the highest norm of a gradient
 
@@ -36,7 +32,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             steps = "its only step" if group.steps == 1 else f"each of its {group.steps} steps"
             text = f"the learning rate of {group_name(training, group)} is 0 at {steps}"
             yield stands_out(text, _made(training, group), *_schedulers(training, group), _set(training, group))
-        elif way := _way(group) or _floor(training, group):
+        elif way := _way(group):
             text = f"the learning rate of {group_name(training, group)} {way}"
             yield stands_out(text, _made(training, group), *_schedulers(training, group), _set(training, group))
         else:
@@ -49,6 +45,7 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds groups that were made with several learning rates and have one at each step, rates that a scheduler keeps
     far below the one that a group was made with, and groups with a rate of their own that hold no parameters."""
     loaded = {each.optimizer for each in training.facts.trace.inspection.loaded_rates if not each.is_scheduled}
+    resumed = {each.optimizer for each in training.facts.trace.inspection.loaded_rates}
     scheduled = {each.optimizer for each in training.facts.trace.inspection.schedules}
     optimizers: dict[int, list[OptimizerGroup]] = defaultdict(list)
     for group in training.groups:
@@ -72,7 +69,8 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
         for group in groups:
             high, is_factor = group.rates[1], group.made_rate == 1  # a schedule of rates themselves is made for 1
             share = _LOW_TOP if _is_over_top(training, group) else _LOW
-            if group.optimizer in scheduled and not is_factor and 0 < high < share * group.made_rate:
+            is_low = not is_factor and 0 < high < share * group.made_rate and not _still_grows(group)
+            if group.optimizer in scheduled and is_low and group.optimizer not in resumed:
                 text = (
                     f"{group_name(training, group)} was made with a learning rate of {group.made_rate:g}, and its steps"
                 )
@@ -90,6 +88,12 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
                     f"a group of `{group.name}`, made with a learning rate of {group.made_rate:g}, holds no parameters"
                 )
                 yield stands_out(text, _made(training, group))
+
+
+def _still_grows(group: OptimizerGroup) -> bool:
+    """Returns whether the rates are those of the beginning of a warm-up."""
+    course = list(group.course)
+    return course == sorted(course) and course[-2:-1] < course[-1:]
 
 
 def _is_over_top(training: MeasuredTraining, group: OptimizerGroup) -> bool:
@@ -139,47 +143,6 @@ def _way(group: OptimizerGroup) -> str:
     if rises != sorted(rises) or falls != sorted(falls, reverse=True) or len(set(half)) < len(half):
         return ""
     return f"rises to {about}{course[top]:g} and falls to {about}{course[-1]:g} in {group.steps} steps"
-
-
-def _floor(training: MeasuredTraining, group: OptimizerGroup) -> str:
-    """Says that the schedule of a learning rate has ended in the first half of the steps, with a small rate."""
-    schedules = [each for each in training.facts.trace.inspection.schedules if each.number == training.measured.number]
-    own = [each for each in schedules if each.optimizer == group.optimizer and each.steps]
-    course, low = list(group.course), min(group.course, default=0.0)
-    if not own or not {each.name for each in own} <= _ENDING or len(course) < _MIN_COURSE:
-        return ""
-    is_stopped = any(each.is_held or 0 < each.steps <= each.made_for for each in own)
-    if (
-        low > _FLOOR * max(course)
-        or is_stopped
-        or any(lines_that_set_rates(training.facts))
-        or _others_change(training, group)
-    ):
-        return ""
-    rest = next((n for n, rate in enumerate(reversed(course)) if not isclose(rate, low, rel_tol=1e-6)), len(course))
-    fall = course[: len(course) - rest]
-    is_chosen = any(each.name == "LambdaLR" for each in own) and (_has_plateaus(fall) or _is_geometric(fall))
-    if len(fall) < _MIN_FALL or 2 * rest <= len(course) or fall != sorted(fall, reverse=True) or is_chosen:
-        return ""
-    about, share = "" if len(course) == group.steps else "about ", round(100 * rest / len(course))
-    text = f"falls from {about}{course[0]:g} to {low:g}, and stays there for {about}the last {share} % of"
-    return f"{text} {group.steps} steps"
-
-
-def _has_plateaus(fall: list[float]) -> bool:
-    return any(a == b for a, b in pairwise(fall))
-
-
-def _is_geometric(fall: list[float]) -> bool:
-    """Returns whether each rate is the one before times the same number."""
-    ratios = [b / a for a, b in pairwise(fall)]
-    return all(isclose(ratio, ratios[0], rel_tol=1e-3) for ratio in ratios)
-
-
-def _others_change(training: MeasuredTraining, group: OptimizerGroup) -> bool:
-    """Returns whether another group of an optimizer goes on with other rates in the second half of the steps."""
-    others = (each for each in training.groups if each.optimizer == group.optimizer and each is not group)
-    return any(len(set(each.course[len(each.course) // 2 :])) > 1 for each in others)
 
 
 def _made(training: MeasuredTraining, group: OptimizerGroup) -> Label | None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import scope_around, statement_around
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -22,6 +23,7 @@ _LOSSES = frozenset("loss losses error err errors mse rmse mae nll ppl perplexit
 _SCORES = frozenset(
     "acc accuracy accuracies f1 auc auroc iou miou dice recall precision reward psnr ssim r2 bleu".split()
 )
+_TURNED = frozenset("neg negative minus negated inverse inv".split())
 _Words = frozenset[str]
 
 
@@ -65,11 +67,38 @@ def _words(facts: TraceIndex, schedule: LearningRateSchedule) -> _Words:
     calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
     given = [arg for call in calls if _is_step(call) for arg in (*call.args, *(each.value for each in call.keywords))]
     words = _in_names(given)
+    scope = scope_around(facts, span.file, span.line)
+    nodes = [node for node in ast.walk(scope) if isinstance(node, ast.Assign)]
+    read = {each.id for node in given for each in ast.walk(node) if isinstance(each, ast.Name)}
+    values = [node.value for node in nodes if any(_sets(node, name) for name in read)]
+    if words & _TURNED or any(map(_turns, [*given, *values])) or any(map(_divides, given)):
+        return frozenset()
     if words & (_LOSSES | _SCORES) or len(given) != 1 or not isinstance(given[0], ast.Name):
         return words
-    scope = scope_around(facts, span.file, span.line)
-    nodes = (node for node in ast.walk(scope) if isinstance(node, ast.Assign))
-    return words | _in_names([node.value for node in nodes if _sets(node, given[0].id)])
+    return frozenset() if any(map(_divides, values)) else words | _in_names(values)
+
+
+def _turns(value: ast.expr) -> bool:
+    """Returns whether an expression gets smaller as what it is computed from grows: `-loss`, `1 - accuracy`."""
+    waiting: list[ast.AST] = [value]
+    for node in waiting:
+        is_less = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _is_metric(node.right)
+        if is_less or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)):
+            return True
+        if isinstance(node, ast.Call) and last_name(node.func) in ("neg", "negative"):
+            return True
+        waiting += [node.value] if isinstance(node, ast.Subscript) else ast.iter_child_nodes(node)
+    return False
+
+
+def _divides(value: ast.expr) -> bool:
+    """Returns whether an expression divides by a metric."""
+    products = (node for node in ast.walk(value) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div))
+    return any(_is_metric(node.right) for node in products)
+
+
+def _is_metric(value: ast.expr) -> bool:
+    return not _in_names([value]).isdisjoint(_LOSSES | _SCORES)
 
 
 def _is_step(call: ast.Call) -> bool:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import function_around, statement_at
+from tensorlens.analysis.timed_code import is_timed
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -19,7 +20,11 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds sums in a function that read a tensor of the same shape again and again, and whose result nothing reads."""
+    """Finds sums in a function that read a tensor of the same shape again and again, and whose result nothing reads.
+
+    One of what is added has a factor, as the parts of an average have. A sum of plain values, and one that is timed,
+    may be there for its own sake.
+    """
     facts = training.facts
     if not training.measured.steps:
         return
@@ -48,10 +53,23 @@ def _variable(facts: TraceIndex, call: Call) -> str | None:
         return None
     target, value = statement.targets[0], statement.value
     function = function_around(facts, span.file, span.line)
-    is_sum = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub)
-    if function is None or not isinstance(target, ast.Name) or not is_sum or facts.span_of(value, span.file) != span:
+    is_sum = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub) and _has_factor(value)
+    if (
+        function is None
+        or is_timed(facts, span)
+        or not isinstance(target, ast.Name)
+        or not is_sum
+        or facts.span_of(value, span.file) != span
+    ):
         return None
     return target.id if _is_dead(function, statement, target.id) else None
+
+
+def _has_factor(value: ast.BinOp) -> bool:
+    parts = [each for side in (value.left, value.right) for each in ast.walk(side)]
+    names = {each.attr for each in parts if isinstance(each, ast.Attribute)}
+    is_product = any(isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mult | ast.Div) for each in parts)
+    return is_product or bool(names & {"mul", "div", "multiply"})
 
 
 def _is_dead(function: _Function, statement: ast.stmt, name: str) -> bool:

@@ -7,6 +7,8 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import function_around
+from tensorlens.analysis.timed_code import is_timed
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -32,7 +34,8 @@ _PRODUCTS = frozenset("matmul rmatmul mm bmm addmm baddbmm linear bilinear einsu
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds such statements among the calls that the script writes itself. A call without a tensor is none: it may be
-    there to draw random numbers."""
+    there to draw random numbers. Neither is one that is apart from the training, as a cell of a notebook is, or a
+    function that is timed."""
     facts = training.facts
     sites: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
@@ -40,7 +43,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if not call.within and _name(call) in names:
             sites[call.site].append(call)
     for calls in sites.values():
-        if all(_makes_another(call) for call in calls) and _is_statement(facts, calls[0]):
+        if (
+            all(_makes_another(call) for call in calls)
+            and _is_statement(facts, calls[0])
+            and _is_of_training(training, calls)
+        ):
             name, times = _name(calls[0]), "" if len(calls) == 1 else f", {len(calls):,} times"
             is_method = f".{name}(" in as_written(facts, calls[0])
             how = f": `{name}_()` changes the tensor itself" if name in _IN_PLACE and is_method else ""
@@ -50,6 +57,23 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             )
 
     yield from _unread_names(training)
+
+
+def _is_of_training(training: MeasuredTraining, calls: list[Call]) -> bool:
+    """Returns whether calls of one line read a parameter or its gradient, or run between the passes of a training."""
+    facts, timeline = training.facts, training.training
+    held = {storage for row in training.rows if row.is_stepped for storage in facts.storages_of(row.tensor)}
+    span = facts.span(calls[0].site)
+    if span is None or is_timed(facts, span):
+        return False
+    if len(calls) == 1 and function_around(facts, span.file, span.line) is None:
+        return False
+    for call in calls:
+        numbers = [access.tensor for access in call.inputs]
+        if any(n in timeline.gradient_of or facts.storage_of(n, call.index) in held for n in numbers):
+            return True
+    passes = [each.index for each in facts.backwards]
+    return any(calls[0].index < each < calls[-1].index for each in passes)
 
 
 def _unread_names(training: MeasuredTraining) -> Iterator[StandingOut]:

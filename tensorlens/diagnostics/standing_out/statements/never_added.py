@@ -12,7 +12,7 @@ from tensorlens.analysis.tensor_calls import makes_tensor_call
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
-from tensorlens.analysis.training.statements.chosen_by_name import chooses
+from tensorlens.analysis.training.statements.chosen_by_name import chooses, is_optional
 from tensorlens.analysis.written_numbers import only_value
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.model import Span
@@ -50,7 +50,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                     found = list(_of_loop(facts, file, (scope, node), spans))
                 else:
                     found = list(_of_sum(facts, file, (scope, node), spans)) if isinstance(node, _Simple) else []
-                yield from (_sentence(facts, file, each) for each in found)
+                yield from (_sentence(facts, file, each) for each in found if not is_optional(facts, each.test))
 
 
 def _sentence(facts: TraceIndex, file: str, found: _Empty) -> StandingOut:

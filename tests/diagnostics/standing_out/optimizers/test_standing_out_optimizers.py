@@ -124,8 +124,8 @@ RATES = {
     ),
     "a schedule that ends early": (
         MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)  #!\n"
-        "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: max(0.02, 1 - i / 10))\n" + SCHEDULED.format(30),
-        "the learning rate of `SGD` falls from 0.1 to 0.002, and stays there for the last 67 % of 30 steps",
+        "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: max(0.0, 1 - i / 10))\n" + SCHEDULED.format(30),
+        "the learning rate of `SGD` falls from 0.1 to 0 in 30 steps",
     ),
     "many steps": (
         MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)  #!\n"
@@ -387,6 +387,11 @@ KEPT_RATES = {
     "a schedule": RESUMED.replace("run(one", "sched = torch.optim.lr_scheduler.StepLR(one, 1, 0.5)\nrun(one").replace(
         "first)\ntwo", "first)\nsched.step()\ntwo").replace("0.001", "0.1"),
     "a schedule afterwards": RESUMED.replace("  #!\n", "\nsched = torch.optim.lr_scheduler.StepLR(two, 1, 0.5)\n"),
+    "a rate that lines halve": RESUMED.replace("0.001", "0.2").replace("  #!", "").replace(
+        "run(one, first)\n", "run(one, first)\nfor group in one.param_groups:\n    group['lr'] *= 0.5\n"),
+    "made as the optimizer of the run before": RESUMED.replace("0.001", "0.1").replace("run(one, first)", (
+        "run(one, first)\nset_all = lambda rate: [g.__setitem__(KEY, rate) for g in one.param_groups]\nset_all(0.05)")
+        ).replace("x =", "KEY = 'lr'\nx =").replace("  #!", ""),
     "the random numbers, too": RESUMED.replace("two.load_state_dict(one.state_dict())  #!\nrun(two, second)", (
         "def resume(state, numbers):\n    two.load_state_dict(state)\n    torch.set_rng_state(numbers)\n"
         "resume(one.state_dict(), torch.get_rng_state())\nrun(two, second)")),
@@ -448,6 +453,7 @@ USUAL_RATES = {
     "a schedule of rates themselves": MODEL + SCALED.format("lambda step: 1e-3").replace("lr=1e-3", "lr=1.0")
     + SCHEDULED.format(8),
     "a warm-up that goes on": MODEL + SCALED.format("lambda step: 0.005 * (step + 1)") + SCHEDULED.format(8),
+    "a long warm-up": MODEL + SCALED.format("lambda step: min(1.0, (step + 1) / 4000)") + SCHEDULED.format(8),
     "a warm-up": MODEL + SCALED.format("lambda step: min(1, (step + 1) / 4)") + SCHEDULED.format(8),
     "no decay for no biases": "model = nn.Linear(4, 1, bias=False)\nf = lambda x: model(x).square().mean()\n"
     "opt = torch.optim.AdamW([{'params': model.parameters()}, {'params': [], 'weight_decay': 0.0}])\n" + LOOP,
@@ -460,6 +466,8 @@ USUAL_RATES = {
 }  # fmt: skip
 ENDING = MODEL + "opt = torch.optim.SGD(model.parameters(), lr=0.1)\nschedule = torch.optim.lr_scheduler.{}\n"
 CHOSEN_ENDS = {
+    "a linear decay to a floor": ENDING.format("LambdaLR(opt, lambda i: max(1 - i / 10, 0.01))") + SCHEDULED.format(30),
+    "a linear decay of PyTorch": ENDING.format("LinearLR(opt, 1.0, 0.01, 10)") + SCHEDULED.format(30),
     "a decay with a floor": ENDING.format("LambdaLR(opt, lambda i: max(0.6 ** i, 0.05))") + SCHEDULED.format(30),
     "plateaus": ENDING.format("LambdaLR(opt, lambda i: 0.1 ** min(i // 4, 2))") + SCHEDULED.format(24),
     "a rate that a line sets": ENDING.format("LambdaLR(opt, lambda i: max(0.02, 1 - i / 10))") + SCHEDULED.format(12)
@@ -479,7 +487,7 @@ def test_rates_that_no_step_uses_as_they_were_made_are_named(tmp_path: Path, nam
 
 @pytest.mark.parametrize("name", CHOSEN_ENDS)
 def test_an_end_that_the_program_chooses_is_left_alone(tmp_path: Path, name: str) -> None:
-    assert [each.text for each in sentences(tmp_path, CHOSEN_ENDS[name]) if "stays there" in each.text] == []
+    assert [each.text for each in sentences(tmp_path, CHOSEN_ENDS[name]) if "falls from" in each.text] == []
 
 
 @pytest.mark.parametrize("name", USUAL_RATES)

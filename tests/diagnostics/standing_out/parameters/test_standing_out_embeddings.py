@@ -42,6 +42,13 @@ WRONG = {
     ),
 }
 RIGHT = {
+    "packed sequences": body(PADDED, "self.table.weight.data.uniform_(-0.1, 0.1)").replace(
+        "self.out(self.table(ids).mean(1))",
+        ("self.out(nn.utils.rnn.pack_padded_sequence(self.table(ids), [3] * 8, batch_first=True)[0])"),
+    ),
+    "a mean of those that are there": body(PADDED, "self.table.weight.data.uniform_(-0.1, 0.1)").replace(
+        "self.out(self.table(ids).mean(1))", "self.out((self.table(ids) * (mask := ids > 0)[..., None]).sum(1))"
+    ),
     "no padding": body("nn.Embedding(10, 4)", "nn.init.normal_(self.table.weight)"),
     "zeros again": body(
         PADDED,

@@ -58,13 +58,6 @@ FROZEN = {
     ),
 }  # fmt: skip
 MOVED = {
-    "written through an alias": (
-        TWO
-        + "slow = nn.Linear(4, 4)\nopt = torch.optim.SGD([*slow.parameters(), *head.parameters()], lr=0.1)\n"
-        + LOOP
-        + "    slow.weight.data.mul_(0.9)  #!\n",
-        "`slow.weight` had no gradient at any step, and is moved by `slow.weight.data.mul_(0.9)`",
-    ),
     "written with numpy": (
         TWO + "slow = nn.Linear(4, 4)\nopt = torch.optim.SGD([*slow.parameters(), *head.parameters()], lr=0.1)  #!\n"
         "array = slow.weight.detach().numpy()\n" + LOOP + "    array *= 0.9\n",
@@ -131,6 +124,20 @@ RIGHT = {
     "    points = torch.rand(8, 1, requires_grad=True)\n    y = b(a(points).tanh())\n"
     "    return (torch.autograd.grad(y.sum(), points, create_graph=True)[0] - 1).square().mean()\n" + LOOP
     + "with torch.no_grad():\n    b.bias.add_(1 - b(a(torch.zeros(1, 1)).tanh()).mean())\n",
+    "an encoder that is the average of another one": TWO + "import copy\nslow = copy.deepcopy(body)\n"
+    "slow.requires_grad_(False)\nopt = torch.optim.SGD([*slow.parameters(), *body.parameters(), *head.parameters()],"
+    " lr=0.1)\n" + LOOP + "    with torch.no_grad():\n        for s, b in zip(slow.parameters(), body.parameters()):\n"
+    "            s.data = s.data * 0.9 + b.data * 0.1\n",
+    "a copy that is loaded again and again": TWO + "import copy\nslow = copy.deepcopy(body)\n"
+    "opt = torch.optim.SGD([*slow.parameters(), *body.parameters(), *head.parameters()], lr=0.1)\n"
+    "def f(x):\n    with torch.no_grad():\n        aim = slow(x)\n"
+    "    return (head(body(x)) - aim.mean()).square().mean()\n" + LOOP
+    + "    slow.load_state_dict(body.state_dict())\n",
+    "a bias that balances the load": TWO + "bias = nn.Parameter(torch.zeros(4))\n"
+    "opt = torch.optim.SGD([bias, *body.parameters(), *head.parameters()], lr=0.1)\n"
+    "def f(x):\n    global top\n    z = body(x)\n    top = (z + bias).argmax(1)\n"
+    "    return head(z * nn.functional.one_hot(top, 4)).square().mean()\n" + LOOP
+    + "    with torch.no_grad():\n        bias.add_((2.0 - torch.bincount(top, minlength=4)).sign(), alpha=1e-3)\n",
     "gradients of the data": TWO + SGD + "x = torch.rand(8, 4, requires_grad=True)\nfor step in range(3):\n"
     "    opt.zero_grad()\n    f(x).backward()\n    opt.step()\n    print(x.grad.abs().mean().item())\n",
     "a layer trained afterwards": "a, b = nn.Linear(4, 1), nn.Linear(4, 1)\n"

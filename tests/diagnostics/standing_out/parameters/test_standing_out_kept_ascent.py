@@ -51,6 +51,12 @@ RIGHT = {
     "a descent by a negative product": START + "    rate = 0.05\n"
     + ASCEND.replace("p.grad *", "-rate * p.grad *") + SECOND + STEP,
     "a descent by a copy": START + ASCEND.replace("p.add_(move)", "p.copy_(p - move)") + SECOND + STEP,
+    "an ascent on what is to be forgotten": START.replace("net(x)", "net(x[:3])") + ASCEND
+    + SECOND.replace("net(x)", "net(x[3:])") + STEP,
+    "another batch for each pass of one function": (START + ASCEND + SECOND + STEP).replace(
+        "net = ", "def fit(x):\n    net(x).square().mean().backward()\nnet = ").replace(
+        "    net(x).square().mean().backward()\n    m", "    fit(torch.randn(8, 4))\n    m").replace(
+        "    net(x).square().mean().backward()\n    opt", "    fit(torch.randn(8, 4))\n    opt"),
     "noise": START + ASCEND.replace("p.grad *", "torch.randn_like(p) *") + SECOND + STEP,
     "one pass": START + STEP,
     "two passes": START + SECOND.replace("    opt.zero_grad()\n", "") + STEP,
@@ -98,3 +104,31 @@ def test_an_inner_loop_that_moves_them_back_is_left_alone(tmp_path: Path) -> Non
     body = INNER.replace("    for _ in", "    first = [p.detach().clone() for p in net.parameters()]\n    for _ in")
     back = "[p.data.copy_(value) for p, value in zip(net.parameters(), first)]"
     assert [each.text for each in sentences(tmp_path, body.replace("RESTORE", back)) if "moves" in each.text] == []
+
+
+def test_a_descent_for_another_loss_before_each_step_is_left_alone(tmp_path: Path) -> None:
+    body = INNER.replace("RESTORE", "pass").replace("net(a).square().mean()", "nn.functional.mse_loss(net(a), b)")
+    assert [each.text for each in sentences(tmp_path, body) if "moves" in each.text] == []
+
+
+FIRST_ORDER = """\
+meta, fast = nn.Linear(4, 2), nn.Linear(4, 2)
+outer, inner = torch.optim.Adam(meta.parameters(), 1e-2), torch.optim.SGD(fast.parameters(), 0.1)
+for task in range(6):
+    for f, m in zip(fast.parameters(), meta.parameters()):
+        f.data.copy_(m.data)
+    x = torch.randn(8, 4)
+    inner.zero_grad()
+    (fast(x) - x[:, :2] * (task + 1)).square().mean().backward()
+    inner.step()
+    inner.zero_grad()
+    x = torch.randn(8, 4)
+    (fast(x) - x[:, :2] * (task + 1)).square().mean().backward()
+    for f, m in zip(fast.parameters(), meta.parameters()):
+        m.grad = f.grad.clone()
+    outer.step()
+"""
+
+
+def test_a_copy_that_gets_the_values_of_the_next_task_is_left_alone(tmp_path: Path) -> None:
+    assert [each.text for each in sentences(tmp_path, FIRST_ORDER) if WORDS in each.text] == []

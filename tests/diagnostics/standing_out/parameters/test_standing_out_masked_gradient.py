@@ -64,6 +64,10 @@ WRONG |= {
 OWNED = PACK.replace("  #!", "")
 PLAIN = NET.replace("  #!", "")
 RIGHT = {
+    "a mask of the weights as well": PLAIN
+    + "    with torch.no_grad(): net.weight.mul_((~kept).float())\n",
+    "values that are rounded again": PLAIN + (
+        "    with torch.no_grad(): net.weight.copy_(torch.where(kept, (net.weight * 16).round() / 16, net.weight))\n"),
     "no decay": PLAIN.replace(", weight_decay=0.01", ""),
     "parts that are zero": PLAIN.replace("    opt.step()", "    opt.step()\n    net.weight.data.mul_(~kept)"),
     "put back": PLAIN.replace("    opt.zero_grad()", "    opt.zero_grad()\n    old = net.weight.data.clone()").replace(

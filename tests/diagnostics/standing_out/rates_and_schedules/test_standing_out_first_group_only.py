@@ -62,6 +62,8 @@ RIGHT = {
     + TRAIN.replace(LINE, "    warm(group, step)\n"),
     "one group": NET + "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n" + TRAIN,
     "groups with rates of their own": NET + MADE.replace('"weight_decay": 0.1', '"lr": 0.01') + TRAIN,
+    "a part that waits": NET + MADE + TRAIN.replace("0.1 * (1 - step / 6)", "0.0 if step < 2 else 0.1"),
+    "a part that a flag frees": NET + MADE + TRAIN.replace("0.1 * (1 - step / 6)", "0.1 * (step > 2)"),
     "a rate that stays": NET + MADE + TRAIN.replace("0.1 * (1 - step / 6)", "0.1"),
     "a scheduler": NET + MADE + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, [lambda n: 1.0, lambda n: 0.9**n])\n"
     + TRAIN + "    schedule.step()\n",

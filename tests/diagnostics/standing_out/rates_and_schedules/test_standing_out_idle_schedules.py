@@ -30,6 +30,12 @@ NEVER = {
         MODEL + SGD + SCHEDULER + "schedule = lrs.CosineAnnealingLR(opt, 6)  #!\n" + LOOP + "    schedule.step\n",
         "`CosineAnnealingLR` makes no step",
     ),
+    "in a method that nothing calls": (
+        MODEL + SGD + SCHEDULER + "class Trainer:\n    def __init__(self):\n"
+        "        self.decay = lrs.ExponentialLR(opt, 0.9)  #!\n    def end_epoch(self):\n        self.decay.step()\n"
+        "t = Trainer()\n" + LOOP,
+        "`ExponentialLR` makes no step",
+    ),
     "in a class, the wrong one steps": (
         MODEL + SGD + SCHEDULER + "class Trainer:\n    def __init__(self):\n        self.warmup = lrs.LinearLR(opt)\n"
         "        self.decay = lrs.ExponentialLR(opt, 0.9)  #!\nt = Trainer()\n" + LOOP + "    t.warmup.step()\n",
@@ -121,6 +127,19 @@ RIGHT = {
     "an optimizer in each epoch that goes on": MODEL + "kept = None\nfor epoch in range(6):\n"
     "    opt = torch.optim.Adam(model.parameters())\n    if kept is not None:\n        opt.load_state_dict(kept)\n"
     "    for step in range(2):\n" + DEEP + "    kept = opt.state_dict()\n",
+    "an optimizer for each of many tasks that go on": MODEL + "for task in range(6):\n    x = torch.randn(8, 4)\n"
+    "    opt = torch.optim.Adam(model.parameters())\n    for step in range(2):\n" + DEEP,
+    "averaged weights in a short run": MODEL + SGD + "from torch.optim.swa_utils import AveragedModel, SWALR\n"
+    "average, schedule = AveragedModel(model), SWALR(opt, 0.05)\nfor epoch in range(3):\n    for step in range(2):\n"
+    + DEEP + "    if epoch > 160:\n        average.update_parameters(model)\n        schedule.step()\n",
+    "a decay every 1000 steps": MODEL + SGD + SCHEDULER + "class Trainer:\n    def __init__(self):\n"
+    "        self.decay, self.n = lrs.ExponentialLR(opt, 0.9), 0\n    def after(self):\n        self.n += 1\n"
+    "        if self.n % 1000 == 0:\n            self.decay.step()\nt = Trainer()\n" + LOOP + "    t.after()\n",
+    "a scheduler that a function makes, and a run that ends early": MODEL + SGD + SCHEDULER
+    + "def make():\n    return lrs.StepLR(opt, 2)\nschedule = make()\ndef fit(most):\n    n = 0\n"
+    "    for epoch in range(3):\n        for step in range(4):\n            f().backward()\n            opt.step()\n"
+    "            n += 1\n            if n == most:\n                return\n"
+    "        schedule.step()\nfit(3)\n",
     "averaged weights": MODEL + SGD + "from torch.optim.swa_utils import AveragedModel, SWALR\n"
     "average, schedule = AveragedModel(model), SWALR(opt, 0.05)\n" + BOTH + "    average.update_parameters(model)\n",
 }  # fmt: skip

@@ -38,6 +38,9 @@ WRONG = {
     "an entry of a history": (
         PLAIN.replace("plan.step(val_loss)", "h = {'val_loss': val_loss}\n    plan.step(metrics=h['val_loss'])"),
         "waits for its metric to rise"),
+    "the last of a list": (
+        PLAIN.replace("val_loss", "val_losses").replace("plan.step(val_losses)", "plan.step([val_losses][-1])"),
+        "waits for its metric to rise"),
     "an accuracy that rises": (ACCURACY, "waits for its metric to fall: it rises from"),
 }  # fmt: skip
 RIGHT = {
@@ -48,6 +51,12 @@ RIGHT = {
         "plan.step(val_loss)", "plan.step(1 / val_loss)"),
     "an accuracy that gets worse": ACCURACY.replace("factor", 'mode="max", factor').replace(
         "step(accuracy)", "step(1 - accuracy)"),
+    "a loss that rises, with another sign": PLAIN.replace("return (net", "return 1 / (net").replace(
+        "step(val_loss)", "step(-val_loss)"),
+    "a share that is not right": PLAIN.replace('mode="max", ', "").replace("val_loss", "acc").replace(
+        "step(acc)", "step(1 - acc)"),
+    "a value with another sign": PLAIN.replace('mode="max", ', "").replace("val_loss", "acc").replace(
+        "plan.step(acc)", "acc_loss = -acc\n    plan.step(acc_loss)"),
     "a loss that stalls": PLAIN.replace("plan.step(val_loss)", "plan.step(min(val_loss, 0.001) + 0.01 * (epoch % 2))"),
     "a metric without a meaning": PLAIN.replace("val_loss", "value").replace("evaluate", "look"),
     "no cut": PLAIN.replace("patience=1", "patience=50"),

@@ -75,6 +75,7 @@ WRONG |= {
     "a nested function with a variable of its own": (
         REPORT.replace("report()", "report(1.0)")
         .replace("report(1.0):", "report(drift):")
+        .replace("- start", "- 0.5 * start")
         .replace(".norm().item()", ""),
         "only sets the variable `drift`, 6 times",
     ),
@@ -95,6 +96,16 @@ RIGHT = {
     "a variable of the next round": SHADOW.replace(
         "        kept = shadow[name]\n", "        print(kept.sum())\n"
     ).replace("    for name, value", "    kept = torch.zeros(1)\n    for name, value"),
+    "a sum that is timed": "import time\n"
+    + STATISTICS.replace(
+        "        mean",
+        (
+            "        begin = time.perf_counter()\n        for _ in range(5):\n"
+            "            out = 0.9 * x + 0.1 * x.mean(0)\n"
+            "        self.took = time.perf_counter() - begin\n        self.mean"
+        ),
+    ),
+    "a sum of plain values": STATISTICS.replace("mean = 0.9 * self.mean + 0.1 * x.mean(0)", "out = self.mean + x"),
     "nothing that lasts": STATISTICS.replace("0.9 * self.mean + 0.1", "1.0 + 0.1"),
 }
 WORDS = "only sets the variable"

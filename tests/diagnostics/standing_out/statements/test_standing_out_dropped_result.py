@@ -58,6 +58,10 @@ RIGHT = {
     + "with torch.no_grad():\n    for _ in range(3):\n        again = net(torch.randn(4, 4))\n",
     "products that are timed": body().replace("Linear(4, 1)", "Linear(4, 4)")
     + "with torch.no_grad():\n    for _ in range(3):\n        result = torch.randn(4, 4) @ net.weight\n",
+    "values that a cell of a notebook shows": "a = torch.arange(12.0).reshape(3, 4)\nb = a.clone()\na * b\n"
+    "torch.exp(a)\na.abs()\nnn.functional.softmax(a, dim=1)\n" + body() + "net.weight.abs()\n",
+    "functions that are timed": "h = torch.randn(50, 6)\nfor _ in range(5):\n    torch.where(h > 0, h, h.exp())\n"
+    + body("bench(x)").replace("net =", "def bench(x):\n    for _ in range(3):\n        torch.exp(x)\nnet ="),
     "below another expression": body("[out.abs() for _ in range(2)]"),
 }
 WORDS = ("nothing uses", "no line reads")

@@ -91,6 +91,16 @@ WRONG = {
     .replace("layer.weight", "layer") + TRAIN,
 }  # fmt: skip
 RIGHT = {
+    "a layer that a setting leaves out": "class Net(nn.Module):\n    def __init__(self, norm=False):\n"
+    "        super().__init__()\n        layers = [nn.Linear(4, 8)]\n        if norm:\n"
+    "            layers.append(nn.BatchNorm1d(8))\n"
+    "        self.all = nn.Sequential(*layers, nn.Linear(8, 1))\n    def forward(self, x):\n"
+    "        return self.all(x)\nnet = Net()\n" + PENALTY.replace("Linear", "BatchNorm1d").replace(
+        "children", "modules") + TRAIN,
+    "experts in place of a layer": "class Experts(nn.Linear):\n    pass\ndef make(experts=False):\n"
+    "    middle = Experts(8, 8) if experts else nn.Linear(8, 8)\n"
+    "    return nn.Sequential(nn.Linear(4, 8), middle, nn.Linear(8, 1))\nnet = make()\n"
+    + PENALTY.replace("nn.Linear", "Experts") + TRAIN,
     "a helper that map calls": NET + MAPPED.replace("'kernel'", "'weight'"),
     "a helper that has run elsewhere": NET + MAPPED.replace("\nopt =", "\nprint(gap(net[0][0].weight))\nopt ="),
     "a helper that may do nothing": NET + MAPPED.replace("    gram = w", (
