@@ -198,9 +198,7 @@ def _other(alias: ast.Assign, name: str) -> str:
     return next((each for each in ids if each != name), "")
 
 
-def _readers(
-    facts: TraceIndex, place: int, names: tuple[str, str], known: tuple[_Scope, ast.Assign]
-) -> list[Call]:
+def _readers(facts: TraceIndex, place: int, names: tuple[str, str], known: tuple[_Scope, ast.Assign]) -> list[Call]:
     """Returns the calls that read the changed memory by one variable and by the other, in lines below the change.
 
     They are in the function of the change: elsewhere the same names may be other tensors.
