@@ -63,7 +63,7 @@ def _named_dicts(training: MeasuredTraining) -> Iterator[tuple[int, StandingOut]
             continue
         written = {facts.storage_of(write.tensor, call.index) for call in calls for write in call.writes}
         rows = [row for row in training.rows if row.is_stepped and facts.storages_of(row.tensor) & written]
-        if rows and _is_unwanted(training, rows, calls[-1]):
+        if rows and _is_unwanted(training, rows, calls):
             yield (
                 site,
                 stands_out(
@@ -75,27 +75,37 @@ def _named_dicts(training: MeasuredTraining) -> Iterator[tuple[int, StandingOut]
             )
 
 
-def _is_unwanted(training: MeasuredTraining, rows: list[ParameterRow], change: Call) -> bool:
-    """Returns whether a step goes on with changed parameters, or a line makes an average of the sum.
+def _is_unwanted(training: MeasuredTraining, rows: list[ParameterRow], changes: list[Call]) -> bool:
+    """Returns whether a step goes on with changed parameters, or the sum is one of models or part of an average.
 
     A sum that is loaded into the same parameters is meant for them, as where an adapter is merged.
     """
     facts, sites = training.facts, training.facts.trace.sites
     numbers = {row.tensor for row in rows}
     memory = {storage for number in numbers for storage in facts.storages_of(number)}
-    later = list(facts.calls_between(change.index + 1))
+    later = list(facts.calls_between(changes[-1].index + 1))
     if any(
         sites[call.site].through == LOADS
         and not memory.isdisjoint(facts.storage_of(w.tensor, call.index) for w in call.writes)
         for call in later
     ):
         return False
-    if any(step.index > change.index and not numbers.isdisjoint(step.parameters) for step in training.training.steps):
+    if any(
+        step.index > changes[-1].index and not numbers.isdisjoint(step.parameters) for step in training.training.steps
+    ):
         return True
-    return any(
+    return any(_adds_state(facts, change) for change in changes) or any(
         op_name(call) in _SCALING and facts.storage_of(call.inputs[0].tensor, call.index) in memory
         for call in later if call.inputs and not sites[call.site].through
     )  # fmt: skip
+
+
+def _adds_state(facts: TraceIndex, change: Call) -> bool:
+    """Returns whether a call adds an item of a `state_dict()`, or a multiple of one."""
+    made = facts.creator(change.inputs[-1].tensor)
+    if made is not None and op_name(made) in _SCALING and len(made.inputs) == 1:
+        made = facts.creator(made.inputs[0].tensor)
+    return made is not None and facts.trace.sites[made.site].through == "Module.state_dict"
 
 
 def _state_dict(facts: TraceIndex, statement: ast.stmt, file: str) -> ast.Call | None:

@@ -103,6 +103,8 @@ class _Search:
     def _is_compared(self, number: int, parameter: int, reader: Call) -> bool:
         """Returns whether one of the next calls has an input from an alias and another one from its parameter."""
         facts, one, other = self._facts, {number}, set[int]()
+        calls = (each for each in self._readers.get(number, ()) if isinstance(each, Call))
+        one |= {access.tensor for each in calls for access in each.outputs}
         memory = facts.storages_of(parameter)
         for call in facts.calls_between(reader.index, reader.index + _NEAR):
             read = {access.tensor for access in call.inputs}

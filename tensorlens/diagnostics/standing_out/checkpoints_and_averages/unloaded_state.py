@@ -46,12 +46,13 @@ def _optimizers(training: MeasuredTraining, loads: list[Call]) -> Iterator[Stand
         if made is not None:
             begun.setdefault(made.index, (made, step))
     for new, step in begun.values():
-        earlier = [first.index for made, first in begun.values() if made.op == new.op and made.index < new.index]
-        load = _resuming_load(training, loads, step.parameters, earlier[-1], step.index) if earlier else None
+        earlier = [pair for pair in begun.values() if pair[0].op == new.op and pair[0].index < new.index]
+        since = earlier[-1][1].index if earlier else 0
+        load = _resuming_load(training, loads, step.parameters, since, step.index) if earlier else None
         groups = [group for group in training.groups if group.site == new.site and group.momentum]
         if load is None or not groups or not _stepped_before(training, new, load):
             continue
-        if not _made_alike(training, new, max(earlier)):
+        if not _made_alike(training, earlier[-1][0], new):
             continue
         name = groups[0].name
         yield stands_out(
@@ -64,15 +65,11 @@ def _optimizers(training: MeasuredTraining, loads: list[Call]) -> Iterator[Stand
         return
 
 
-def _made_alike(training: MeasuredTraining, new: Call, earlier: int) -> bool:
+def _made_alike(training: MeasuredTraining, before: Call, new: Call) -> bool:
     """Returns whether an optimizer is made with the learning rate of an earlier one: another stage has its own."""
-    before = training.facts.call(earlier)
-    rates = [
-        [group.made_rate for group in training.groups if made is not None and group.site == made.site]
-        for made in (before, new)
-    ]
-    if before is not None and before.site == new.site:
-        return len(set(map(str, rates[0]))) == 1
+    rates = [[group.made_rate for group in training.groups if group.site == made.site] for made in (before, new)]
+    if before.site == new.site:
+        return len(set(map(str, rates[0]))) <= 1
     return not all(rates) or any(str(one) == str(other) for one in rates[0] for other in rates[1])
 
 
