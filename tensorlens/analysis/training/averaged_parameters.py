@@ -44,14 +44,20 @@ def averaged_parameters(training: MeasuredTraining) -> Iterator[AveragedParamete
             if source is not None:
                 by_site[call.site].append((call, source))
         for site, writes in by_site.items():
-            if len(writes) >= _MIN_WRITES and len({source for _, source in writes}) == 1 and _is_stepped_between(
-                training, row, [call for call, _ in writes]
-            ):  # fmt: skip
+            if len(writes) < _MIN_WRITES or len({source for _, source in writes}) > 1:
+                continue
+            if not _have_one_optimizer(row, trained[writes[0][1]]):
+                continue  # members of a population, or an inner loop: one of its own steps each on purpose
+            if _is_stepped_between(training, row, [call for call, _ in writes]):
                 groups[site].append((row, trained[writes[0][1]], writes[0][0]))
     written = {row.tensor for group in groups.values() for row, _, _ in group}
     for group in groups.values():
         if not any(source.tensor in written for _, source, _ in group):
             yield AveragedParameters(group[0][2], tuple(row for row, *_ in group), tuple(s for _, s, _ in group))
+
+
+def _have_one_optimizer(row: ParameterRow, source: ParameterRow) -> bool:
+    return row.group is not None and source.group is not None and row.group.optimizer == source.group.optimizer
 
 
 def _is_trained(row: ParameterRow) -> bool:
@@ -61,19 +67,21 @@ def _is_trained(row: ParameterRow) -> bool:
 def source_of_average(
     training: MeasuredTraining, call: Call, target: int, trained: dict[int, ParameterRow]
 ) -> int | None:
-    """Returns the one trained parameter that a write reads besides its target.
+    """Returns the one trained parameter that a write reads besides its target. A copy that keeps nothing of the target
+    is no average: an inner loop of meta-learning begins with one.
 
     A line that copies what other lines have computed counts if that is a weighted sum of the two.
     """
     facts = training.facts
     if op_name(call) not in AVERAGING or len(call.inputs) < 2:
         return None
-    read: set[int] = set()
+    read, keeps = set[int](), False
     if not facts.trace.sites[call.site].through:
         for given in _given(facts, call, target):
             read |= {each.tensor for each in sources(facts, given, call)}
+        keeps = target in read
         read -= {target}
-    if op_name(call) in ("copy", "set") and read.isdisjoint(trained):
+    if op_name(call) in ("copy", "set") and (not keeps or read.isdisjoint(trained)):
         read = _blended(facts, call, target)
     shape = facts.tensor(target).shape
     read = {number for number in read if facts.tensor(number).shape}

@@ -25,6 +25,8 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         kept = _kept(facts, [call for call in group if call.op == "Tensor.copy_"])
         changed = None if kept is None else _last_write(facts, kept[1].inputs[0].tensor, *kept)
+        if changed is not None and _is_by_item(facts, changed):
+            continue  # a change of the dict is meant for the module that loads it
         if kept is not None and changed is not None and (site, kept[0].site) not in reported:
             reported.add((site, kept[0].site))
             yield _report(
@@ -71,6 +73,12 @@ def _last_write(facts: TraceIndex, number: int, first: Call, last: Call) -> Call
     memory = facts.storage_of(number, last.index)
     between = (call for call in reversed(facts.calls) if first.index < call.index < last.index and call.writes)
     return next((c for c in between if any(facts.storage_of(w.tensor, c.index) == memory for w in c.writes)), None)
+
+
+def _is_by_item(facts: TraceIndex, change: Call) -> bool:
+    """Returns whether a call changes a tensor that `state_dict()` has returned, and not the parameter itself."""
+    made = [facts.creator(write.tensor) for write in change.writes]
+    return all(each is not None and facts.trace.sites[each.site].through == "Module.state_dict" for each in made)
 
 
 def _kept(facts: TraceIndex, copies: list[Call]) -> tuple[Call, Call] | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.one_memory import elements
@@ -57,11 +60,29 @@ def _adds_to_items(facts: TraceIndex, call: Call) -> bool:
             waiting += [(access.tensor, made.index) for access in made.inputs]
         else:
             others.append(number)
-    if len(reads) != 1 or (others and all(_are_items(facts, each, index, call.index) for each in others)):
+    if len(reads) != 1 or (not others and _is_penalty(facts, call)):
+        return False
+    if others and all(_are_items(facts, each, index, call.index) for each in others):
         return False
     version = reads[0].inputs[0].version
     before = (made for number in others for _, made in ancestry(facts, number, call.index, _MAX_CALLS))
     return not any(_reads_items(made, written, index) and made.inputs[0].version == version for made in before)
+
+
+def _is_penalty(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a sum with one number changes each item once on purpose: a number that is subtracted, or that is
+    added to what a model computes, as the logits of the tokens that a text has had."""
+    value = next(iter(facts.producers(call.inputs[-1].tensor, call.index)), None)
+    if value is None or "sub" in op_name(value):
+        return True
+    span = facts.span(call.site)
+    statement = None if span is None else statement_around(facts, span)
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.value, ast.UnaryOp):
+        return True
+    before = ancestry(facts, call.inputs[0].tensor, call.index, _MAX_CALLS)
+    return may_require_grad(facts.tensor(call.inputs[0].tensor)) and any(
+        facts.tensor(access.tensor).type.endswith("Parameter") for _, made in before for access in made.inputs
+    )
 
 
 def _are_items(facts: TraceIndex, number: int, index: list[int], before: int) -> bool:

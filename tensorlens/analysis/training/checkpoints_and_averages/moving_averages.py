@@ -33,6 +33,7 @@ class MovingAverage:
     share: float | None  # None: the source does not say it as a number
     updates: int
     target: int
+    source: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def moving_averages(training: MeasuredTraining) -> Iterator[MovingAverage]:
         is_average = each.row is not None or share is not None or op_name(write).endswith("lerp")
         if write.site not in seen and is_average:
             seen.add(write.site)
-            yield MovingAverage(write, share, len(each.writes), each.tensor)
+            yield MovingAverage(write, share, len(each.writes), each.tensor, each.source)
 
 
 def _share(facts: TraceIndex, average: Follower) -> float | None:

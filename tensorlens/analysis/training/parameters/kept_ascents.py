@@ -16,6 +16,7 @@ from itertools import pairwise
 from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.blends import copied_tensor
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.factor_signs import factor_sign
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
@@ -156,6 +157,10 @@ def _is_along_gradient(training: MeasuredTraining, write: Call, number: int) -> 
     """Returns whether a write adds what was computed from the gradient of the same parameter, and does not subtract it:
     that is a step of a descent."""
     facts, gradient_of = training.facts, training.training.gradient_of
+    if op_name(write) in ("copy", "set"):
+        copied = copied_tensor(facts, write.inputs[-1].tensor, write.index)
+        if copied != number and facts.tensor(copied).type.endswith("Parameter"):
+            return False  # the values of another module replace them
     shape = facts.tensor(number).shape
     waiting = [(access.tensor, write, 0, 1) for access in write.inputs if access.tensor != number]
     for at, user, depth, sign_after in waiting:

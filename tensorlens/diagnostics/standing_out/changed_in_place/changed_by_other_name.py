@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import scope_around, statement_at
 from tensorlens.analysis.naming.syntax import called_name
+from tensorlens.analysis.plain_values import takes_shape_only
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -20,6 +21,7 @@ from tensorlens.records.report import Label, StandingOut
 _MAX_CALLS = 64  # after the change, until both variables are read
 _MAX_NEAR = 4  # calls of `x[i] += y`: it reads, adds and assigns
 _COLLECTIONS = frozenset("dict list defaultdict OrderedDict Counter float int".split())
+_OF_FORM = frozenset("expand_as view_as reshape_as type_as".split())  # they take the form of their argument
 _NO_TENSORS = ast.Constant | ast.Dict | ast.DictComp | ast.List | ast.ListComp | ast.Tuple
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -42,7 +44,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         alias = _alias(scope, name, statement) or _second_name(scope, name, statement)
         if alias is None or (span.file, statement.lineno) in said:
             continue
-        readers = _readers(facts, place, (name, _other(alias, name)), scope)
+        readers = _readers(facts, place, (name, _other(alias, name)), (scope, alias))
         labels = [facts.label("needed_here", each.site, "reads the changed values", each.index) for each in readers]
         is_tensor = not readers and _changes_tensor(facts, place, (name, statement), (scope, alias))
         given = _given_on(scope, (name, _other(alias, name)), statement, alias) if is_tensor else None
@@ -158,7 +160,7 @@ def _changes_tensor(
     node = facts.names.syntax.node(span) if span is not None else None
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == name
-    return op_name(call).startswith("i")  # `iadd` and the like
+    return isinstance(node, ast.AugAssign) or op_name(call).startswith("i")  # `iadd` and the like
 
 
 def _is_no_tensor(value: ast.expr | None) -> bool:
@@ -196,28 +198,37 @@ def _other(alias: ast.Assign, name: str) -> str:
     return next((each for each in ids if each != name), "")
 
 
-def _readers(facts: TraceIndex, place: int, names: tuple[str, str], scope: _Scope) -> list[Call]:
-    """Returns the calls that read the changed memory by one variable and by the other, in lines below the change."""
-    change = facts.calls[place]
+def _readers(facts: TraceIndex, place: int, names: tuple[str, str], known: tuple[_Scope, ast.Assign]) -> list[Call]:
+    """Returns the calls that read the changed memory by one variable and by the other, in lines below the change.
+
+    They are in the function of the change: elsewhere the same names may be other tensors.
+    """
+    change, (scope, alias) = facts.calls[place], known
     storage, begin = facts.storage_of(change.writes[0].tensor, change.index), facts.span(change.site)
+    named = alias.end_lineno or alias.lineno
     found: dict[str, Call] = {}
     for reader in facts.calls[place + 1 : place + 1 + _MAX_CALLS]:
         at = facts.span(reader.site)
-        if at is None or begin is None or at.file != begin.file or at.line <= begin.line:
+        if at is None or begin is None or at.file != begin.file or at.line <= begin.line or takes_shape_only(reader):
             continue
-        if not any(facts.storage_of(access.tensor, reader.index) == storage for access in reader.inputs):
+        memory = [facts.storage_of(access.tensor, reader.index) for access in reader.inputs]
+        if storage not in memory or scope_around(facts, at.file, at.line) is not scope:
             continue
-        for name in names:
-            if name not in found and _reads(facts, at, name) and not _is_set(scope, name, begin.line, at.line):
-                found[name] = reader
+        read = [name for name in names if _reads(facts, at, name)]
+        if len(read) <= memory.count(storage):  # else it is not known which of both it is
+            for name in read:
+                if name not in found and not _is_set(scope, name, named, at.line):
+                    found[name] = reader
     return [found[name] for name in names] if len(found) == len(names) else []
 
 
 def _reads(facts: TraceIndex, span: Span, name: str) -> bool:
+    """Returns whether a variable is an argument of a call or a sum, of which it takes the values."""
     node = facts.names.syntax.node(span)
     arguments: list[ast.expr] = []
     if isinstance(node, ast.Call):
-        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        is_form = called_name(node) in _OF_FORM
+        arguments = [] if is_form else [*node.args, *(keyword.value for keyword in node.keywords)]
         arguments += [node.func.value] if isinstance(node.func, ast.Attribute) else []
     elif isinstance(node, ast.BinOp):
         arguments = [node.left, node.right]

@@ -47,7 +47,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         elif call.op in _DIFFERENCES and len(call.inputs) == 2 and not _passes_gradient_on(facts, call, added):
             differences[call.site, call.op].append(call)
     for site, calls in loads.items():
-        if site not in reported and all(is_one(facts, *_two(call), call.index) for call in calls):
+        is_one_memory = all(is_one(facts, *_two(call), call.index) for call in calls)
+        if site not in reported and is_one_memory and not any(_is_written(facts, call) for call in calls):
             yield _load(facts, calls)
     for every in updates.values():
         calls = [call for call in every if _is_known(facts, call)] or every
@@ -81,6 +82,14 @@ def _is_known(facts: TraceIndex, call: Call) -> bool:
 
 def _two(call: Call) -> tuple[int, int]:
     return call.inputs[0].tensor, call.inputs[1].tensor
+
+
+def _is_written(facts: TraceIndex, load: Call) -> bool:
+    """Returns whether a call before a load changes the tensor that it loads, by the name that the dict has for it: then
+    the change is meant for the module, as where an adapter is merged."""
+    source = load.inputs[1].tensor
+    writes = facts.writes(facts.tensor(source).counter)
+    return any(write.tensor == source and event.index < load.index for event, write in writes)
 
 
 # --- what a line reads ------------------------------------------------------------------------------------------------

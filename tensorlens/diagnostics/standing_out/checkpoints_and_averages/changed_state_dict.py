@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from tensorlens.analysis.code_around import scope_around, statement_at
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.checkpoints_and_averages.summed_states import summed_states
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.module_loads import LOADS
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
+
+_SCALING = frozenset("mul imul rmul div idiv truediv itruediv".split())
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -59,7 +63,7 @@ def _named_dicts(training: MeasuredTraining) -> Iterator[tuple[int, StandingOut]
             continue
         written = {facts.storage_of(write.tensor, call.index) for call in calls for write in call.writes}
         rows = [row for row in training.rows if row.is_stepped and facts.storages_of(row.tensor) & written]
-        if rows:
+        if rows and _is_unwanted(training, rows, calls):
             yield (
                 site,
                 stands_out(
@@ -69,6 +73,39 @@ def _named_dicts(training: MeasuredTraining) -> Iterator[tuple[int, StandingOut]
                     Label("shared_here", facts.span_of(made, span.file), "shares their memory"),
                 ),
             )
+
+
+def _is_unwanted(training: MeasuredTraining, rows: list[ParameterRow], changes: list[Call]) -> bool:
+    """Returns whether a step goes on with changed parameters, or the sum is one of models or part of an average.
+
+    A sum that is loaded into the same parameters is meant for them, as where an adapter is merged.
+    """
+    facts, sites = training.facts, training.facts.trace.sites
+    numbers = {row.tensor for row in rows}
+    memory = {storage for number in numbers for storage in facts.storages_of(number)}
+    later = list(facts.calls_between(changes[-1].index + 1))
+    if any(
+        sites[call.site].through == LOADS
+        and not memory.isdisjoint(facts.storage_of(w.tensor, call.index) for w in call.writes)
+        for call in later
+    ):
+        return False
+    if any(
+        step.index > changes[-1].index and not numbers.isdisjoint(step.parameters) for step in training.training.steps
+    ):
+        return True
+    return any(_adds_state(facts, change) for change in changes) or any(
+        op_name(call) in _SCALING and facts.storage_of(call.inputs[0].tensor, call.index) in memory
+        for call in later if call.inputs and not sites[call.site].through
+    )  # fmt: skip
+
+
+def _adds_state(facts: TraceIndex, change: Call) -> bool:
+    """Returns whether a call adds an item of a `state_dict()`, or a multiple of one."""
+    made = facts.creator(change.inputs[-1].tensor)
+    if made is not None and op_name(made) in _SCALING and len(made.inputs) == 1:
+        made = facts.creator(made.inputs[0].tensor)
+    return made is not None and facts.trace.sites[made.site].through == "Module.state_dict"
 
 
 def _state_dict(facts: TraceIndex, statement: ast.stmt, file: str) -> ast.Call | None:

@@ -11,6 +11,7 @@ from tensorlens.records.report import StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts, lines = training.facts, set[int | None]()
+    lines |= {each.site for each in facts.trace.inspection.loaded if each.loaded and not each.renamed}
     for each in facts.trace.inspection.loaded:
         if (
             each.number == training.measured.number

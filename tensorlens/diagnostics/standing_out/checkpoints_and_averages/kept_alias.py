@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from tensorlens.records.training import SavedToFile
 
 _STATE = "Module.state_dict"
 _LOADS = "Module.load_state_dict"
+_MIN_ROUNDS = 3
+_NEAR = 40  # events after a read
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +81,40 @@ class _Search:
         if any(made.index < reader.index <= step.index for reader in readers):
             return None
         after = [reader for reader in readers if reader.index > step.index]
+        if self._is_live(number, row.tensor, after):
+            return None
         if names:
             return _Alias(number, made, row, step, names[0].partition("[")[0], after[-1] if after else None)
         is_state = self._facts.trace.sites[made.site].through == _STATE
         used = [each for each in after if not self._is_load(each)]
         return _Alias(number, made, row, step, "", used[-1]) if is_state and used else None
+
+    def _is_live(self, number: int, parameter: int, readers: list[Call | SavedToFile]) -> bool:
+        """Returns whether one line reads an alias again and again, with steps in between, and no line compares it with
+        the parameter: then it is wanted as the parameter is at that time."""
+        lines: dict[int | None, set[int]] = defaultdict(set)
+        steps = [step.index for step in self._steps.get(parameter, ())]
+        for reader in readers:
+            if isinstance(reader, SavedToFile) or self._is_compared(number, parameter, reader):
+                return False
+            lines[reader.site].add(bisect_left(steps, reader.index))
+        return any(len(rounds) >= _MIN_ROUNDS for rounds in lines.values())
+
+    def _is_compared(self, number: int, parameter: int, reader: Call) -> bool:
+        """Returns whether one of the next calls has an input from an alias and another one from its parameter."""
+        facts, one, other = self._facts, {number}, set[int]()
+        calls = (each for each in self._readers.get(number, ()) if isinstance(each, Call))
+        one |= {access.tensor for each in calls for access in each.outputs}
+        memory = facts.storages_of(parameter)
+        for call in facts.calls_between(reader.index, reader.index + _NEAR):
+            read = {access.tensor for access in call.inputs}
+            is_other = any(facts.storage_of(each, call.index) in memory for each in read - one)
+            is_one, is_other = not one.isdisjoint(read), is_other or not other.isdisjoint(read)
+            if is_one and is_other:
+                return True
+            one |= {access.tensor for access in call.outputs} if is_one else set()
+            other |= {access.tensor for access in call.outputs} if is_other else set()
+        return False
 
     def _is_load(self, reader: Call | SavedToFile) -> bool:
         return isinstance(reader, Call) and self._facts.trace.sites[reader.site].through == _LOADS

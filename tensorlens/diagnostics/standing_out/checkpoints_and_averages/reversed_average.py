@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.averaged_parameters import source_of_average
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -13,6 +14,7 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _MIN_WRITES = 3
+_ALIASING = frozenset("detach get clone copy".split())
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -35,6 +37,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if len(writes) >= _MIN_WRITES and len(sources) == 1:
                 lines[site].append((row, fixed[sources.pop()], [call for call, _ in writes]))
     for found in lines.values():
+        if not any(_is_used(training, source, writes[0]) for _, source, writes in found):
+            continue  # values that the parameters are held near to, as the first ones
         rows, sources_of = [row for row, *_ in found], [source for _, source, _ in found]
         writes_of = found[0][2]
         yield stands_out(
@@ -42,6 +46,17 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"{len(writes_of):,} of its runs, and nothing changes {'them' if len(sources_of) > 1 else 'it'}",
             facts.label("modified_here", writes_of[0].site, "written here", writes_of[0].index),
         )
+
+
+def _is_used(training: MeasuredTraining, row: ParameterRow, first: Call) -> bool:
+    """Returns whether a call of another line computes with a parameter from a first write on."""
+    facts, storages = training.facts, training.facts.storages_of(row.tensor)
+    calls = (call for call in facts.calls_between(first.index) if not facts.same_line(call.site, first.site))
+    return any(
+        op_name(call) not in _ALIASING and facts.storage_of(access.tensor, call.index) in storages
+        for call in calls
+        for access in call.inputs
+    )
 
 
 def _is_fixed(training: MeasuredTraining, row: ParameterRow) -> bool:

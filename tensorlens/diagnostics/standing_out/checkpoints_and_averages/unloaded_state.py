@@ -9,7 +9,8 @@ from itertools import pairwise
 from math import isclose
 from statistics import fmean
 
-from tensorlens.analysis.naming.syntax import last_name, plain_name
+from tensorlens.analysis.code_around import parent_of, scope_around
+from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.other_loads import other_loads
@@ -20,6 +21,7 @@ from tensorlens.records.report import Label, StandingOut
 from tensorlens.records.training import MOST_NORMS, LearningRateSchedule, OptimizerGroup
 
 _LOADS = "Module.load_state_dict"
+_SHOWING = frozenset("print pprint info debug len str repr format type list keys".split())
 _PARTS = ("opt", "sch")  # of the names of optimizers and schedulers
 
 
@@ -44,10 +46,13 @@ def _optimizers(training: MeasuredTraining, loads: list[Call]) -> Iterator[Stand
         if made is not None:
             begun.setdefault(made.index, (made, step))
     for new, step in begun.values():
-        earlier = [first.index for made, first in begun.values() if made.op == new.op and made.index < new.index]
-        load = _resuming_load(training, loads, step.parameters, earlier[-1], step.index) if earlier else None
+        earlier = [pair for pair in begun.values() if pair[0].op == new.op and pair[0].index < new.index]
+        since = earlier[-1][1].index if earlier else 0
+        load = _resuming_load(training, loads, step.parameters, since, step.index) if earlier else None
         groups = [group for group in training.groups if group.site == new.site and group.momentum]
         if load is None or not groups or not _stepped_before(training, new, load):
+            continue
+        if not _made_alike(training, earlier[-1][0], new):
             continue
         name = groups[0].name
         yield stands_out(
@@ -58,6 +63,14 @@ def _optimizers(training: MeasuredTraining, loads: list[Call]) -> Iterator[Stand
             facts.label("replaced_here", load.site, "the parameters are loaded here"),
         )
         return
+
+
+def _made_alike(training: MeasuredTraining, before: Call, new: Call) -> bool:
+    """Returns whether an optimizer is made with the learning rate of an earlier one: another stage has its own."""
+    rates = [[group.made_rate for group in training.groups if group.site == made.site] for made in (before, new)]
+    if before.site == new.site:
+        return len(set(map(str, rates[0]))) <= 1
+    return not all(rates) or any(str(one) == str(other) for one in rates[0] for other in rates[1])
 
 
 def _writes_states(facts: TraceIndex) -> bool:
@@ -258,8 +271,30 @@ def _state_dicts(facts: TraceIndex, part: str) -> Iterator[Label]:
     for file, tree in facts.trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict":
-                if part in _last_name(node.func):
+                if part in _last_name(node.func) and _is_kept(facts, node, file):
                     yield Label("observed_here", facts.span_of(node, file), "kept here")
+
+
+def _is_kept(facts: TraceIndex, node: ast.Call, file: str) -> bool:
+    """Returns whether a line keeps a whole state, and does not only read or show a part: `state["param_groups"]`."""
+    around = parent_of(facts, file, node)
+    if isinstance(around, ast.Assign) and isinstance(around.targets[0], ast.Name):
+        scope, name = scope_around(facts, file, node.lineno), around.targets[0].id
+        names = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == name]
+        uses = [parent_of(facts, file, each) for each in names if isinstance(each.ctx, ast.Load)]
+        return not uses or not all(map(_is_shown, uses))
+    while isinstance(around, ast.expr | ast.keyword | ast.FormattedValue):
+        if _is_shown(around):
+            return False
+        around = parent_of(facts, file, around)
+    return True
+
+
+def _is_shown(around: ast.AST | None) -> bool:
+    """Returns whether an expression takes a part of what is in it, or shows it: `state["lr"]`, `print(state)`."""
+    if isinstance(around, ast.Call):
+        return called_name(around) in _SHOWING
+    return isinstance(around, ast.Subscript | ast.Attribute | ast.FormattedValue)
 
 
 def _last_name(method: ast.Attribute) -> str:

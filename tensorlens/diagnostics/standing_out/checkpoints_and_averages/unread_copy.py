@@ -24,6 +24,9 @@ from tensorlens.records.report import StandingOut
 _MIN_UPDATES = 2
 _MIN_COPIES = 5
 _MOST_BETWEEN = 500  # calls
+_ACTING = frozenset(
+    "multinomial bernoulli normal sample rsample standard_gamma log_prob exponential argmax exp".split()
+)
 _ALIASING = frozenset(("detach", "get"))
 
 
@@ -46,7 +49,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         copies = loads or writes
         read.add(copies[0].site)
-        if _follows_each_step(facts, copies, steps) and _copies_trained(facts, copies, trained, steps):
+        follows = _follows_each_step(facts, copies, steps) and _is_target(training, row, copies)
+        if follows and _copies_trained(facts, copies, trained, steps):
             copied[copies[0].site].append((row, copies))
     for site, found in unread.items():
         if site not in read:  # of an average, other parts may be all that is read
@@ -114,6 +118,27 @@ def _follows_each_step(facts: TraceIndex, writes: list[Call], steps: list[int]) 
     statement = statement_at(facts, span.file, span.line)
     choices = (node for node in ast.walk(scope) if isinstance(node, ast.If))
     return not any(statement is each for choice in choices for each in ast.walk(choice))
+
+
+def _is_target(training: MeasuredTraining, row: ParameterRow, copies: list[Call]) -> bool:
+    """Returns whether a loss is computed from a copy between the last two times, as from a target network.
+
+    A worker whose gradients another module gets, and a policy whose actions are drawn or whose probabilities a ratio
+    has, begin with the present values in each round on purpose.
+    """
+    if row.statistics is not None and row.statistics.filled > row.statistics.zero:
+        return False
+    facts, storages = training.facts, training.facts.storages_of(row.tensor)
+    begin, end = copies[-2].index, copies[-1].index
+    reached = set[int]()
+    for call in facts.calls_between(begin + 1, end - 1):
+        read = {access.tensor for access in call.inputs}
+        if not reached.isdisjoint(read) or any(facts.storage_of(number, call.index) in storages for number in read):
+            if op_name(call) in _ACTING:
+                return False
+            reached |= {access.tensor for access in call.outputs}
+    passes = (each for each in facts.backwards if begin < each.index < end)
+    return any(root.tensor in reached for each in passes for root in each.roots)
 
 
 def _unread(training: MeasuredTraining, found: list[tuple[ParameterRow, list[Call]]]) -> StandingOut:

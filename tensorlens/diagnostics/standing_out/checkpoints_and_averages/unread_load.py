@@ -52,13 +52,24 @@ def _loads(training: MeasuredTraining) -> Iterator[StandingOut]:
         by_site.setdefault(call.site, []).append(call)
     for site, calls in by_site.items():
         storages = _storages(training, calls)
-        if storages and next(_reads(training, storages), None) is None:
+        if storages and next(_reads(training, storages), None) is None and _runs_another(training, calls):
             count = len({write.tensor for call in calls for write in call.writes})
             yield stands_out(
                 f"{code_at(facts, site, LOADS)} loads {count:,} tensor{'' if count == 1 else 's'} of a module that no "
                 "call uses",
                 facts.label("modified_here", site, "loaded here"),
             )
+
+
+def _runs_another(training: MeasuredTraining, loads: list[Call]) -> bool:
+    """Returns whether calls after loads use other parameters of the same shapes: a program may load only to show it."""
+    facts, written = training.facts, {write.tensor for call in loads for write in call.writes}
+    shapes = {facts.tensor(number).shape for number in written}
+    others = [
+        row.tensor for row in training.rows if row.tensor not in written and facts.tensor(row.tensor).shape in shapes
+    ]
+    storages: set[int | None] = {storage for number in others for storage in facts.storages_of(number)}
+    return next(_reads(training, storages, loads[-1].index + 1), None) is not None
 
 
 def _averages(training: MeasuredTraining) -> Iterator[StandingOut]:

@@ -460,6 +460,12 @@ ITEMS = {  # a list whose items share their memory, and parts of an expanded ten
 }
 
 RIGHT = {
+    "a live view that each round reads": """
+        rows = net.fc.weight.data
+        for _ in range(4):
+            train(net, opt)
+            print(float((rows @ rows.t())[0, 0]) > -1, end="")
+        """,
     "a difference that passes the gradient on": """
         def rounded(w, fixed):
             return torch.sign(fixed) * fixed.abs().mean() + (w - fixed)

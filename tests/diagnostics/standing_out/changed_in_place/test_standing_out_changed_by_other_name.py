@@ -91,6 +91,39 @@ RIGHT |= {
     "a part of an item of a dict": SUM.replace("out[key] +=", "out[key][...] ="),
     "a number that is given": SUM.replace("    loss = 0\n", "").replace("y, parts)", "y, parts, loss=0)"),
 }
+STEPS = """\
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def train(model):
+    for _ in range(3):
+        x = torch.randn(8, 4)
+        out = model(x)
+        loss = (out - x).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+train(net)
+"""
+OTHER_FUNCTION = """\
+class Net(nn.Linear):
+    def forward(self, x):
+        x = super().forward(x)
+        out = x
+        out += self.bias
+        return out
+net = Net(4, 4)
+"""
+FORM = """\
+class Net(nn.Linear):
+    def forward(self, inputs):
+        data = super().forward(inputs)
+        x = data
+        x -= x.mean(0)
+        x = x + 0.1 * torch.randn_like(data) + torch.zeros_like(data)
+        return x.view_as(data)
+net = Net(4, 4)
+"""
+RIGHT |= {"names of another function": OTHER_FUNCTION + STEPS, "the form of the other": FORM + STEPS}
+RIGHT |= {"the form of the other alone": FORM.replace("x = x + 0.1", "y = x + 0.1").replace("x.view", "y.view") + STEPS}
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -89,6 +89,12 @@ RIGHT = {
     "a decay of items": PLAIN.replace(
         "inbox[dst] += msg  #!", "inbox.index_add_(0, dst, msg)\n    y[dst] *= 0.9"),
 }  # fmt: skip
+LOGITS = BANK + "with torch.no_grad():\n    logits = readout.weight[0] @ torch.randn(4, 6)\n"
+RIGHT |= {
+    "a penalty of ids": LOGITS + "    logits[dst] -= 0.6\n",
+    "a reward of ids": LOGITS + "    reward = 0.6\n    logits[dst] += reward\n",
+    "a mask of ids": BANK + "bias = torch.zeros(6)\nbias[dst] += -1e4\n",
+}
 WORDS = "where its index is repeated"
 
 

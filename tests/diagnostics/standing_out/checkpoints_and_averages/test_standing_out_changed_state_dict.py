@@ -89,6 +89,23 @@ RIGHT = {
     "not in place": BODY.replace("average[key] += value", "average[key] = average[key] + value"),
     "of a model that nothing trains": BODY.replace("nets[0].state_dict()", "nn.Linear(4, 1).state_dict()"),
 }
+ADAPTER = """\
+net, low = nn.Linear(4, 1), torch.randn(1, 4)
+base = {key: value.clone() for key, value in net.state_dict().items()}
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    opt.step()
+merged = net.state_dict()
+merged["weight"] += low
+net.load_state_dict(merged)
+print(net(torch.ones(1, 4)).shape, end="")
+"""
+RIGHT |= {
+    "an adapter that is merged": ADAPTER,
+    "an adapter that is merged in place": ADAPTER.replace("net.load_state_dict(merged)\n", ""),
+}
 WORDS = "is no copy"
 
 

@@ -79,6 +79,34 @@ RIGHT = {
     "a copy at some steps": EACH_STEP.replace("    target.load", "    if k % 2:\n        target.load"),
     "one copy before several steps": EACH_STEP.replace("    target.load", "    step(target); target.load"),
 }  # fmt: skip
+WORKER = """\
+import torch
+net, worker = nn.Linear(4, 2), nn.Linear(4, 2)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(8):
+    x = torch.randn(8, 4)
+    ROUND
+    opt.step()
+    worker.load_state_dict(net.state_dict())
+"""
+RIGHT |= {
+    "a worker with gradients of its own": WORKER.replace("ROUND", """\
+worker.zero_grad()
+    worker(x).square().mean().backward()
+    for a, b in zip(worker.parameters(), net.parameters()):
+        b.grad = a.grad"""),
+    "a policy whose actions are drawn": WORKER.replace("ROUND", """\
+with torch.no_grad():
+        policy = torch.distributions.Categorical(logits=worker(x))
+        action = policy.sample()
+        old = policy.log_prob(action)
+    new = torch.distributions.Categorical(logits=net(x)).log_prob(action)
+    opt.zero_grad()
+    (-(new - old).exp() * x[:, 0]).mean().backward()"""),
+    "held near to the first values": HEAD + LOOP.replace("FOLLOWER", "q") + (
+        "    with torch.no_grad():\n        for a, b in zip(q.parameters(), target.parameters()):\n"
+        "            a.lerp_(b, 0.01)\n"),
+}  # fmt: skip
 WORDS = ("towards", "no other line reads", "nothing of earlier steps")
 
 

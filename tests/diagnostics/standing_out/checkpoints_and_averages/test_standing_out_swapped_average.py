@@ -121,6 +121,8 @@ RIGHT = {
     "now and then": NET + UPDATE.replace("  #!", "")
     + TRAIN.replace("    update", "    if step % 3 == 2:\n        update"),
 }  # fmt: skip
+RIGHT["tasks that begin with it"] = NET + UPDATE.replace("  #!", "").replace("0.99", "0.9") + TRAIN.replace(
+    "    opt.zero_grad()", "    net.load_state_dict(ema.state_dict())\n    opt.zero_grad()")  # fmt: skip
 WORDS = "does the opposite"
 
 

@@ -54,6 +54,22 @@ for fold in range(3):
         scheduler.step()
     kept = copy.deepcopy([net.state_dict(), opt.state_dict(), scheduler.state_dict()])
 """
+BEST_OF_EACH_STAGE = """\
+import copy
+net, best, kept, shown = nn.Linear(4, 1), None, {}, {}
+for rate in (0.01, 0.003, 0.001):
+    if best is not None:
+        net.load_state_dict(best)
+    opt = torch.optim.Adam(net.parameters(), lr=rate)
+    for _ in range(4):
+        opt.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+        best = copy.deepcopy(net.state_dict())
+    print("rate", opt.state_dict()["param_groups"][0]["lr"])
+    state = opt.state_dict()
+    shown["rate"] = state["param_groups"][0]["lr"]
+"""
 
 
 def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
@@ -83,6 +99,9 @@ def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
         body().replace('"opt": opt.state_dict()', '"low": 0'),
         HEAD_OF_ITS_OWN,
         EACH_FOLD,
+        BEST_OF_EACH_STAGE,
+        BEST_OF_EACH_STAGE.replace("lr=rate", "lr=0.01"),
+        BEST_OF_EACH_STAGE + "    kept[rate] = opt.state_dict()\n",
         body().replace("LOAD\ntrain(net, opt)", "LOAD").replace("pass\ntrain(net, opt)", "net(torch.ones(1, 4))"),
     ],
     ids=[
@@ -97,6 +116,9 @@ def test_a_state_that_is_not_loaded_is_named(tmp_path: Path) -> None:
         "not kept",
         "a new head",
         "each fold begins with the same weights",
+        "a state that is shown",
+        "a state that is shown, with one rate",
+        "a rate of each stage",
         "no training afterwards",
     ],
 )

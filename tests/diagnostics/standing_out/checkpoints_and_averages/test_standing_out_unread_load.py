@@ -53,8 +53,9 @@ def test_a_load_into_a_module_that_nothing_uses_is_named(tmp_path: Path) -> None
         LOAD + "print(other(torch.ones(1, 3)).shape, end='')\n",
         LOAD.replace("other = build()", "other = first"),
         LOAD.replace("net = build()\n", "import copy\nnet = copy.deepcopy(other)\n"),
+        LOAD.replace("net = build()\ntrain(net)", "print(other.eval(), end='')"),
     ],
-    ids=["trained", "read at the end", "used before", "copied"],
+    ids=["trained", "read at the end", "used before", "copied", "shown"],
 )
 def test_other_loads_are_left_alone(tmp_path: Path, text: str) -> None:
     assert [each.text for each in sentences(tmp_path, text) if "no call uses" in each.text] == []

@@ -122,6 +122,13 @@ RIGHT = {
     "weights pulled to the first ones": keys(
         "first = [p.detach().clone() for p in k.parameters()]\n" + BOTH, (
         "pass\n        for a, b in zip(k.parameters(), first):\n            a.lerp_(b, 0.01)")),
+    "an inner loop that begins with a copy": keys(
+        "opt = torch.optim.SGD(q.parameters(), lr=0.1)\ninner = torch.optim.SGD(k.parameters(), lr=0.1)\n",
+        "a.copy_(b)\n    inner.step()"),
+    "a population": keys(
+        "opt = torch.optim.SGD(q.parameters(), lr=0.1)\ninner = torch.optim.SGD(k.parameters(), lr=0.1)\n",
+        "a.lerp_(b, 0.5)\n    inner.step()"),
+    "keys that are copied": keys(BOTH, "a.copy_(b)"),
     "both averaged with each other": keys(BOTH, "m = (a + b) / 2; a.copy_(m); b.copy_(m)"),
 }  # fmt: skip
 WORDS = ("the result of one call", "gradients of their own", "the default value")
