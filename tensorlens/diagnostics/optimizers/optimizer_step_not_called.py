@@ -158,16 +158,14 @@ def _named_without_call(facts: TraceIndex, optimizer: str, made: Call) -> Span |
 
 
 def _skips_training(training: Training, optimizer: str, made: Call) -> bool:
-    """Returns whether no optimizer stepped, and the script has a call of `step()` that this run did not reach.
-
-    The script decides there whether to train.
-    """
+    """Returns whether the script has a call of `step()` that this run did not reach: no optimizer stepped, or the call
+    is below a condition. The script decides there whether to train."""
     facts = training.facts
+    file = facts.trace.sites[made.site].span.file
+    top: list[ast.AST] = [facts.tree(file)]
     if training.steps:
-        return False
-    calls = (
-        node for node in ast.walk(facts.tree(facts.trace.sites[made.site].span.file)) if isinstance(node, ast.Call)
-    )
+        top = [node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.If)]
+    calls = (node for each in top for node in ast.walk(each) if isinstance(node, ast.Call))
     return any(plain_name(call.func) == f"{optimizer}.step" for call in calls)
 
 

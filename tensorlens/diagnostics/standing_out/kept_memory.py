@@ -44,7 +44,11 @@ def _are_snapshots(training: MeasuredTraining, growth: Growth) -> bool:
     """Returns whether results are copies of parameters that another line reads, also those that no look has counted."""
     facts, last = training.facts, growth.calls[-1]
     held = {facts.storage_of(number, last.index) for number in training.training.stepped}
-    if growth.graphs or not last.inputs or not all(facts.storage_of(access.tensor, last.index) in held for access in last.inputs):
+    if (
+        growth.graphs
+        or not last.inputs
+        or not all(facts.storage_of(access.tensor, last.index) in held for access in last.inputs)
+    ):
         return False
     kept = {a.tensor for call in facts.calls if call.site == last.site and call.op == last.op for a in call.outputs}
     return any(

@@ -27,8 +27,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     fixed = [each for each in found if not each.steps]
     feeding = _feeding_sites(training)
     found = [each for each in found if each.steps and (each.switched is not None or each.site not in feeding)]
-    if _are_statistics(training, found):
-        return
+    found = [] if _are_statistics(training, found) else found
     if any(each.runs >= _MIN_RUNS for each in fixed) and not _has_averages(training):
         yield _of_fixed(training, fixed)
     if not found:

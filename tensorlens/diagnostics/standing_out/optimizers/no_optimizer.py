@@ -40,8 +40,8 @@ def _is_left_out(training: MeasuredTraining, row: ParameterRow) -> bool:
 
 
 def _is_trained_beside(training: MeasuredTraining, row: ParameterRow) -> bool:
-    """Returns whether a pass that gives a parameter its gradient gives one to parameters that steps change, too, or runs
-    between steps of one optimizer. The optimizer of an adversarial input or of an image holds no parameter of a model,
+    """Returns whether a pass that gives a parameter its gradient gives one to parameters that steps change, too, or
+    runs between steps of one optimizer. The optimizer of an adversarial input or of an image holds no parameter of a model,
     and the passes for the saliency of a model may end before another one is trained."""
     timeline = training.training
     fills = [moment for moment in timeline.moments.get(row.tensor, ()) if moment.kind == "fill"]
@@ -54,8 +54,8 @@ def _is_trained_beside(training: MeasuredTraining, row: ParameterRow) -> bool:
 
 
 def _read_alone(training: MeasuredTraining) -> set[int]:
-    """Returns the parameters whose gradients a line reads that reads none of parameters that steps change, as the Fisher
-    information of a copy, or the gradients of a client, do."""
+    """Returns the parameters whose gradients a line reads that reads none of parameters that steps change, as the
+    Fisher information of a copy, or the gradients of a client, do."""
     timeline, sites, syntax = training.training, training.facts.trace.sites, training.facts.names.syntax
     read: dict[int, set[int]] = defaultdict(set)
     for call in training.facts.calls:

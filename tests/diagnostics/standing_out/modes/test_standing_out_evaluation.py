@@ -89,7 +89,8 @@ RIGHT = {
     "an average with buffers": NET + EMA + "average.load_state_dict(model.state_dict())\n" + SCORE,
     "statistics computed for the average": NET + EMA
     + "average.train()\nwith torch.no_grad():\n    average(x)\naverage.eval()\n" + SCORE,
-    "statistics computed by hand at the end": NET + "model = Net(p=0.0)\ndel model.drop\nmodel.drop = nn.Tanh()\n"
+    "statistics computed by hand at the end": NET
+    + "model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))\n"
     "opt = torch.optim.SGD(model.parameters(), lr=0.01)\nfor _ in range(4):\n    step(model, opt)\n"
     "with torch.no_grad():\n    for part in x.split(16):\n        model(part)\n",
     "an evaluation before the training": NET + "model.eval()\nwith torch.no_grad():\n    model(x)\nmodel.train()\n"
