@@ -41,8 +41,8 @@ def _is_left_out(training: MeasuredTraining, row: ParameterRow) -> bool:
 
 def _is_trained_beside(training: MeasuredTraining, row: ParameterRow) -> bool:
     """Returns whether a pass that gives a parameter its gradient gives one to parameters that steps change, too, or
-    runs between steps of one optimizer. The optimizer of an adversarial input or of an image holds no parameter of a model,
-    and the passes for the saliency of a model may end before another one is trained."""
+    runs between steps of one optimizer. The optimizer of an adversarial input holds no parameter of a model, and the
+    passes for the saliency of a model may end before another one is trained."""
     timeline = training.training
     fills = [moment for moment in timeline.moments.get(row.tensor, ()) if moment.kind == "fill"]
     passes = [fill.event for fill in fills if isinstance(fill.event, Backward)]
