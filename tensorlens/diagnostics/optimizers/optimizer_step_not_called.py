@@ -11,7 +11,7 @@ from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_READ, Training, training_of
 from tensorlens.diagnostics.shared.edits.scopes import is_visible
 from tensorlens.diagnostics.shared.edits.statements import inserted_after
-from tensorlens.diagnostics.shared.optimizers import made_name
+from tensorlens.diagnostics.shared.optimizers import has_conditional_step, made_name
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Backward, Call, Span
 from tensorlens.records.report import Diagnostic, Edit, Fix
@@ -162,10 +162,9 @@ def _skips_training(training: Training, optimizer: str, made: Call) -> bool:
     is below a condition. The script decides there whether to train."""
     facts = training.facts
     file = facts.trace.sites[made.site].span.file
-    top: list[ast.AST] = [facts.tree(file)]
     if training.steps:
-        top = [node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.If)]
-    calls = (node for each in top for node in ast.walk(each) if isinstance(node, ast.Call))
+        return has_conditional_step(facts, file, optimizer)
+    calls = (node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.Call))
     return any(plain_name(call.func) == f"{optimizer}.step" for call in calls)
 
 
