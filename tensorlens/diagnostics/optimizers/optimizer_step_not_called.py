@@ -11,7 +11,7 @@ from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_READ, Training, training_of
 from tensorlens.diagnostics.shared.edits.scopes import is_visible
 from tensorlens.diagnostics.shared.edits.statements import inserted_after
-from tensorlens.diagnostics.shared.optimizers import has_conditional_step, made_name
+from tensorlens.diagnostics.shared.optimizers import made_name
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Backward, Call, Span
 from tensorlens.records.report import Diagnostic, Edit, Fix
@@ -158,13 +158,16 @@ def _named_without_call(facts: TraceIndex, optimizer: str, made: Call) -> Span |
 
 
 def _skips_training(training: Training, optimizer: str, made: Call) -> bool:
-    """Returns whether the script has a call of `step()` that this run did not reach: no optimizer stepped, or the call
-    is below a condition. The script decides there whether to train."""
+    """Returns whether no optimizer stepped, and the script has a call of `step()` that this run did not reach.
+
+    The script decides there whether to train.
+    """
     facts = training.facts
-    file = facts.trace.sites[made.site].span.file
     if training.steps:
-        return has_conditional_step(facts, file, optimizer)
-    calls = (node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.Call))
+        return False
+    calls = (
+        node for node in ast.walk(facts.tree(facts.trace.sites[made.site].span.file)) if isinstance(node, ast.Call)
+    )
     return any(plain_name(call.func) == f"{optimizer}.step" for call in calls)
 
 
