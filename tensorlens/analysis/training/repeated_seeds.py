@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import recorded_above
+from tensorlens.analysis.training.modes.drawn_data import is_only_data
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 from tensorlens.records.training_values import SeedSet
@@ -93,7 +94,10 @@ def _draw(facts: TraceIndex, begin: int, end: int, steps: Sequence[Step], first:
     calls = facts.events[facts.trace.position(begin) : facts.trace.position(passes[0].index)]
     draws = {event.index: event for event in calls if isinstance(event, Call) and _draws(facts, event)}
     call = used_draw(facts, passes[0], draws) if draws else None
-    return None if call is None else _Drawn(call, passes[0].index, step)
+    sites = {each.site for each in draws.values()}
+    if call is None or (op_name(call) in DRAWS and is_only_data(facts, passes[0], sites)):
+        return None
+    return _Drawn(call, passes[0].index, step)
 
 
 def in_closure(facts: TraceIndex, backward: Backward) -> bool:

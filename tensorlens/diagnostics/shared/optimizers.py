@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 from tensorlens.analysis.naming.assignments import assigned_to
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.edits.scopes import receiver
@@ -53,6 +55,13 @@ def made_name(facts: TraceIndex, made: Call) -> str:
     site = facts.trace.sites[made.site]
     name = site.targets[0] if site.targets else assigned_to(facts.trace.sources.get(site.span.file, ""), site.span)
     return name or made.op.rpartition(".")[2]
+
+
+def has_conditional_step(facts: TraceIndex, file: str, name: str) -> bool:
+    """Returns whether a file calls `step()` of the optimizer of a name below a condition, as after a warm-up."""
+    conditions = (node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.If))
+    calls = (node for top in conditions for node in ast.walk(top) if isinstance(node, ast.Call))
+    return any(plain_name(call.func) == f"{name}.step" for call in calls)
 
 
 def optimizer_label(training: Training, step: Step) -> Label | None:

@@ -26,6 +26,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for growth in growths(facts):
         label = facts.label("value_made_here", growth.calls[-1].site, "made here", growth.calls[-1].index)
         if label is not None and not any(_on_one_line(label.span, span) for span in reported):
+            if _are_snapshots(training, growth):
+                continue
             read = _read_later(facts, growth, label)
             if growth.graphs or read is None or _is_computed(training, growth):
                 yield stands_out(_text(facts, growth), label, read)
@@ -36,6 +38,23 @@ def _is_computed(training: MeasuredTraining, growth: Growth) -> bool:
     call = growth.calls[-1]
     above = ancestry(training.facts, call.outputs[0].tensor, call.index + 1) if call.outputs else ()
     return any(access.tensor in training.training.stepped for _, made in above for access in made.inputs)
+
+
+def _are_snapshots(training: MeasuredTraining, growth: Growth) -> bool:
+    """Returns whether results are copies of parameters that another line reads, also those that no look has counted."""
+    facts, last = training.facts, growth.calls[-1]
+    held = {facts.storage_of(number, last.index) for number in training.training.stepped}
+    if (
+        growth.graphs
+        or not last.inputs
+        or not all(facts.storage_of(access.tensor, last.index) in held for access in last.inputs)
+    ):
+        return False
+    kept = {a.tensor for call in facts.calls if call.site == last.site and call.op == last.op for a in call.outputs}
+    return any(
+        not facts.same_line(call.site, last.site) and any(access.tensor in kept for access in call.inputs)
+        for call in facts.calls
+    )
 
 
 def _read_later(facts: TraceIndex, growth: Growth, made: Label) -> Label | None:

@@ -188,6 +188,15 @@ KEPT = {
 }
 
 RIGHT = {
+    "snapshots of weights that are averaged at the end": """
+        net = nn.Linear(1000, 100); opt = torch.optim.SGD(net.parameters(), lr=0.01); kept = []
+        for _ in range(30):
+            opt.zero_grad(); net(torch.ones(2, 1000)).square().mean().backward(); opt.step()
+            kept.append({name: p.detach().clone() for name, p in net.named_parameters()})
+        with torch.no_grad():
+            for name, p in net.named_parameters():
+                p.copy_(torch.stack([each[name] for each in kept[20:]]).mean(0))
+        """,
     "numbers": """
         losses = [step()[1].item() for _ in range(20)]
         """,

@@ -13,6 +13,7 @@ from tensorlens.analysis.literal_values import numbers_of
 from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.modes.drawn_data import is_only_data
 from tensorlens.analysis.training.repeated_seeds import MIN_TIMES, RANDOM, in_closure, used_draw
 from tensorlens.records.model import Backward, Call, Span
 
@@ -47,7 +48,8 @@ def repeated_generators(facts: TraceIndex) -> Iterator[RepeatedGenerator]:
     for backward in (each for each in facts.backwards if draws and not in_closure(facts, each)):
         found = used_draw(facts, backward, draws)
         is_sample = found is not None and (made[found.site].is_literal or _is_of_data(facts, found, backward))
-        if found is not None and is_sample and bisect_left(steps, backward.index) < len(steps):
+        is_stepped = bisect_left(steps, backward.index) < len(steps)
+        if found is not None and is_sample and is_stepped and not is_only_data(facts, backward, {found.site}):
             used[found.site].append(found)
     for site, calls in used.items():
         generator = made[site]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.naming.assignments import assigned_to
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.slope_constants import is_constant_of_slope
@@ -11,7 +13,7 @@ from tensorlens.analysis.training.untrained import Untrained, untrained
 from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
 from tensorlens.diagnostics.shared.cut_facts import recording_off, result_dtype
 from tensorlens.diagnostics.shared.cut_off_parameters import end_cause, end_labels
-from tensorlens.diagnostics.shared.optimizers import born
+from tensorlens.diagnostics.shared.optimizers import born, has_conditional_step
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.report import Label, StandingOut
 
@@ -30,6 +32,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for each in untrained(training):
         if each.row.tensor in replaced or (each.call is not None and each.call.op in reported):
             continue
+        if each.kind == "never" and _has_not_begun(training.facts, each):
+            continue
         if each.end is not None and is_constant_of_slope(training.facts, each.end):
             continue
         if each.kind and (each.row.group is not None or _is_surprising(training, each)):
@@ -38,6 +42,16 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             groups.setdefault((each.kind, site, held), []).append(each)
     for group in groups.values():
         yield _sentence(training, group)
+
+
+def _has_not_begun(facts: TraceIndex, each: Untrained) -> bool:
+    """Returns whether the optimizer of a parameter made no step, and a line below a condition would make one."""
+    group = each.row.group
+    span = None if group is None or group.steps else facts.span(group.site)
+    if span is None:
+        return False
+    name = assigned_to(facts.trace.sources.get(span.file, ""), span)
+    return bool(name) and has_conditional_step(facts, span.file, name or "")
 
 
 def _is_surprising(training: MeasuredTraining, each: Untrained) -> bool:

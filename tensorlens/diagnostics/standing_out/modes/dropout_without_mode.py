@@ -13,6 +13,7 @@ from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.modes.meant_dropout import are_samples, is_corruption
 from tensorlens.analysis.written_numbers import only_value
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -48,7 +49,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for calls in sites.values():
         trained = [call for call in calls if call.mode == "grad"]
         evaluated = [call for call in calls if trained and call.mode != "grad" and call.index > trained[0].index]
-        reason = _reason(facts, calls[0]) if evaluated and not _repeats(facts, evaluated) else None
+        is_meant = not evaluated or _repeats(facts, evaluated) or is_corruption(facts, trained)
+        reason = None if is_meant or are_samples(facts, evaluated) else _reason(facts, calls[0])
         if reason is not None:
             times = "once" if len(evaluated) == 1 else f"{len(evaluated):,} times"
             text = f"{as_written(facts, calls[0])} {reason} also where gradients "

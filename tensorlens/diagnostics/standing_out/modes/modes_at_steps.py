@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import loop_around_line, scope_around, statement_around
 from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -26,14 +28,49 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if each.number == number:
             switched[each.site, each.optimizer].append(each)
     for layers in switched.values():
-        if any(each.trained or each.steps >= _MIN_STEPS for each in layers):
+        if any(each.trained or each.steps >= _MIN_STEPS for each in layers) and not _is_meant(training, layers):
             yield _in_eval(training, layers)
     updated: dict[int | None, list[FrozenStatistics]] = defaultdict(list)
     for one in facts.trace.inspection.frozen_statistics:
-        if one.number == number and one.steps >= _MIN_STEPS and _is_fixed(training, one):
+        is_long = one.number == number and one.steps >= _MIN_STEPS
+        if is_long and _is_fixed(training, one) and not _is_switched_alone(training, one):
             updated[one.switched].append(one)
     for found in updated.values():
         yield _updated(training, found)
+
+
+def _is_meant(training: MeasuredTraining, layers: list[EvaluatingSteps]) -> bool:
+    """Returns whether dropout alone is in eval mode at all steps, from a line beside the one that makes the optimizer:
+    fine-tuning without dropout."""
+    facts, first = training.facts, layers[0]
+    made = next((group.site for group in training.groups if group.optimizer == first.optimizer), None)
+    spans = (facts.span(made), facts.span(first.site))
+    scopes = [scope_around(facts, span.file, span.line) for span in spans if span is not None]
+    is_dropout = all("Dropout" in each.layer and not each.is_reader and not each.trained for each in layers)
+    return is_dropout and len(scopes) > 1 and scopes[0] is scopes[1]
+
+
+def _is_switched_alone(training: MeasuredTraining, each: FrozenStatistics) -> bool:
+    """Returns whether a line calls `train()` of exactly the module that another one has frozen: `body.train()`. Nothing
+    replaces a part of it, or trains one."""
+    facts, node = training.facts, training.facts.node_at(each.switched)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "train":
+        return False
+    frozen = next((span for n in each.parameters if (call := frozen_at(facts, n)) if (span := facts.span(call.site))),
+                  None)  # fmt: skip
+    module = ast.unparse(node.func.value)
+    if frozen is None:
+        return False
+    around = [statement_around(facts, frozen), loop_around_line(facts, frozen.file, frozen.line)]
+    ends = ("parameters", "named_parameters", "requires_grad_")
+    freezes = {ast.unparse(part) for top in around if top is not None for part in ast.walk(top)}
+    if not any(f"{module}.{end}" in freezes for end in ends):
+        return False
+    makers = (facts.node_at(group.site) for group in training.groups)
+    given = (ast.unparse(part) for maker in makers if maker is not None for part in ast.walk(maker))
+    parts = (part for _, tree in facts.trees() for part in ast.walk(tree) if isinstance(part, ast.Attribute))
+    stored = (ast.unparse(part) for part in parts if isinstance(part.ctx, ast.Store))
+    return not any(text.startswith((f"{module}.", f"{module}[")) for text in (*given, *stored))
 
 
 def _in_eval(training: MeasuredTraining, found: list[EvaluatingSteps]) -> StandingOut:

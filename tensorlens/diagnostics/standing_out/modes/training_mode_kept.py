@@ -3,9 +3,12 @@ around them, or one calls `train()` again before they run."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import parent_of
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -24,6 +27,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     fixed = [each for each in found if not each.steps]
     feeding = _feeding_sites(training)
     found = [each for each in found if each.steps and (each.switched is not None or each.site not in feeding)]
+    found = [] if _are_statistics(training, found) else found
     if any(each.runs >= _MIN_RUNS for each in fixed) and not _has_averages(training):
         yield _of_fixed(training, fixed)
     if not found:
@@ -55,6 +59,21 @@ def _feeding_sites(training: MeasuredTraining) -> set[int]:
             constants = (a.tensor for a in call.inputs if not facts.requires_grad(a.tensor, call.index - 1))
             sites |= {made.site for each in constants for _, made in ancestry(facts, each, call.index, _MAX_CALLS)}
     return sites
+
+
+def _are_statistics(training: MeasuredTraining, found: list[TrainingModeKept]) -> bool:
+    """Returns whether runs update the statistics of batch norm alone: nothing uses what `model(x)` returns."""
+    facts = training.facts
+    return all("BatchNorm" in each.layer and _is_statement(facts, each.site) for each in found)
+
+
+def _is_statement(facts: TraceIndex, site: int | None) -> bool:
+    """Returns whether the line that runs a model is an expression of its own, outside of methods `forward()`."""
+    sites = facts.trace.sites
+    while site is not None and sites[site].function.rpartition(".")[2] == "forward" and sites[site].caller is not None:
+        site = sites[site].caller
+    span, node = facts.span(site), facts.node_at(site)
+    return span is not None and node is not None and isinstance(parent_of(facts, span.file, node), ast.Expr)
 
 
 def _has_averages(training: MeasuredTraining) -> bool:

@@ -20,7 +20,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds the operation, in the facts of the second run. A finding about its derivative has said it already."""
     inspection = training.facts.trace.inspection
     for seen, origin in zip(inspection.nonfinite, inspection.origins, strict=False):
-        if _is_dropped(training, seen):
+        if _is_dropped(training, seen) or _is_scaled(training.facts, origin):
             continue
         if not origin.kind:
             if not inspection.singular:
@@ -40,6 +40,13 @@ def _is_dropped(training: MeasuredTraining, seen: NonfiniteSeen) -> bool:
     passes = [each.started for each in training.facts.backwards if each.started > seen.index]
     steps = [each.index for each in training.training.steps if each.index > seen.index]
     return bool(passes) and min(passes) < min(steps, default=inf)
+
+
+def _is_scaled(facts: TraceIndex, origin: FirstNonfinite) -> bool:
+    """Returns whether a `GradScaler` multiplies a finite loss by too large a scale: it skips the step then."""
+    node = facts.node_at(origin.site)
+    is_scale = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "scale"
+    return is_scale and any(call.op.startswith("GradScaler") for call in facts.calls)
 
 
 def _is_found_already(facts: TraceIndex, origin: FirstNonfinite) -> bool:

@@ -11,7 +11,7 @@ from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.timeline import FLAG_SETS, GRAD_READ
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.report import Label, StandingOut
 
 
@@ -19,9 +19,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds parameters with gradients that neither a step nor a write of the script changed."""
     if not training.measured.steps:
         return
-    lasting = _lasting(training) - _given_on(training)
+    lasting = _lasting(training) - _given_on(training) - _read_alone(training)
     for module in training.modules:
-        rows = [row for row in module.rows if _is_left_out(training, row) and row.tensor in lasting]
+        left = [row for row in module.rows if _is_left_out(training, row) and row.tensor in lasting]
+        rows = [row for row in left if _is_trained_beside(training, row)]
         if rows:
             yield _sentence(training, rows)
     yield from _unfrozen(training)
@@ -36,6 +37,32 @@ def _is_left_out(training: MeasuredTraining, row: ParameterRow) -> bool:
         return False
     filled = training.training.first_fill(row.tensor)
     return filled is not None and any(step.index > filled.index for step in training.training.steps[-1:])
+
+
+def _is_trained_beside(training: MeasuredTraining, row: ParameterRow) -> bool:
+    """Returns whether a pass that gives a parameter its gradient gives one to parameters that steps change, too, or
+    runs between steps of one optimizer. The optimizer of an adversarial input holds no parameter of a model, and the
+    passes for the saliency of a model may end before another one is trained."""
+    timeline = training.training
+    fills = [moment for moment in timeline.moments.get(row.tensor, ()) if moment.kind == "fill"]
+    passes = [fill.event for fill in fills if isinstance(fill.event, Backward)]
+    beside = {change.tensor for each in passes for change in each.gradients} & timeline.stepped
+    if beside:
+        return any(training.facts.tensor(number).type.endswith("Parameter") for number in beside)
+    indices = [[step.index for step in steps] for steps in timeline.optimizers]
+    return any(steps[0] < fill.index < steps[-1] for steps in indices for fill in fills)
+
+
+def _read_alone(training: MeasuredTraining) -> set[int]:
+    """Returns the parameters whose gradients a line reads that reads none of parameters that steps change, as the
+    Fisher information of a copy, or the gradients of a client, do."""
+    timeline, sites, syntax = training.training, training.facts.trace.sites, training.facts.names.syntax
+    read: dict[int, set[int]] = defaultdict(set)
+    for call in training.facts.calls:
+        if call.op == GRAD_READ:
+            read[call.site].add(call.inputs[0].tensor)
+    alone = (each for site, each in read.items() if syntax.is_direct(sites[site], GRAD_READ))
+    return set().union(*(each for each in alone if each.isdisjoint(timeline.stepped)))
 
 
 def _given_on(training: MeasuredTraining) -> set[int]:

@@ -98,6 +98,13 @@ net = Net()"""),
         "nn.Linear(4, 4)", "nn.Linear(4, 4); self.drop = nn.Dropout(0.3)") + TRAIN + EVAL,
     "Monte-Carlo dropout": net("nn.functional.dropout(self.fc(x), 0.3)") + "net.eval()\nx = torch.randn(8, 4)\n"
         "with torch.no_grad():\n    print(torch.stack([net(x) for _ in range(5)]).std(0))\n",
+    "the noise of a denoising model": SMALL.replace("DROPOUT", "self.fc(x)")
+        + "def corrupt(x):\n    return nn.functional.dropout(x, 0.3)\n"
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(4):\n    net.train(); x = torch.rand(8, 4)\n"
+        "    opt.zero_grad(); nn.functional.mse_loss(net(corrupt(x)), x).backward(); opt.step()\n"
+        "net.eval()\nwith torch.no_grad():\n    print(nn.functional.mse_loss(net(corrupt(x)), x))\n",
+    "samples in one batch": net("nn.functional.dropout(self.fc(x), 0.3)") + EVAL.replace(
+        "net(torch.randn(8, 4)).mean()", "net(torch.randn(8, 4).repeat(20, 1)).view(20, 8, 4).mean(0)"),
     "no dropout at all": net("nn.functional.dropout(self.fc(x), 0)") + EVAL,
     "a program that never evaluates": net("nn.functional.dropout(self.fc(x), 0.3)"),
 }  # fmt: skip

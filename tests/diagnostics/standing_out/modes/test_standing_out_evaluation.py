@@ -89,6 +89,10 @@ RIGHT = {
     "an average with buffers": NET + EMA + "average.load_state_dict(model.state_dict())\n" + SCORE,
     "statistics computed for the average": NET + EMA
     + "average.train()\nwith torch.no_grad():\n    average(x)\naverage.eval()\n" + SCORE,
+    "statistics computed by hand at the end": NET
+    + "model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))\n"
+    "opt = torch.optim.SGD(model.parameters(), lr=0.01)\nfor _ in range(4):\n    step(model, opt)\n"
+    "with torch.no_grad():\n    for part in x.split(16):\n        model(part)\n",
     "an evaluation before the training": NET + "model.eval()\nwith torch.no_grad():\n    model(x)\nmodel.train()\n"
     "for _ in range(4):\n    step(model, opt)\nmodel.eval()\nwith torch.no_grad():\n    model(x)\n",
     "a model that is not trained": NET + "for part in model.modules():\n    if isinstance(part, nn.Linear):\n"

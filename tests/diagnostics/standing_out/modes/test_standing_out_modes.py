@@ -107,6 +107,13 @@ LEFT_IN_EVAL = {
     ),
 }
 USUAL_MODES = {
+    "fine-tuning without dropout": """
+        net.body[1] = nn.Identity()
+        net.eval()
+        evaluate(net)
+        opt = torch.optim.SGD(net.parameters(), lr=0.01)
+        epoch(net, opt, 6)
+        """,
     "train() after each evaluation": """
         for _ in range(3):
             net.train()
@@ -244,6 +251,14 @@ FROZEN = {
         """,
 }
 NOT_FROZEN = {
+    "statistics that adapt to new data": """
+        body, head = net.body, nn.Linear(8, 1)
+        for p in body.parameters():
+            p.requires_grad = False
+        opt = torch.optim.SGD(head.parameters(), lr=0.01)
+        body.train()
+        epoch(nn.Sequential(body, head), opt, 6)
+        """,
     "the backbone is in eval mode": """
         net.body.requires_grad_(False)
         opt = torch.optim.SGD(net.head.parameters(), lr=0.01)

@@ -40,6 +40,10 @@ WRONG |= {
     + PREVIEW + LOOP + STEP + "    preview()\n",
 }  # fmt: skip
 RIGHT = {
+    "common random numbers": "mu, scale = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))\n"
+    "opt = torch.optim.Adam([mu, scale], 0.05)\nfor _ in range(6):\n    torch.manual_seed(7)\n"
+    "    z = mu + scale.exp() * torch.randn(64, 3)\n    loss = ((z - 1) ** 2).sum(1).mean() - scale.sum()\n"
+    "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n",
     "a state, and the one before it": STATE + LOOP + STEP + "    outside = torch.get_rng_state()\n" + SET + PREVIEW
     + "    torch.set_rng_state(outside)\n",
     "a search that begins each run alike": "for rate in range(4):\n    torch.manual_seed(7)\n"
@@ -117,6 +121,9 @@ CLOSURE = (
     + "    opt.step(closure)\n"
 )
 ONE = {
+    "fixed points of an equation": "net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))\n"
+    "opt = torch.optim.Adam(net.parameters())\n" + LOOP + "    generator = torch.Generator().manual_seed(7)\n"
+    "    x = torch.rand(32, 1, generator=generator)\n" + STEP.replace("- y", "- torch.sin(6 * x)"),
     "a data set made anew": NET + EPOCHS,
     "a line search": NET + CLOSURE,
     "made once": NET + "generator = torch.Generator().manual_seed(7)\n" + LOOP + DRAW + WITH_NOISE,

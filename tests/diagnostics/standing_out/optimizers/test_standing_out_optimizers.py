@@ -62,10 +62,6 @@ EARLY = {
         "for step in range(3):\n    loss = f(torch.randn(8, 4))\n    update()\n    loss.backward()\n",
         "the first step of `SGD` runs before any backward pass",
     ),
-    "to please a scheduler": (
-        MODEL + "opt = torch.optim.Adam(model.parameters())\nopt.step()  #!\n" + LOOP,
-        "the first step of `Adam` runs before any backward pass",
-    ),
     "with two groups": (
         TWO + "opt = torch.optim.SGD([{'params': head.parameters()}, {'params': body.parameters()}], lr=0.1)\n"
         "for step in range(3):\n    opt.step()  #!\n    f(torch.randn(8, 4)).backward()\n"
@@ -197,6 +193,17 @@ class Wrapper(torch.optim.Optimizer):
 opt = Wrapper(model.parameters(), 0.1)
 """
 RIGHT = {
+    "a step that pleases a scheduler": MODEL + SGD + "opt.step()\n" + LOOP,
+    "an optimizer to plot a schedule": MODEL + "plot = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)\n"
+    + SGD + LOOP,
+    "a part that has not begun": MODEL + "late = nn.Linear(4, 1)\nother = torch.optim.Adam(late.parameters())\n"
+    + SGD + LOOP
+    + "    if step > 50:\n        other.step()\n",
+    "a group for each parameter": TWO + "body.bias.requires_grad_(False)\nopt = torch.optim.AdamW([{'params': [p]}"
+    " for p in [*body.parameters(), *head.parameters()]])\n" + LOOP,
+    "an unfreezing that has not begun": TWO + "body.requires_grad_(False)\n"
+    "opt = torch.optim.Adam([{'params': each.parameters()} for each in (body, head)])\n" + LOOP
+    + "    if step > 50:\n        body.requires_grad_(True)\n",
     "usual": MODEL + SGD + LOOP,
     "two networks in turn": TWO + "opt = torch.optim.SGD(body.parameters(), lr=0.1)\n"
     "other = torch.optim.Adam(head.parameters())\n" + LOOP + "    other.step()\n",

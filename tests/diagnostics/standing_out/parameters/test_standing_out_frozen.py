@@ -140,6 +140,19 @@ RIGHT = {
     + "    with torch.no_grad():\n        bias.add_((2.0 - torch.bincount(top, minlength=4)).sign(), alpha=1e-3)\n",
     "gradients of the data": TWO + SGD + "x = torch.rand(8, 4, requires_grad=True)\nfor step in range(3):\n"
     "    opt.zero_grad()\n    f(x).backward()\n    opt.step()\n    print(x.grad.abs().mean().item())\n",
+    "the Fisher information of a copy": "import copy\n" + BODY + "f = lambda x: body(x).square().mean()\n" + LOOP
+    + "old = copy.deepcopy(body)\nfisher = [torch.zeros_like(p) for p in old.parameters()]\nfor _ in range(3):\n"
+    "    old.zero_grad()\n    old(torch.randn(1, 4)).square().mean().backward()\n"
+    "    for each, p in zip(fisher, old.parameters()):\n        each += p.grad ** 2\n" + LOOP,
+    "gradients of clients": "import copy\n" + BODY + "for _ in range(3):\n    grads = []\n    for _ in range(2):\n"
+    "        client = copy.deepcopy(body)\n        client(torch.randn(8, 4)).square().mean().backward()\n"
+    "        grads.append([p.grad for p in client.parameters()])\n"
+    "    means = [torch.stack(each).mean(0) for each in zip(*grads)]\n"
+    "    for p, g in zip(body.parameters(), means):\n        p.grad = g\n    opt.step()\n",
+    "a saliency before training": "a = nn.Linear(4, 1)\nx = torch.randn(8, 4, requires_grad=True)\n"
+    "a(x).sum().backward()\nkept = x.grad.abs()\n" + BODY + "f = lambda x: body(x * kept).square().mean()\n" + LOOP,
+    "an adversarial patch": "model = nn.Linear(4, 1)\ndelta = torch.zeros(4, requires_grad=True)\n"
+    "opt = torch.optim.Adam([delta])\nf = lambda x: -model(x + delta).square().mean()\n" + LOOP,
     "a layer trained afterwards": "a, b = nn.Linear(4, 1), nn.Linear(4, 1)\n"
     "opt = torch.optim.SGD(a.parameters(), lr=0.1)\nf = lambda x: a(x).square().mean()\n" + LOOP
     + "b(torch.randn(8, 4)).square().mean().backward()\nprint(b.weight.grad)\n",
