@@ -11,6 +11,7 @@ from tensorlens.analysis.code_around import scope_around, statement_around
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.gradients.clips_by_hand import clamps_values, scales_gradient
+from tensorlens.analysis.training.gradients.measuring_clips import only_measures
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.timeline import Moment
 from tensorlens.analysis.written_numbers import only_value
@@ -98,7 +99,7 @@ def _counts(node: ast.expr) -> set[str]:
 
 def _clips(training: MeasuredTraining, moment: Moment) -> bool:
     if moment.event.site is not None and is_clip(training, moment.event.site):
-        return True
+        return not only_measures(training.facts, moment.event.site)
     return clamps_values(training.training, moment, unknown=True)
 
 
