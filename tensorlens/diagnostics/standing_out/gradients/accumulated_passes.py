@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.training.gradients.accumulation import (
@@ -10,15 +11,18 @@ from tensorlens.analysis.training.gradients.accumulation import (
     accumulations,
     discarded_passes,
     is_split_step,
+    use_parts,
 )
 from tensorlens.analysis.training.gradients.weighted_elements import are_weighted
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.written_numbers import only_value
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 
 _UNEQUAL = 1.25  # how often more an element of one pass counts than one of another
 _UNEQUAL_REST = 2.0  # the same where only the last pass before a step has fewer elements
+_SCALED = frozenset(("SGD.step", "ASGD.step"))  # optimizers whose steps grow with the gradient
 _LISTED = 6  # numbers of elements
 
 
@@ -35,7 +39,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             yield _undivided(training, max(group, key=lambda each: len(each.passes)))
         unequal = max(group, key=_ratio)
         is_odd = _ratio(unequal) >= (_UNEQUAL_REST if all(map(_is_rest, group)) else _UNEQUAL)
-        if is_odd and not are_weighted(training.facts, unequal.passes):
+        if is_odd and _is_share(training, unequal) and not are_weighted(training.facts, unequal.passes):
             yield _unequal(training, unequal)
     for discarded in discarded_passes(training.training) if is_complete(training.facts.trace) else ():
         yield _discarded(training, discarded)
@@ -49,7 +53,29 @@ def _is_undivided(training: MeasuredTraining, group: Sequence[Accumulation]) -> 
     changed = any(each.is_changed or hooked & set(each.step.parameters) for each in group)
     if len(group) < 2 or not plain or changed or are_weighted(training.facts, group[0].passes):
         return False
-    return is_split_step(training.facts, group[0])
+    are_single = all(loss.elements == 1 for each in group for loss in each.losses)
+    is_scaled = group[0].step.op in _SCALED and not _has_divided_rate(training, group[0])
+    return is_scaled and not are_single and is_split_step(training.facts, group[0])
+
+
+def _has_divided_rate(training: MeasuredTraining, found: Accumulation) -> bool:
+    """Returns whether the line that makes the optimizer, or a name in it, has a quotient: the rate may be divided."""
+    made = training.training.optimizer_call(found.step)
+    node = None if made is None else training.facts.node_at(made.site)
+    if node is None:
+        return True
+    names = [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
+    given = [value for name in names if (value := only_value(training.facts, name)) is not None]
+    return any(isinstance(each, ast.Div) for part in (node, *given) for each in ast.walk(part))
+
+
+def _is_share(training: MeasuredTraining, found: Accumulation) -> bool:
+    """Returns whether the passes are parts of the work of one step: of one tensor, or each loss has a factor.
+
+    Sets, scales or episodes may count alike on purpose, whatever their sizes.
+    """
+    has_factor = all(loss.factor not in (1, -1) for loss in found.losses)
+    return is_split_step(training.facts, found) and (has_factor or use_parts(training.facts, found.passes))
 
 
 def _ratio(found: Accumulation) -> float:
