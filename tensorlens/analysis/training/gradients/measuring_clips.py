@@ -40,12 +40,11 @@ def _is_huge(facts: TraceIndex, bound: ast.expr, names: int) -> bool:
 def _values(facts: TraceIndex, name: str) -> Iterator[ast.expr]:
     """Yields what the program gives a name: in assignments, as defaults of parameters, and as arguments by name."""
     for node in (node for _, tree in facts.trees() for node in ast.walk(tree)):
-        if isinstance(node, ast.Assign) and any(last_name(each) == name for each in node.targets):
-            yield node.value
-        elif isinstance(node, ast.AnnAssign) and node.value is not None and last_name(node.target) == name:
-            yield node.value
-        elif isinstance(node, ast.keyword) and node.arg == name:
-            yield node.value
+        is_set = isinstance(node, ast.Assign) and any(last_name(each) == name for each in node.targets)
+        is_set |= isinstance(node, ast.AnnAssign) and last_name(node.target) == name
+        value = getattr(node, "value", None)
+        if (is_set or (isinstance(node, ast.keyword) and node.arg == name)) and isinstance(value, ast.expr):
+            yield value
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _defaults(node.args, name)
             places = [each.arg for each in node.args.args]
@@ -56,7 +55,10 @@ def _values(facts: TraceIndex, name: str) -> Iterator[ast.expr]:
 def _defaults(arguments: ast.arguments, name: str) -> Iterator[ast.expr]:
     placed = [*arguments.posonlyargs, *arguments.args]
     last = placed[len(placed) - len(arguments.defaults) :]
-    pairs = [*zip(last, arguments.defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    pairs = [
+        *zip(last, arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
     yield from (value for each, value in pairs if each.arg == name and value is not None)
 
 

@@ -1,4 +1,4 @@
-"""Tells dimensions of one element that a setting makes: the number of components is one in this run, and may be more."""
+"""Tells dimensions of one element that a setting makes: the number of components is one here, and may be more."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _TURNS = frozenset(("neg", "negative", "neg_"))
+_BOUNDS = frozenset(("clamp", "clip", "hardtanh"))
 _HOOK = "Tensor.register_hook"
 
 
@@ -59,9 +60,15 @@ def _reverses(facts: TraceIndex, hook: Registration) -> bool:
     span = facts.span(facts.trace.callbacks.functions[hook.function].defined)
     node = None if span is None else facts.names.syntax.node(span) or statement_at(facts, span.file, span.line)
     parts = [] if node is None else list(ast.walk(node))
-    numbers = (written_number(facts, each) for each in parts if isinstance(each, ast.Name | ast.Attribute))
-    is_minus = any(isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.USub) for each in parts)
-    return is_minus or any(called_name(each) in _TURNS for each in parts) or any(n is not None and n < 0 for n in numbers)
+    bounds = {part for each in parts if called_name(each).strip("_") in _BOUNDS for part in ast.walk(each)}
+    return any(_is_minus(facts, each) for each in parts if each not in bounds)
+
+
+def _is_minus(facts: TraceIndex, node: ast.AST) -> bool:
+    if isinstance(node, ast.Name | ast.Attribute):
+        number = written_number(facts, node)
+        return number is not None and number < 0
+    return (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)) or called_name(node) in _TURNS
 
 
 def _sentence(training: MeasuredTraining, hook: Registration, call: Call, earlier: Call) -> StandingOut:

@@ -1,4 +1,4 @@
-"""Tells gradients of zeros that a program chooses: a weight of 0, a hook that freezes, a setting of one, a start at 0."""
+"""Tells zeros that a program chooses as gradients: by a weight of 0, a hook, a setting of one, a start at 0."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from tensorlens.records.observations import Step
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training import OptimizerGroup
 
-
 _GIVING = frozenset(("copy", "foreach_copy", "set"))
 
 

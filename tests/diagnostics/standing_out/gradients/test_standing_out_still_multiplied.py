@@ -96,7 +96,8 @@ RIGHT = {
     "a norm that is measured": "import math\n" + MODEL + SCALED + CLIP.format("math.inf") + "    scaler.unscale_(opt)\n"
     + CLIP.format("1.0") + END,
     "a norm that is measured by a function": MODEL + "from torch import inf\n"
-    "def size(most):\n    return nn.utils.clip_grad_norm_(model.parameters(), most)\n" + SCALED + "    print(size(inf))\n"
+    "def size(most):\n    return nn.utils.clip_grad_norm_(model.parameters(), most)\n" + SCALED
+    + "    print(size(inf))\n"
     "    scaler.unscale_(opt)\n" + CLIP.format("1.0") + END,
     "two optimizers": MODEL + "other = nn.Linear(4, 1)\n"
     "second = torch.optim.SGD(other.parameters(), lr=0.01)\n" + SCALED
