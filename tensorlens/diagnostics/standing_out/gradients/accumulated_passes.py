@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from tensorlens.analysis.code_around import loop_around_line
+from tensorlens.analysis.naming.syntax import called_name
 from tensorlens.analysis.training.gradients.accumulation import (
     Accumulation,
     Discarded,
@@ -39,7 +41,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             yield _undivided(training, max(group, key=lambda each: len(each.passes)))
         unequal = max(group, key=_ratio)
         is_odd = _ratio(unequal) >= (_UNEQUAL_REST if all(map(_is_rest, group)) else _UNEQUAL)
-        if is_odd and _is_share(training, unequal) and not are_weighted(training.facts, unequal.passes):
+        if is_odd and _is_share(training, unequal, group) and not are_weighted(training.facts, unequal.passes):
             yield _unequal(training, unequal)
     for discarded in discarded_passes(training.training) if is_complete(training.facts.trace) else ():
         yield _discarded(training, discarded)
@@ -69,13 +71,29 @@ def _has_divided_rate(training: MeasuredTraining, found: Accumulation) -> bool:
     return any(isinstance(each, ast.Div) for part in (node, *given) for each in ast.walk(part))
 
 
-def _is_share(training: MeasuredTraining, found: Accumulation) -> bool:
-    """Returns whether the passes are parts of the work of one step: of one tensor, or each loss has a factor.
+def _is_share(training: MeasuredTraining, found: Accumulation, group: Sequence[Accumulation]) -> bool:
+    """Returns whether the passes are parts of the work of one step: of one tensor, or each loss has a factor, and a
+    condition decides when to step, or the largest pass is another one at other steps, as of batches of texts.
 
     Sets, scales or episodes may count alike on purpose, whatever their sizes.
     """
     has_factor = all(loss.factor not in (1, -1) for loss in found.losses)
+    if has_factor and _are_mixed(training, found, group):
+        return True
     return is_split_step(training.facts, found) and (has_factor or use_parts(training.facts, found.passes))
+
+
+def _are_mixed(training: MeasuredTraining, found: Accumulation, group: Sequence[Accumulation]) -> bool:
+    """Returns whether the sizes of passes change from step to step in no order, and no loop over a dict or over written
+    values makes them."""
+    span = training.facts.span(found.passes[0].site)
+    loop = None if span is None else loop_around_line(training.facts, span.file, span.line)
+    if not isinstance(loop, ast.For) or isinstance(loop.iter, ast.Tuple | ast.List):
+        return False
+    sizes = [[loss.elements for loss in each.losses] for each in group]
+    largest = {each.index(max(each)) for each in sizes}
+    is_named = any(called_name(each) in ("items", "values", "keys") for each in ast.walk(loop.iter))
+    return len(largest) > 1 and not is_named
 
 
 def _ratio(found: Accumulation) -> float:

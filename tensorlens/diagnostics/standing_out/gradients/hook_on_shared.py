@@ -59,7 +59,8 @@ def _reverses(facts: TraceIndex, hook: Registration) -> bool:
     """Returns whether the source of a hook changes the sign of the gradient."""
     span = facts.span(facts.trace.callbacks.functions[hook.function].defined)
     node = None if span is None else facts.names.syntax.node(span) or statement_at(facts, span.file, span.line)
-    parts = [] if node is None else list(ast.walk(node))
+    written = facts.node_at(hook.site)  # `register_hook(partial(scale, factor=-weight))`
+    parts = [part for each in (node, written) if each is not None for part in ast.walk(each)]
     bounds = {part for each in parts if called_name(each).strip("_") in _BOUNDS for part in ast.walk(each)}
     return any(_is_minus(facts, each) for each in parts if each not in bounds)
 

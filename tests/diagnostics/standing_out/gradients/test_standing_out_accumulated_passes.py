@@ -110,6 +110,18 @@ for epoch in range(2):
 """,
         "over 32 and 16 elements",
     ),
+    "texts of several lengths": (
+        """
+for epoch in range(2):
+    texts = [torch.randn(n, 3) for n in ((9, 3, 9) if epoch else (3, 9, 9))]
+    optimizer.zero_grad()
+    for text in texts:
+        loss = F.smooth_l1_loss(net(text), torch.zeros(len(text), 2)) * (1 / 3)
+        loss.backward()  # here
+    optimizer.step()
+""",
+        "an element of the smallest counts 3 times as much",
+    ),
 }
 DISCARDED = {
     "a clearing between": """
