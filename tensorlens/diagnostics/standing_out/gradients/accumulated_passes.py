@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.code_around import loop_around_line
-from tensorlens.analysis.naming.syntax import called_name
+from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.training.gradients.accumulation import (
     Accumulation,
     Discarded,
@@ -73,7 +73,7 @@ def _has_divided_rate(training: MeasuredTraining, found: Accumulation) -> bool:
 
 def _is_share(training: MeasuredTraining, found: Accumulation, group: Sequence[Accumulation]) -> bool:
     """Returns whether the passes are parts of the work of one step: of one tensor, or each loss has a factor, and a
-    condition decides when to step, or the largest pass is another one at other steps, as of batches of texts.
+    condition decides when to step, or most steps have other sizes, as of batches of texts.
 
     Sets, scales or episodes may count alike on purpose, whatever their sizes.
     """
@@ -84,16 +84,17 @@ def _is_share(training: MeasuredTraining, found: Accumulation, group: Sequence[A
 
 
 def _are_mixed(training: MeasuredTraining, found: Accumulation, group: Sequence[Accumulation]) -> bool:
-    """Returns whether the sizes of passes change from step to step in no order, and no loop over a dict or over written
-    values makes them."""
+    """Returns whether the variable of a loop slices the data of a step, or most steps have passes of other sizes and no
+    loop over a dict or over written values makes them."""
     span = training.facts.span(found.passes[0].site)
     loop = None if span is None else loop_around_line(training.facts, span.file, span.line)
     if not isinstance(loop, ast.For) or isinstance(loop.iter, ast.Tuple | ast.List):
         return False
-    sizes = [[loss.elements for loss in each.losses] for each in group]
-    largest = {each.index(max(each)) for each in sizes}
+    sizes = {tuple(loss.elements for loss in each.losses) for each in group}
     is_named = any(called_name(each) in ("items", "values", "keys") for each in ast.walk(loop.iter))
-    return len(largest) > 1 and not is_named
+    slices = (each for part in loop.body for each in ast.walk(part) if isinstance(each, ast.Slice))
+    is_sliced = any(last_name(each) == last_name(loop.target) != "" for part in slices for each in ast.walk(part))
+    return is_sliced or (2 * len(sizes) > len(group) > 1 and not is_named)
 
 
 def _ratio(found: Accumulation) -> float:
