@@ -1,4 +1,4 @@
-"""Tells calls of PyTorch's clipping that only measure the norm of gradients, as their bound is infinite or huge."""
+"""Finds calls of clipping that only measure the norm of gradients, as their bound is infinite or huge."""
 
 from __future__ import annotations
 

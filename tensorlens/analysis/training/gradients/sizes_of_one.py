@@ -1,4 +1,4 @@
-"""Tells dimensions of one element that a setting makes: the number of components is one here, and may be more."""
+"""Finds dimensions of one element that a setting makes: another number of components is possible, too."""
 
 from __future__ import annotations
 

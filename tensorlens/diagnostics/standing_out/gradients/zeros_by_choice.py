@@ -1,4 +1,4 @@
-"""Tells zeros that a program chooses as gradients: by a weight of 0, a hook, a setting of one, a start at 0."""
+"""Finds gradients of zeros that a program chooses: by a weight of 0, a hook, a setting of one, or a start at 0."""
 
 from __future__ import annotations
 
