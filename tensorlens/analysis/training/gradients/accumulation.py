@@ -105,7 +105,7 @@ def is_split_step(facts: TraceIndex, found: Accumulation) -> bool:
     site, step = found.passes[0].site, found.step.site
     if step is None or facts.scope(site) != facts.scope(step):
         return False
-    return _steps_conditionally(facts, site, step) or _use_parts(facts, found.passes)
+    return _steps_conditionally(facts, site, step) or use_parts(facts, found.passes)
 
 
 def _steps_conditionally(facts: TraceIndex, site: int, step: int) -> bool:
@@ -125,7 +125,7 @@ def _holds(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-def _use_parts(facts: TraceIndex, passes: tuple[Backward, ...]) -> bool:
+def use_parts(facts: TraceIndex, passes: tuple[Backward, ...]) -> bool:
     """Returns whether the losses of all passes were computed from parts of one tensor, each from another."""
     parts = [_parts(facts, each) for each in passes]
     wholes = set.intersection(*({whole for whole, _ in each} for each in parts))
@@ -144,7 +144,9 @@ def _parts(facts: TraceIndex, backward: Backward) -> set[tuple[int, int]]:
 
 
 def _is_variable(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether an index has a name in it, so that it can be another one each time."""
+    """Returns whether an index has a name in it, so that it can be another one each time. Masks choose groups."""
+    if any(facts.tensor(each.tensor).dtype == "bool" for each in call.inputs[1:]):
+        return False
     node = facts.names.syntax.node(facts.trace.sites[call.site].span)
     return isinstance(node, ast.Subscript) and any(isinstance(each, ast.Name) for each in ast.walk(node.slice))
 

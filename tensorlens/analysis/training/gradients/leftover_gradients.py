@@ -135,6 +135,23 @@ def _are_tasks(training: Training, first: Backward, second: Backward, leaves: se
     not the step of the trunk but others change, and none pulls the shared ones to the other side. They add up on
     purpose."""
     one, other = ({change.tensor for change in each.gradients} & training.stepped for each in (first, second))
-    if not one - other or not other - one or (one ^ other) & set(step.parameters):
+    if (one ^ other) & set(step.parameters):
         return False
+    if not one - other or not other - one:
+        is_started = one - other and _are_cleared_first(training, first, second, leaves)
+        if not is_started or scored_result(training.facts, second, first, leaves, one - other) is not None:
+            return False
     return not any(are_opposed(training.facts, *pair, leaves) for pair in ((first, second), (second, first)))
+
+
+def _are_cleared_first(training: Training, first: Backward, second: Backward, leaves: set[int]) -> bool:
+    """Returns whether the source clears the gradients of some leaves above the lines of two passes, for both."""
+    facts, leaf = training.facts, min(leaves)
+    cleared = training.last_moment(leaf, first.index, "fill", "clear", "update")
+    if cleared is None or cleared.kind != "clear":
+        return False
+    sites = (cleared.event.site, first.site, second.site)
+    spans = [facts.span(site) for site in sites]
+    places = [(each.file, each.line, each.column) for each in spans if each is not None]
+    is_ordered = len(places) == len(spans) and places == sorted(places) and len({file for file, *_ in places}) == 1
+    return is_ordered and len({facts.scope(site) for site in sites if site is not None}) == 1

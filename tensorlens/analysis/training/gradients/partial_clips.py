@@ -8,15 +8,17 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.caller_lines import caller_lines
 from tensorlens.analysis.code_around import scope_around, statement_around
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.syntax import called_name, plain_name
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.gradients.clips_by_hand import clamps_values, scales_gradient
+from tensorlens.analysis.training.gradients.measuring_clips import only_measures
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.timeline import Moment
 from tensorlens.analysis.written_numbers import only_value
 from tensorlens.records.model import Backward
 from tensorlens.records.observations import Step
 
+_DIVISIONS = frozenset("div true_divide divide foreach_div".split())
 _MIN_STEPS = 2
 
 
@@ -49,6 +51,8 @@ def partial_clips(training: MeasuredTraining) -> Iterator[PartialClip]:
                 waiting = [moment] if fills and _changes(training, moment) else []
             else:
                 first = clips[0] if clips else None
+                if first is not None and not waiting and not _clips(training, first):
+                    first = None  # the last pass is not scaled: a sum in which earlier passes count less
                 step, backward = moment.event, fills[-1].event if fills else None
                 if first is not None and isinstance(step, Step) and isinstance(backward, Backward):
                     site = first.event.site or 0
@@ -65,19 +69,28 @@ def partial_clips(training: MeasuredTraining) -> Iterator[PartialClip]:
 def _changes(training: MeasuredTraining, moment: Moment) -> bool:
     if _clips(training, moment):
         return True
-    return scales_gradient(training.training, moment) and not _is_share(training, moment)
+    return scales_gradient(training.training, moment) and _is_divided(training, moment)
 
 
-def _is_share(training: MeasuredTraining, moment: Moment) -> bool:
-    """Returns whether the factor of a line is a count over a larger one, as of a mean that goes on with each pass:
-    `p.grad.mul_(k / (k + 1))`, `seen / (seen + len(x))`, `1 - 1 / count`."""
+def _is_divided(training: MeasuredTraining, moment: Moment) -> bool:
+    """Returns whether a line divides. A factor may be that of a trace, in which earlier passes count less.
+
+    It is no count over a larger one, as of a mean that goes on with each pass: `p.grad.mul_(k / (k + 1))`,
+    `seen / (seen + len(x))`, `1 - 1 / count`.
+    """
+    nodes = _nodes(training, moment)
+    divides = any(isinstance(each, ast.Div) or called_name(each).strip("_") in _DIVISIONS for each in nodes)
+    return divides and not any(isinstance(each, ast.BinOp) and _has_count_twice(each) for each in nodes)
+
+
+def _nodes(training: MeasuredTraining, moment: Moment) -> list[ast.AST]:
+    """Returns the parts of the statement of a moment, and of what the only lines that set its names give."""
     facts = training.facts
     span = None if moment.event.site is None else facts.span(moment.event.site)
     node = None if span is None else statement_around(facts, span)
     nodes = [] if node is None else list(ast.walk(node))
     given = [only_value(facts, each.id) for each in nodes if isinstance(each, ast.Name)]
-    nodes += [part for value in given if value is not None for part in ast.walk(value)]
-    return any(isinstance(each, ast.BinOp) and _has_count_twice(each) for each in nodes)
+    return nodes + [part for value in given if value is not None for part in ast.walk(value)]
 
 
 def _has_count_twice(node: ast.BinOp) -> bool:
@@ -98,7 +111,7 @@ def _counts(node: ast.expr) -> set[str]:
 
 def _clips(training: MeasuredTraining, moment: Moment) -> bool:
     if moment.event.site is not None and is_clip(training, moment.event.site):
-        return True
+        return not only_measures(training.facts, moment.event.site)
     return clamps_values(training.training, moment, unknown=True)
 
 

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import GRAD_READ, Moment, Training
 from tensorlens.records.model import Backward
 from tensorlens.records.observations import Step
 
+_SCALING = frozenset("mul rmul imul div truediv itruediv".split())
 _MIN_STEPS = 2
 _MIN_PASSES = 2  # before one step
 
@@ -50,6 +52,8 @@ def passes_for_inputs(training: Training) -> Iterator[PassesForInputs]:
         inputs = [_input(training, read, mine, other) for mine, other, _ in by_step.values()]
         if len(by_step) >= _MIN_STEPS and None not in inputs and inputs[0] is not None:
             mine, other, step = max(by_step.values(), key=lambda each: len(each[0]))
+            if any(_has_factor(training, each) for each in (*mine, other)):
+                continue  # the losses of all passes are parts of one, as in FreeLB
             yield PassesForInputs(mine[0], other, step, len(mine), len(by_step), inputs[0], tuple(reached[site]))
 
 
@@ -65,6 +69,16 @@ def _rounds(moments: list[Moment] | tuple[()]) -> Iterator[tuple[list[Backward],
             fills = []
         elif moment.kind == "clear":
             fills = []
+
+
+def _has_factor(training: Training, backward: Backward) -> bool:
+    """Returns whether a number scales the loss of a pass."""
+    facts = training.facts
+    reduced = (each for each in facts.trace.inspection.reduced if each.index == backward.started)
+    if any(each.factor not in (1, -1) for each in reduced):
+        return True
+    made = next((call for root in backward.roots for call in facts.producers(root.tensor, backward.index)[:1]), None)
+    return made is not None and op_name(made) in _SCALING
 
 
 def _leaves_read(training: Training) -> set[int]:

@@ -11,12 +11,13 @@ from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.cleared_gradients import calls_between
 from tensorlens.analysis.training.gradients.clips_by_hand import clamps_values, clips_by_norm
 from tensorlens.analysis.training.gradients.known_scales import uses_scale
+from tensorlens.analysis.training.gradients.measuring_clips import only_measures
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.timeline import Moment
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 
-_UNSCALE, _STEP = "GradScaler.unscale_", "GradScaler.step"
+_UNSCALE, SCALER_STEP = "GradScaler.unscale_", "GradScaler.step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def scaled_gradients(training: MeasuredTraining) -> Iterator[ScaledGradients]:
     products = {event.index: made for event in facts.backwards if (made := _product(facts, event)) is not None}
     if not products or uses_scale(facts):
         return
-    divided = {access.tensor for call in facts.calls if call.op == _STEP for access in call.inputs}
+    divided = {access.tensor for call in facts.calls if call.op == SCALER_STEP for access in call.inputs}
     seen: set[int | None] = set()
     for leaf, moments in timeline.moments.items():
         filled: Moment | None = None
@@ -65,7 +66,8 @@ def _product(facts: TraceIndex, backward: Backward) -> Call | None:
 def _is_use(training: MeasuredTraining, moment: Moment, is_divided: bool) -> bool:
     """Returns whether a moment is clipping of what the scaler divides, or a step on what it never divides."""
     if moment.kind == "touch":
-        return is_divided and isinstance(moment.event, Call) and _is_clip(training, moment)
+        clips = is_divided and isinstance(moment.event, Call) and _is_clip(training, moment)
+        return clips and not only_measures(training.facts, moment.event.site)
     return moment.kind == "update" and not is_divided and isinstance(moment.event, Step)
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
+from tensorlens.analysis.code_around import loop_around_line
+from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.training.gradients.accumulation import (
     Accumulation,
     Discarded,
     accumulations,
     discarded_passes,
     is_split_step,
+    use_parts,
 )
 from tensorlens.analysis.training.gradients.weighted_elements import are_weighted
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.written_numbers import only_value
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
 
 _UNEQUAL = 1.25  # how often more an element of one pass counts than one of another
 _UNEQUAL_REST = 2.0  # the same where only the last pass before a step has fewer elements
+_SCALED = frozenset(("SGD.step", "ASGD.step"))  # optimizers whose steps grow with the gradient
 _LISTED = 6  # numbers of elements
 
 
@@ -35,7 +41,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             yield _undivided(training, max(group, key=lambda each: len(each.passes)))
         unequal = max(group, key=_ratio)
         is_odd = _ratio(unequal) >= (_UNEQUAL_REST if all(map(_is_rest, group)) else _UNEQUAL)
-        if is_odd and not are_weighted(training.facts, unequal.passes):
+        if is_odd and _is_share(training, unequal, group) and not are_weighted(training.facts, unequal.passes):
             yield _unequal(training, unequal)
     for discarded in discarded_passes(training.training) if is_complete(training.facts.trace) else ():
         yield _discarded(training, discarded)
@@ -49,7 +55,46 @@ def _is_undivided(training: MeasuredTraining, group: Sequence[Accumulation]) -> 
     changed = any(each.is_changed or hooked & set(each.step.parameters) for each in group)
     if len(group) < 2 or not plain or changed or are_weighted(training.facts, group[0].passes):
         return False
-    return is_split_step(training.facts, group[0])
+    are_single = all(loss.elements == 1 for each in group for loss in each.losses)
+    is_scaled = group[0].step.op in _SCALED and not _has_divided_rate(training, group[0])
+    return is_scaled and not are_single and is_split_step(training.facts, group[0])
+
+
+def _has_divided_rate(training: MeasuredTraining, found: Accumulation) -> bool:
+    """Returns whether the line that makes the optimizer, or a name in it, has a quotient: the rate may be divided."""
+    made = training.training.optimizer_call(found.step)
+    node = None if made is None else training.facts.node_at(made.site)
+    if node is None:
+        return True
+    names = [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
+    given = [value for name in names if (value := only_value(training.facts, name)) is not None]
+    return any(isinstance(each, ast.Div) for part in (node, *given) for each in ast.walk(part))
+
+
+def _is_share(training: MeasuredTraining, found: Accumulation, group: Sequence[Accumulation]) -> bool:
+    """Returns whether the passes are parts of the work of one step: of one tensor, or each loss has a factor, and a
+    condition decides when to step, or most steps have other sizes, as of batches of texts.
+
+    Sets, scales or episodes may count alike on purpose, whatever their sizes.
+    """
+    has_factor = all(loss.factor not in (1, -1) for loss in found.losses)
+    if has_factor and _are_mixed(training, found, group):
+        return True
+    return is_split_step(training.facts, found) and (has_factor or use_parts(training.facts, found.passes))
+
+
+def _are_mixed(training: MeasuredTraining, found: Accumulation, group: Sequence[Accumulation]) -> bool:
+    """Returns whether the variable of a loop slices the data of a step, or most steps have passes of other sizes and no
+    loop over a dict or over written values makes them."""
+    span = training.facts.span(found.passes[0].site)
+    loop = None if span is None else loop_around_line(training.facts, span.file, span.line)
+    if not isinstance(loop, ast.For) or isinstance(loop.iter, ast.Tuple | ast.List):
+        return False
+    sizes = {tuple(loss.elements for loss in each.losses) for each in group}
+    is_named = any(called_name(each) in ("items", "values", "keys") for each in ast.walk(loop.iter))
+    slices = (each for part in loop.body for each in ast.walk(part) if isinstance(each, ast.Slice))
+    is_sliced = any(last_name(each) == last_name(loop.target) != "" for part in slices for each in ast.walk(part))
+    return is_sliced or (2 * len(sizes) > len(group) > 1 and not is_named)
 
 
 def _ratio(found: Accumulation) -> float:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from math import isinf
 
 from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.gradients.measuring_clips import bounds_of, only_measures
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Backward, Call
@@ -86,11 +85,11 @@ def _is_meant(facts: TraceIndex, clip: Call, product: Call) -> bool:
     node = None if span is None else facts.names.syntax.node(span)
     if span is None or not isinstance(node, ast.Call):
         return True
-    bounds = [*node.args[1:2], *(each.value for each in node.keywords if each.arg in ("max_norm", "clip_value"))]
-    if any(isinf(number) for each in bounds if (number := written_number(facts, each)) is not None):
+    bounds = bounds_of(node)
+    if only_measures(facts, clip.site):
         return True
     factors, names = _factors(facts, product), {name for each in bounds for name in _variables(each)}
-    if any(ast.unparse(each).endswith("math.inf") for each in bounds) or names & factors:
+    if names & factors:
         return True
     assigned = (each for each in ast.walk(facts.tree(span.file)) if isinstance(each, ast.Assign))
     return any(

@@ -19,8 +19,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     zero = {row.tensor for row in training.rows if row.is_zero}
     for each in constant_ratios(facts):
-        if graph_leaves(facts, each.value, each.call.index) & zero:
-            continue  # `zero_gradient` names it
+        if each.is_of_setting or graph_leaves(facts, each.value, each.call.index) & zero:
+            continue  # of the latter, `zero_gradient` names it
         label = facts.label("value_made_here", each.call.site, "does not depend on its input", each.call.index)
         yield stands_out(ratio_text(facts, each), label)
 

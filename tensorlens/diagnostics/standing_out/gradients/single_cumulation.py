@@ -14,6 +14,7 @@ from math import prod
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.gradients.sizes_of_one import size_of_layer
 from tensorlens.analysis.training.log_sums import is_of_logs
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.written_dimension import written_dimension
@@ -54,12 +55,7 @@ def _is_of_setting(facts: TraceIndex, call: Call) -> bool:
     """Returns whether a name gives the size of the layer that made the elements, as `nn.Linear(8, classes - 1)`: a
     setting may make it one."""
     for _, made in islice(ancestry(facts, call.inputs[0].tensor, call.index), _MAX_CALLS):
-        if op_name(made) != "linear" or len(made.inputs) < 2:
-            continue
-        weight = facts.creator(made.inputs[1].tensor)
-        node = None if weight is None else facts.node_at(weight.site)
-        if not isinstance(node, ast.Call):
-            return False
-        sizes = [each.value for each in node.keywords if each.arg == "out_features"] or node.args[1:2]
-        return bool(sizes) and not isinstance(sizes[0], ast.Constant)
+        if op_name(made) == "linear" and len(made.inputs) > 1:
+            size = size_of_layer(facts, made)
+            return size is not None and not isinstance(size, ast.Constant)
     return False

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.changed_gradients import gradient_changes, idle_clips
+from tensorlens.analysis.training.gradients.measuring_clips import only_measures
+from tensorlens.analysis.training.gradients.scaled_gradients import SCALER_STEP
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -18,7 +20,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for change in gradient_changes(training):
         span = facts.span(change.call.site)
         line = change.call.site if span is None else (span.file, span.line)
-        if (change.is_late or change.is_unused) and line not in lines:
+        skipped = (call for call in facts.calls if call.op == SCALER_STEP) if change.is_unused else ()
+        is_skipped = any(access.tensor in change.leaves for call in skipped for access in call.inputs)
+        is_vain = change.is_late or (change.is_unused and not is_skipped)
+        if is_vain and line not in lines and not only_measures(facts, change.call.site):
             lines.add(line)
             text = f"{as_written(facts, change.call)} writes to gradients "
             if change.is_late:

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import statement_around
-from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.gradients.cancelled_means import cancelled_means
 from tensorlens.analysis.training.gradients.constant_ratios import ConstantRatio, constant_ratios
@@ -17,6 +16,7 @@ from tensorlens.analysis.training.term_shares import cancelling_terms
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, op_text
 from tensorlens.diagnostics.standing_out.gradients.constant_ratio import ratio_text
+from tensorlens.diagnostics.standing_out.gradients.zeros_by_choice import is_of_choice, ratio_of
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
@@ -33,6 +33,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 continue
             if changed is None and not calls and _is_bias_of(row.name, trained):
                 continue  # its gradients cancel, as in a critic that compares the means of two batches
+            if changed is None and is_of_choice(training, row, calls, ratios):
+                continue
             sites = tuple(dict.fromkeys(call.site for call in (*calls, *([] if changed is None else [changed]))))
             cancelled = None if sites else _cancelled(training, row.tensor, ratios)
             groups.setdefault((sites, cancelled, _when(row)), []).append(row)
@@ -137,7 +139,7 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow], ratios: list
         text += f": {as_written(facts, taken)} subtracts what {as_written(facts, added)} has added, with its graph"
         label = facts.label("graph_cut_here", taken.site, "the gradients cancel", taken.index)
         return stands_out(text, label, facts.label("value_made_here", added.site, "added here", added.index))
-    ratio = None if calls else _ratio(training, rows[0].tensor, ratios)
+    ratio = None if calls else ratio_of(training, rows[0].tensor, ratios)
     if ratio is not None:
         label = facts.label("graph_cut_here", ratio.call.site, "does not depend on its input", ratio.call.index)
         return stands_out(f"{text}: {ratio_text(facts, ratio)}", label)
@@ -153,12 +155,6 @@ def _sentence(training: MeasuredTraining, rows: list[ParameterRow], ratios: list
     return stands_out(text, facts.label("graph_cut_here", call.site, "zeroed here", call.index), *others)
 
 
-def _ratio(training: MeasuredTraining, leaf: int, ratios: list[ConstantRatio]) -> ConstantRatio | None:
-    """Returns the first constant that is computed from a leaf."""
-    facts = training.facts
-    return next((each for each in ratios if leaf in graph_leaves(facts, each.value, each.call.index)), None)
-
-
 def _cancelled(training: MeasuredTraining, leaf: int, ratios: list[ConstantRatio]) -> tuple[int, ...]:
     """Returns the lines whose gradients cancel in a leaf, which are the reason why it is zero."""
     terms, drawn = _terms(training, leaf), _drawn(training, leaf)
@@ -166,7 +162,7 @@ def _cancelled(training: MeasuredTraining, leaf: int, ratios: list[ConstantRatio
         return (terms[0].site, *(term.terms[-1].added.site for term in terms[1]))
     if drawn is not None:
         return tuple(call.site for call in drawn)
-    ratio = _ratio(training, leaf, ratios)
+    ratio = ratio_of(training, leaf, ratios)
     return () if ratio is None else (ratio.call.site,)
 
 

@@ -7,14 +7,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import combinations, permutations
 
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.opposed_passes import are_opposed
-from tensorlens.analysis.training.timeline import Training
+from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
-from tensorlens.records.model import Backward
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 from tensorlens.records.report import StandingOut
 from tensorlens.records.training import OptimizerGroup
+
+_GIVING = frozenset(("copy", "foreach_copy", "set"))
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -95,18 +98,21 @@ def _are_opposed(training: MeasuredTraining, rows: list[ParameterRow]) -> bool:
 
 
 def _have_own_passes(training: Training, number: int) -> bool:
-    """Returns whether each step of an optimizer uses the gradients of a pass of its own line, as in an adversarial
-    autoencoder: a loss for each optimizer."""
-    lines: dict[tuple[str, int | None], set[int | None]] = defaultdict(set)
-    filled: int | None = None
+    """Returns whether each step has gradients of its own, as in an adversarial autoencoder: a pass for each optimizer,
+    also by one function for all, or gradients that the script gives, as the difference of weights in Reptile."""
+    is_filled, steps = False, 0
     for moment in training.moments.get(number, ()):
-        if moment.kind == "fill":
-            filled = moment.event.site
+        if moment.kind == "fill" or (moment.kind == "touch" and _gives_gradient(moment)):
+            is_filled = True
         elif moment.kind == "update" and isinstance(moment.event, Step):
-            lines[moment.event.op, moment.event.site].add(filled)
-            filled = None
-    used = [line for sites in lines.values() for line in sites]
-    return len(lines) > 1 and None not in used and len(used) == len(set(used))
+            if not is_filled:
+                return False
+            is_filled, steps = False, steps + 1
+    return steps > 1
+
+
+def _gives_gradient(moment: Moment) -> bool:
+    return isinstance(moment.event, Call) and (moment.event.op == GRAD_SET or op_name(moment.event) in _GIVING)
 
 
 def _are_nested(training: MeasuredTraining, tensors: tuple[int, ...]) -> bool:

@@ -110,17 +110,17 @@ for epoch in range(2):
 """,
         "over 32 and 16 elements",
     ),
-    "a sequence that is shorter": (
+    "texts of several lengths": (
         """
-texts = [torch.randn(n, 3) for n in (9, 3, 9)]
 for epoch in range(2):
+    texts = [torch.randn(n, 3) for n in ((9, 3, 9) if epoch else (3, 9, 9))]
     optimizer.zero_grad()
     for text in texts:
         loss = F.smooth_l1_loss(net(text), torch.zeros(len(text), 2)) * (1 / 3)
         loss.backward()  # here
     optimizer.step()
 """,
-        "over 18, 6 and 18 elements: an element of the smallest counts 3 times as much",
+        "an element of the smallest counts 3 times as much",
     ),
 }
 DISCARDED = {
@@ -261,6 +261,55 @@ for x, y in batches:
     optimizer.zero_grad()
     criterion(net(x), y).backward()
     optimizer.step()
+""",
+    "sets that count alike": """
+sizes = {"photo": 16, "sketch": 4, "art": 8}
+for epoch in range(3):
+    optimizer.zero_grad()
+    for name, n in sizes.items():
+        (criterion(net(torch.randn(n, 3)), torch.randint(0, 2, (n,))) / len(sizes)).backward()
+    optimizer.step()
+""",
+    "groups of a batch that count alike": """
+group = torch.arange(24) // 20
+for epoch in range(3):
+    optimizer.zero_grad()
+    for k in range(2):
+        (criterion(net(data[group == k]), classes[group == k]) / 2).backward()
+    optimizer.step()
+""",
+    "several scales": """
+for epoch in range(3):
+    optimizer.zero_grad()
+    for scale in (1, 2):
+        (0.5 * net(data[::2].repeat(scale, 1)).square().mean()).backward()
+    optimizer.step()
+""",
+    "a rate that is divided": """
+k = 3
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1 / k)
+for i, (x, y) in enumerate(batches):
+    criterion(net(x), y).backward()
+    if (i + 1) % k == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+    "episodes, by RMSprop": """
+optimizer = torch.optim.RMSprop(net.parameters(), lr=0.01)
+for i in range(8):
+    actions = torch.distributions.Categorical(logits=net(torch.randn(5 + i % 4, 3)))
+    chosen = actions.sample()
+    (-(actions.log_prob(chosen) * torch.randn(len(chosen))).mean()).backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+    "means of one sample": """
+for i in range(8):
+    criterion(net(data[i : i + 1]), classes[i : i + 1]).backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
 """,
     "divided": """
 for epoch in range(2):

@@ -252,6 +252,31 @@ for _ in range(3):
     h.register_hook(lambda g: g.clamp(-1, 1))
     a, b = left(h), right(h)
 """ + STEP,
+    "a state that a loop carries, halved": BRANCHES + """\
+for _ in range(3):
+    h, a = body(x), 0
+    for _ in range(3):
+        a = a + left(h)
+        h.register_hook(lambda g: g * 0.5)
+        h = body(h)
+    b = right(h)
+""" + STEP,
+    "clipped after a use": BRANCHES + """\
+for _ in range(3):
+    h = body(x)
+    a = left(h)
+    h.register_hook(lambda g: g.clamp(-1, 1))
+    b = right(h)
+""" + STEP,
+    "two losses of an encoder, the head steps between": BRANCHES + """\
+ob, ol = torch.optim.Adam(body.parameters()), torch.optim.Adam(left.parameters())
+for _ in range(4):
+    ob.zero_grad(); ol.zero_grad()
+    (left(body(x).relu()) - 1).square().mean().backward()
+    ol.step()
+    (body(x + 0.1) - body(x)).square().mean().backward()
+    ob.step()
+""",
     "a hook that only looks": BRANCHES + """\
 for _ in range(3):
     h = body(x)

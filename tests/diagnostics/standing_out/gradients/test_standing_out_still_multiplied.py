@@ -93,6 +93,12 @@ RIGHT = {
     "a limit that has its name": MODEL.replace("64.0", "START").replace("model =", "START = 64.0\nmodel =", 1) + SCALED
     + "    for p in model.parameters():\n        p.grad.mul_(START / p.grad.norm())\n" + END,
     "a scale of 1": MODEL.replace("64.0", "1.0") + SCALED + CLIP.format("2.0") + END,
+    "a norm that is measured": "import math\n" + MODEL + SCALED + CLIP.format("math.inf") + "    scaler.unscale_(opt)\n"
+    + CLIP.format("1.0") + END,
+    "a norm that is measured by a function": MODEL + "from torch import inf\n"
+    "def size(most):\n    return nn.utils.clip_grad_norm_(model.parameters(), most)\n" + SCALED
+    + "    print(size(inf))\n"
+    "    scaler.unscale_(opt)\n" + CLIP.format("1.0") + END,
     "two optimizers": MODEL + "other = nn.Linear(4, 1)\n"
     "second = torch.optim.SGD(other.parameters(), lr=0.01)\n" + SCALED
     + "    second.zero_grad()\n    other(torch.randn(8, 4)).square().mean().backward()\n"

@@ -129,7 +129,7 @@ WRONG = {
         CALLED.replace("LIMIT", "p.grad = p.grad * min(1.0, most / p.grad.norm().item())  #!"), SCALES),
     "clamped in a function": (CALLED.replace("LIMIT", "p.grad.clamp_(-most, most)  #!"), CLIPS),
     "scaled all at once": (CALLED.replace(
-        "    for p in params:\n        LIMIT", "    torch._foreach_mul_([p.grad for p in params], most)  #!"), SCALES),
+        "    for p in params:\n        LIMIT", "    torch._foreach_div_([p.grad for p in params], most)  #!"), SCALES),
     "clipped after each part": (
         DATA + OPT + PARTS.replace("CLIP", "nn.utils.clip_grad_norm_(model.parameters(), 0.1)  #!"), CLIPS),
     "values clipped after each part": (
@@ -165,6 +165,18 @@ RIGHT = {
         "nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n"
         "        for s, p in zip(sums, model.parameters()):\n            s += p.grad")).replace("    opt.step()", (
         "    for s, p in zip(sums, model.parameters()):\n        p.grad = s\n    opt.step()")),
+    "a sum in which earlier passes count less": DATA + OPT + PARTS.replace("        CLIP\n", "").replace("        ((", (
+        "        for p in model.parameters():\n            if p.grad is not None:\n                p.grad.mul_(0.9)\n"
+        "        ((")),
+    "a trace": DATA + OPT + "decay = 0.9\n"
+    + PARTS.replace("CLIP", "for p in model.parameters():\n            p.grad.mul_(decay)"),
+    "norms of the sums so far": DATA + OPT + PARTS.replace("CLIP", (
+        "print(nn.utils.clip_grad_norm_(model.parameters(), float('inf')))")),
+    "losses of several points that are one": DATA + OPT + "for _ in range(3):\n    opt.zero_grad()\n"
+    "    v = torch.zeros(32, 4, requires_grad=True)\n    for _ in range(3):\n"
+    "        ((model(x + v) - y).square().mean() / 6).backward()\n"
+    "        v = (v.detach() + 0.1 * v.grad.sign()).requires_grad_()\n"
+    "    (0.5 * (model(x) - y).square().mean()).backward()\n    opt.step()\n",
     "a mean that goes on": DATA + OPT + MEAN,
     "a mean by a share": DATA + OPT + MEAN.replace("p.grad.mul_(k / (k + 1))", "p.grad *= keep").replace(
         "        for p in", "        keep = 1 - 1 / (k + 1)\n        for p in"),

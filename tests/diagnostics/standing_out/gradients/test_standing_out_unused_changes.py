@@ -101,6 +101,11 @@ RIGHT = {
     "clipped in vain, without a step": SGD + FOR + ZERO + PASS + CLIP
     + "\nopt.zero_grad()\nf(torch.randn(8, 4)).backward()\nopt.step()\n",
     "clipped when there is one": SGD + FOR + CLIP + "\n    " + PASS + STEP,
+    "norms after the step": SGD + "norms = []\n" + FOR + ZERO + PASS + STEP
+    + 'norms.append(nn.utils.clip_grad_norm_(model.parameters(), float("inf")).item())\n',
+    "norms after the step, by a function": "import math\n" + SGD
+    + "def size(params, most=math.inf):\n    return nn.utils.clip_grad_norm_(params, max_norm=most)\n" + FOR + ZERO
+    + PASS + STEP + "size(model.parameters())\n",
     "a large gradient": SGD + FOR + ZERO + "(f(torch.randn(8, 4)) * 1e30).backward()\n    model.zero_grad()\n",
 }  # fmt: skip
 

@@ -70,9 +70,40 @@ HOOKED = (
 )  # fmt: skip
 
 
-def test_no_operation_is_named_for_zeros_of_a_hook(tmp_path: Path) -> None:
-    (found,) = sentences(tmp_path, HOOKED)
-    assert found.text == "the gradient of `loc` is exactly zero at each of 4 steps"
+ATTENTION = """\
+context = 1
+q, k, v, out = (nn.Linear(4, 4) for _ in range(4))
+opt = torch.optim.SGD([p for layer in (q, k, v, out) for p in layer.parameters()], lr=0.1)
+for i in range(4):
+    x = torch.randn(8, context, 4)
+    opt.zero_grad()
+    h = (q(x) @ k(x).transpose(1, 2) / 2).softmax(-1) @ v(x) + x
+    out(h[:, -1]).square().mean().backward()
+    opt.step()
+"""
+CHOSEN = {
+    "a hook that freezes": HOOKED,
+    "heads that are kept for all ranks": TWO + LOOP + "    loss = b(torch.randn(8, 4)).square().mean()\n"
+    "    loss = loss + 0.0 * sum(p.sum() for p in a.parameters())\n    loss.backward()\n    opt.step()\n",
+    "a weight that is 0 yet": "prior = nn.Parameter(torch.zeros(4))\n" + TWO
+    + "opt.add_param_group({'params': [prior]})\n" + LOOP + "    beta = max(0.0, (i - 10) / 10)\n"
+    "    z = a(torch.randn(8, 4))\n"
+    "    (b(z).square().mean() + beta * (z - prior).square().mean()).backward()\n    opt.step()\n",
+    "the first step of an adapter": "up, down = nn.Parameter(torch.zeros(4, 2)), nn.Parameter(torch.randn(2, 4))\n"
+    "base = nn.Linear(4, 4)\nopt = torch.optim.SGD([up, down], lr=0.1)\nx = torch.randn(8, 4)\n"
+    "(base(x) + x @ down.T @ up.T).square().mean().backward()\nopt.step()\n",
+    "a mixture of one component": "def train(count):\n    body, share, place = nn.Linear(4, 8), nn.Linear(8, count), "
+    "nn.Linear(8, count)\n    every = [*body.parameters(), *share.parameters(), *place.parameters()]\n"
+    "    opt = torch.optim.SGD(every, lr=0.1)\n    for i in range(3):\n        x = torch.randn(8, 4)\n"
+    "        h = body(x).tanh()\n        near = -(place(h) - x[:, :1]).square()\n        opt.zero_grad()\n"
+    "        (-(share(h).log_softmax(1) + near).logsumexp(1).mean()).backward()\n        opt.step()\ntrain(1)\n",
+    "attention to a context of one": ATTENTION,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_zeros_that_a_setting_makes_are_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, CHOSEN[name]) if "exactly zero" in each.text] == []
 
 
 GROUPED = (

@@ -222,6 +222,18 @@ RIGHT = {
     "an optimizer for each of two losses": TWO + "both = [*body.parameters(), *head.parameters()]\n"
     "opt = torch.optim.SGD(both, lr=0.1)\nother = torch.optim.Adam(body.parameters())\n" + LOOP
     + "    other.zero_grad()\n    body(torch.randn(8, 4)).abs().mean().backward()\n    other.step()\n",
+    "an optimizer for each of two losses, stepped by one function": TWO + "own = nn.Linear(4, 1)\n"
+    "first = torch.optim.Adam([*body.parameters(), *head.parameters()])\n"
+    "second = torch.optim.Adam([*body.parameters(), *own.parameters()])\n"
+    "def update(opt, loss):\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+    "for _ in range(3):\n    update(first, head(body(torch.randn(8, 4))).square().mean())\n"
+    "    update(second, own(body(torch.randn(8, 4))).abs().mean())\n",
+    "an outer step by a difference of weights": MODEL + "inner = torch.optim.SGD(model.parameters(), lr=0.05)\n"
+    "outer = torch.optim.Adam(model.parameters(), lr=0.01)\nfor _ in range(3):\n"
+    "    start = {name: p.detach().clone() for name, p in model.named_parameters()}\n    for _ in range(2):\n"
+    "        inner.zero_grad()\n        f(torch.randn(8, 4)).backward()\n        inner.step()\n"
+    "    for name, p in model.named_parameters():\n        p.grad = start[name] - p.data\n"
+    "    model.load_state_dict(start)\n    outer.step()\n",
     "a wrapper whose own step never runs": MODEL + WRAPPER.replace("opt = ", "outer = ") + "opt = outer.inner\n" + LOOP,
     "one optimizer after the other": MODEL + SGD + LOOP + "opt = torch.optim.Adam(model.parameters())\n" + LOOP,
     "made again before the first step": MODEL + SGD + "opt = torch.optim.Adam(model.parameters())\n" + LOOP,
