@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import scope_around, statement_around
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -22,6 +23,7 @@ _LOSSES = frozenset("loss losses error err errors mse rmse mae nll ppl perplexit
 _SCORES = frozenset(
     "acc accuracy accuracies f1 auc auroc iou miou dice recall precision reward psnr ssim r2 bleu".split()
 )
+_TURNED = frozenset("neg negative minus inverse inv".split())
 _Words = frozenset[str]
 
 
@@ -34,9 +36,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         schedule = schedules.get(each.schedule)
         if each.number != number or schedule is None or made[schedule.optimizer] > 1 or not _is_against(each):
             continue
-        words = _words(facts, schedule)
+        words, turned = _words(facts, schedule)
         better, worse = (_LOSSES, _SCORES) if each.mode == "max" else (_SCORES, _LOSSES)
-        if not words & better or words & worse:
+        if not words & better or words & worse or turned & better or words & _TURNED:
             continue
         way, goes = ("rise", "falls") if each.mode == "max" else ("fall", "rises")
         yield stands_out(
@@ -56,20 +58,47 @@ def _is_against(metric: PlateauMetric) -> bool:
     return waited <= 1 and other >= _OFTEN * (metric.steps - 1) and change > _FAR * abs(metric.first)
 
 
-def _words(facts: TraceIndex, schedule: LearningRateSchedule) -> _Words:
-    """Returns the words in the names of what a scheduler is given; if they say nothing, of what this is set to."""
+def _words(facts: TraceIndex, schedule: LearningRateSchedule) -> tuple[_Words, _Words]:
+    """Returns the words in the names of what a scheduler is given; if they say nothing, of what this is set to.
+
+    The second ones are those that a sign, a difference or a quotient turns round, as in `1 - accuracy`.
+    """
     span = facts.span(schedule.last)
     statement = None if span is None else statement_around(facts, span)
     if span is None or statement is None:
-        return frozenset()
+        return frozenset(), frozenset()
     calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
     given = [arg for call in calls if _is_step(call) for arg in (*call.args, *(each.value for each in call.keywords))]
     words = _in_names(given)
-    if words & (_LOSSES | _SCORES) or len(given) != 1 or not isinstance(given[0], ast.Name):
-        return words
+    turned = _in_names(list(_turned(given)))
+    if len(given) != 1 or not isinstance(given[0], ast.Name):
+        return words, turned
     scope = scope_around(facts, span.file, span.line)
     nodes = (node for node in ast.walk(scope) if isinstance(node, ast.Assign))
-    return words | _in_names([node.value for node in nodes if _sets(node, given[0].id)])
+    values = [node.value for node in nodes if _sets(node, given[0].id)]
+    turned |= _in_names(list(_turned(values)))
+    return (words if words & (_LOSSES | _SCORES) else words | _in_names(values)), turned
+
+
+def _turned(values: list[ast.expr]) -> Iterator[ast.expr]:
+    """Yields the parts of expressions that get smaller where the whole gets larger."""
+    for node in (node for value in values for node in ast.walk(value)):
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            yield node.operand
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Div):
+            yield node.right
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and any(map(_is_negative, _sides(node))):
+            yield from _sides(node)
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("neg", "negative", "reciprocal", "exp"):
+            yield node
+
+
+def _sides(node: ast.BinOp) -> tuple[ast.expr, ast.expr]:
+    return node.left, node.right
+
+
+def _is_negative(node: ast.expr) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
 
 
 def _is_step(call: ast.Call) -> bool:
