@@ -1,4 +1,4 @@
-"""Tells the groups that a program leaves empty, or at a rate of zero, on purpose."""
+"""Finds out whether a program leaves a group empty, or at a rate of zero, on purpose."""
 
 from __future__ import annotations
 
