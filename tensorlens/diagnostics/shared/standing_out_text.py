@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -26,10 +27,20 @@ def stands_out(text: str, *labels: Label | None) -> StandingOut:
     return StandingOut(text, tuple(known.values()))
 
 
+_MODULE = re.compile(r"`?(\w+\.)*(?!Parameter|Tensor|Variable)[A-Z]\w*\(\.*\)")
+
+
+def _named(name: str, count: int) -> str:
+    """Names a parameter; of one that only has the call that makes its module, it says so."""
+    if _MODULE.fullmatch(name):
+        return f"a parameter of `{name}`" if count == 1 else f"{count:,} parameters of `{name}`"
+    return f"`{name}`" + (f" ({count:,} tensors)" if count > 1 else "")
+
+
 def listed(rows: Sequence[ParameterRow]) -> str:
     """Lists parameters by name: "`model.fc.weight`, `model.fc.bias` and 4 more"."""
     counts = Counter(row.name for row in rows)  # tensors that have one name in turn count as one
-    names = [f"`{name}`" + (f" ({count:,} tensors)" if count > 1 else "") for name, count in counts.items()]
+    names = [_named(name, count) for name, count in counts.items()]
     if len(names) <= _NAMED:
         return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"

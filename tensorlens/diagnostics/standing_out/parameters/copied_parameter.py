@@ -1,6 +1,6 @@
-"""Names parameters of one model that begin as a copy of another one, and are trained apart from it.
+"""Names output layers that begin as a copy of the table of their model, and are trained apart from it.
 
-So it is where an output layer is given `nn.Parameter(embedding.weight.clone())` in place of the embedding's parameter,
+So it is where one is given `nn.Parameter(embedding.weight.clone())` in place of the embedding's parameter,
 or loads it.
 """
 
@@ -57,16 +57,14 @@ def _copies(facts: TraceIndex, number: int) -> Iterator[tuple[Call, int]]:
     """Yields the call that makes a parameter, or loads it, from another one, with that one.
 
     A load of `{"weight": embedding.weight}`, a copy of the parameter by `deepcopy()` or one from the line above may be
-    that of one layer into another of its kind, to begin alike: then it does not count.
+    that of one layer into another of its kind, to begin alike: only a table and an output layer count.
     """
     made = facts.creator(number)
     if made is None or made.op != "nn.Parameter":
         return
     through = facts.trace.sites[made.site].through
     source = _copied(facts, made) if through in ("", "deepcopy") else None
-    copied = facts.producers(made.inputs[0].tensor, made.index) if made.inputs else ()
-    is_one_line = not through and all(facts.same_line(call.site, made.site) for call in copied)
-    if source is not None and (is_one_line or _is_tied(facts, source, number)):
+    if source is not None and _is_tied(facts, source, number):
         yield made, source
     loads = [event for event, _ in facts.writes(facts.tensor(number).counter) if isinstance(event, Call)][:_MAX_WRITES]
     for call in loads:

@@ -6,11 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tensorlens.analysis.training.changed_gradients import is_clip
+from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.optimizers import born
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.report import StandingOut
 
+_COMPARING = frozenset(("equal", "allclose", "isclose", "assert_close"))
 _INDEX = re.compile(r"\[\d+\]")
 _NUMBER = re.compile(r"(?<=\w)(\d+|_[ab])$")
 _PART = re.compile(r"\.?[^.\[]+|\[[^]]*\]")
@@ -25,7 +28,11 @@ def _members(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds members whose parameters, two or more, each equal those of another member."""
     facts, number = training.facts, training.measured.number
     last = [each for each in facts.trace.inspection.equal if each.number == number]
-    equal = [{tensor for tensor in each.tensors if not training.writes(tensor)} for each in last]  # no line copied them
+    if not last or _compares(training):
+        return
+    every = {tensor for each in last for tensor in each.tensors if not training.writes(tensor)}  # no line copied them
+    apart = {tensor for tensor in every if not _is_shared(training, tensor)}
+    equal = [apart.intersection(each.tensors) for each in last]
     names = {row.name: row for row in training.rows}
     pairs: dict[str, dict[str, set[str]]] = {}  # list -> member -> members like it
     for group in equal:
@@ -52,6 +59,18 @@ def _members(training: MeasuredTraining) -> Iterator[StandingOut]:
                 facts.label("leaf_made_here", made[1], "made here"),
                 facts.label("leaf_made_here", made[0], "made here"),
             )
+
+
+def _is_shared(training: MeasuredTraining, tensor: int) -> bool:
+    """Returns whether a line changes the gradient of a parameter, as to the mean of those of several replicas."""
+    moments = (each for each in training.training.moments.get(tensor, ()) if each.kind == "touch")
+    return any(not is_clip(training, each.event.site or 0) for each in moments)
+
+
+def _compares(training: MeasuredTraining) -> bool:
+    """Returns whether the program compares tensors after its last step: two runs may be meant to be the same."""
+    last = max((step.index for step in training.training.steps), default=0)
+    return any(call.index > last and op_name(call) in _COMPARING for call in training.facts.calls)
 
 
 def _siblings(one: str, other: str) -> Iterator[tuple[str, str, str]]:

@@ -66,9 +66,15 @@ class _Parameters:
         for place, step in enumerate(self._steps[first : first + _MAX_STEPS], first):
             if facts.storage_of(given, step.index) == memory:
                 for number in self._in_memory(place, memory):
-                    if number != given and self._overlap(number, given, memory):
+                    is_other = number != given and not self._is_part(given, number)
+                    if is_other and self._overlap(number, given, memory):
                         return self.rows[number], step
         return None
+
+    def _is_part(self, given: int, stepped: int) -> bool:
+        """Returns whether a tensor that no optimizer steps is a part of one that is stepped, as of one flat vector."""
+        sizes = [elements(self._facts.tensor(number).shape) for number in (given, stepped)]
+        return given not in self.rows and sizes[0] < sizes[1]
 
     def _overlap(self, one: int, other: int, memory: int) -> bool:
         """Returns whether two tensors are too large for parts of their memory without a common element, such as the

@@ -10,6 +10,7 @@ from math import isclose, isfinite
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.diagnostics.shared.learning_rate_text import group_name, lines_that_set_rates
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
+from tensorlens.diagnostics.standing_out.rates_and_schedules.chosen_groups import has_used_up, is_zero_written
 from tensorlens.diagnostics.standing_out.rates_and_schedules.first_round import floor_of_first_round
 from tensorlens.records.eager import COARSEST, EPSILON
 from tensorlens.records.model import Span
@@ -27,6 +28,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     for group in training.groups:
         low, high = group.rates
         if not group.steps or group.is_shared or not (isfinite(low) and isfinite(high)):
+            continue
+        if low == high == 0 and is_zero_written(training, group):
             continue
         if low == high == 0:
             steps = "its only step" if group.steps == 1 else f"each of its {group.steps} steps"
@@ -83,7 +86,7 @@ def _replaced(training: MeasuredTraining) -> Iterator[StandingOut]:
                     *_schedulers(training, group),
                     _made(training, group),
                 )
-            elif not group.parameters and filled and group.made_rate not in made:
+            elif not group.parameters and filled and group.made_rate not in made and has_used_up(training.facts):
                 text = (
                     f"a group of `{group.name}`, made with a learning rate of {group.made_rate:g}, holds no parameters"
                 )

@@ -85,7 +85,7 @@ def _turns(value: ast.expr) -> bool:
         is_less = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _is_metric(node.right)
         if is_less or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)):
             return True
-        if isinstance(node, ast.Call) and last_name(node.func) in ("neg", "negative"):
+        if isinstance(node, ast.Call) and last_name(node.func) in ("neg", "negative", "reciprocal", "exp"):
             return True
         waiting += [node.value] if isinstance(node, ast.Subscript) else ast.iter_child_nodes(node)
     return False

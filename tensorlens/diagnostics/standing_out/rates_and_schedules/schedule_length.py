@@ -3,10 +3,13 @@ that count epochs for steps."""
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator
 from math import cos, isfinite, pi
 
+from tensorlens.analysis.code_around import block_around, function_around, loop_around_line, statement_around
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.rates_and_schedules.schedule_functions import is_divided
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -44,17 +47,38 @@ def _too_often(
 ) -> Iterator[StandingOut]:
     """Says that a scheduler steps several times for each step of its optimizer, as after each of some micro-batches.
 
-    Those after the last step of the optimizer do not count. A schedule that is made for as many steps as it makes is
-    left alone: it may count examples.
+    Those after the last step of the optimizer do not count. A schedule may count examples or episodes: it is named if
+    it is made for the steps of the optimizer, or if it steps in a loop beside a step of the optimizer, which each round
+    of the loop around both makes.
     """
     steps = group.steps - schedule.before
-    if schedule.made_for != schedule.steps and steps >= _MIN_STEPS and schedule.steps - schedule.idle >= _FEW * steps:
+    is_more = steps >= _MIN_STEPS and schedule.steps - schedule.idle >= _FEW * steps
+    is_of_steps = schedule.made_for == steps
+    if is_more and (is_of_steps or (schedule.made_for != schedule.steps and _is_in_parts(training, schedule, group))):
         yield stands_out(
             f"`{schedule.name}` makes {schedule.steps:,} steps, and `{group.name}`, whose learning rate it changes, "
             f"makes {steps:,}",
             training.facts.label("called_here", schedule.last, "the scheduler steps here"),
             training.facts.label("optimizer_made_here", schedule.site, "the scheduler is made here"),
         )
+
+
+def _is_in_parts(training: MeasuredTraining, schedule: LearningRateSchedule, group: OptimizerGroup) -> bool:
+    """Returns whether a scheduler steps in a loop that is over before the next step of its optimizer."""
+    facts, last = training.facts, training.facts.span(schedule.last)
+    inner = None if last is None else loop_around_line(facts, last.file, last.line)
+    if last is None or inner is None:
+        return False
+    own, function = set(group.parameters), function_around(facts, last.file, last.line)
+    sites = {step.site for step in training.training.steps if not own.isdisjoint(step.parameters)}
+    for span in map(facts.span, sites):
+        statement = None if span is None else statement_around(facts, span)
+        beside = [] if span is None or statement is None else block_around(facts, span.file, statement)
+        nodes = [node for each in beside if each is not statement for node in ast.walk(each)]
+        calls = [last_name(node.func) for node in nodes if isinstance(node, ast.Call)]
+        if any(node is inner for node in nodes) or (function is not None and function.name in calls):
+            return True
+    return False
 
 
 def _too_long(

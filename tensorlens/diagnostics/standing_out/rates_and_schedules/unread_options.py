@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from tensorlens.analysis.code_around import is_inside, statement_around
 from tensorlens.analysis.naming.syntax import plain_name
@@ -26,6 +27,15 @@ _KNOWN = frozenset(
     differentiable fused momentum_decay ns_coefficients ns_steps adjust_lr_fn
     """.split()
 )
+
+_MEANT = frozenset(
+    """
+    learning_rate learningrate LR Lr rate lrate lr_rate wd decay weightdecay l2 l2_reg l2_penalty weight_decay_rate
+    momentum_rate mom beta beta1 beta2 epsilon
+    """.split()
+)
+"""Names that other libraries and papers have for options."""
+_ALIKE = 0.85  # of two names: a slip of the pen
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -78,13 +88,18 @@ def _unknown(facts: TraceIndex) -> Iterator[StandingOut]:
         for key, value in zip(group.keys, group.values, strict=True):
             name = _text(key)
             is_number = isinstance(value, ast.Constant | ast.BinOp | ast.UnaryOp) and not isinstance(_text(value), str)
-            if key is not None and name and is_number and name not in _KNOWN | read:
+            if key is not None and name and is_number and name not in _KNOWN | read and _is_like_known(name):
                 yield stands_out(
                     f"`{facts.code_of(key, file)}` is no option of an optimizer of PyTorch, and no line reads it: "
                     "the group has the options that the optimizer is given",
                     Label("observed_here", facts.span_of(key, file), "nothing reads it"),
                 )
                 return
+
+
+def _is_like_known(name: str) -> bool:
+    """Returns whether a key resembles an option: another one may be a note of the program, as `"depth"`."""
+    return name in _MEANT or bool(get_close_matches(name, [each for each in _KNOWN if len(each) > 2], 1, _ALIKE))
 
 
 def _is_given(facts: TraceIndex, file: str, group: ast.Dict) -> bool:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.code_around import first_line, is_inside, statement_around
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
@@ -35,6 +35,7 @@ _LIBRARIES = ("torch", "F", "math", "np")
 _ACTING = ("save", "manual_seed", "seed", "set_rng_state")
 _MIN_STEPS = 2
 _OF_MODULE_CALLS = ("forward hook", "forward pre-hook")  # the trace has no runs of these
+_OF_MODULE_PASSES = ("module backward hook", "module backward pre-hook")
 _Definition = tuple[str, ast.FunctionDef | ast.Lambda]  # the file that has it
 
 
@@ -58,6 +59,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         definition = _definition(facts, number)
         if not made and kind in _OF_MODULE_CALLS and _may_be_called(facts, site):
             continue
+        if not made and kind in _OF_MODULE_PASSES and not _is_trained(training, site):
+            continue
         if not made and (kind not in _OF_MODULE_CALLS or _has_not_run(facts, definition)):
             yield from _never(training, site, registrations)
         elif definition is not None and all(run.ended == "returned" and not _has_value(run) for run in made):
@@ -79,6 +82,16 @@ def _may_be_called(facts: TraceIndex, site: int) -> bool:
         for choice in choices
         for each in ast.walk(choice)
     )
+
+
+def _is_trained(training: MeasuredTraining, site: int) -> bool:
+    """Returns whether a pass reaches parameters of the module that a hook is registered on, by its name: a loss may
+    leave out one of several heads."""
+    node = training.facts.node_at(site)
+    on = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    name = last_name(on)
+    rows = (row for row in training.rows if row.passes)
+    return bool(name) and any(name in [part.strip(".") for part in row.owner] for row in rows)
 
 
 def _has_not_run(facts: TraceIndex, definition: _Definition | None) -> bool:

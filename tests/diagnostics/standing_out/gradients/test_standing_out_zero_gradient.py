@@ -106,6 +106,34 @@ def test_zeros_that_a_setting_makes_are_left_alone(tmp_path: Path, name: str) ->
     assert [each.text for each in sentences(tmp_path, CHOSEN[name]) if "exactly zero" in each.text] == []
 
 
+IN_FUNCTIONS = """\
+def fit(rnn, last):
+    head = nn.Linear(4, 1)
+    opt = torch.optim.SGD([*rnn.parameters(), *head.parameters()], lr=0.1)
+    for step in range(4):
+        opt.zero_grad()
+        out, _ = rnn(torch.randn(8, 5, 3))
+        head(out[:, last]).square().mean().backward()
+        opt.step()
+
+def one():
+    rnn = nn.GRU(3, 4, batch_first=True)
+    fit(rnn, -1)
+
+def both():
+    rnn = nn.GRU(3, 2, batch_first=True, bidirectional=True)
+    fit(rnn, -1)
+
+one()
+both()
+"""
+
+
+def test_one_parameter_is_not_called_by_the_call_of_its_module(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, IN_FUNCTIONS) if "exactly zero" in each.text)
+    assert found.text.startswith("the gradient of a parameter of `nn.GRU(...)` is exactly zero at each of 4 steps")
+
+
 GROUPED = (
     "loc = nn.Parameter(torch.zeros(3))\noffset = nn.Parameter(torch.zeros(3))\nwide = nn.Parameter(torch.zeros(3))\n"
     "opt = torch.optim.SGD([loc, offset, wide], lr=0.1)\n"

@@ -21,6 +21,7 @@ for _ in range(3):
 RIGHT = {
     "an option that it knows": BODY.replace("learning_rate", "lr"),
     "a name": BODY.replace('"learning_rate": 1e-5', '"name": "first"'),
+    "a note": BODY.replace('"learning_rate": 1e-5', '"depth": 1'),
     "read by a line": BODY + "print(opt.param_groups[0]['learning_rate'], end='')\n",
     "of a dict that is no group": BODY.replace(', "learning_rate": 1e-5', "")
     + 'info = {"params": 5, "learning_rate": 1e-5}\n',

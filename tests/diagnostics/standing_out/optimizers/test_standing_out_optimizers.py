@@ -104,7 +104,7 @@ RATES = {
         "the learning rate of `SGD` is 0 at each of its 3 steps",
     ),
     "zero for a group": (
-        TWO + "opt = torch.optim.Adam([{'params': body.parameters(), 'lr': 0.0},"
+        TWO + "opt = torch.optim.Adam([{'params': body.parameters(), 'lr': 0.1 * (1 // 3)},"
         " {'params': head.parameters()}])  #!\n" + LOOP,
         "the learning rate of the group of `body.weight` and `body.bias` is 0 at each of its 3 steps",
     ),
@@ -277,6 +277,10 @@ RIGHT = {
     + "groups = [{'params': [p]} for p in model.parameters()]\nopt = torch.optim.SGD(groups, lr=0.1)\n"
     + "falls = [lambda i: 0.1 * 0.9**i] + [lambda i: 0.9**i] * (len(groups) - 1)\n"
     + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, falls)\n" + SCHEDULED.format(8),
+    "a group that is left as it is": TWO + "lowest = 0.0\nopt = torch.optim.Adam([{'params': body.parameters(), "
+    "'lr': lowest}, {'params': head.parameters()}])\n" + LOOP,
+    "the first of several groups at zero": TWO + "opt = torch.optim.Adam([{'params': body.parameters(), 'lr': 0.0},"
+    " {'params': head.parameters()}])\n" + LOOP,
     "a warm-up from zero": MODEL + SGD + "schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: i / 50)\n"
     + SCHEDULED.format(50),
     "steps down": MODEL + SGD + "schedule = torch.optim.lr_scheduler.StepLR(opt, 10, 0.1)\n" + SCHEDULED.format(40),
@@ -456,8 +460,8 @@ RATES = {
         MODEL + SCALED.replace("1e-3", "0.08").format("lambda step: 0.08 * min(step / 3, (8 - step) / 5)")
         + SCHEDULED.format(8),
         "`SGD` was made with a learning rate of 0.08, and its steps use at most 0.0064, its square"),
-    "a group of a name that no parameter has": (
-        MODEL + "slow = [p for n, p in model.named_parameters() if n.startswith('encoder')]\n"
+    "a group of an iterator that another line has used up": (
+        MODEL + "slow = filter(lambda p: p.dim() > 1, model.parameters())\nprint(len(list(slow)), end='')\n"
         "opt = torch.optim.SGD([{'params': slow, 'lr': 1e-4}, {'params': model.parameters()}], lr=0.1)\n" + LOOP,
         "a group of `SGD`, made with a learning rate of 0.0001, holds no parameters"),
     "two schedulers of one optimizer": (

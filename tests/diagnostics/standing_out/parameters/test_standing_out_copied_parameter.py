@@ -43,6 +43,9 @@ RIGHT = {
         "            each.weight = nn.Parameter(w)")).replace("self.out(self.embed(tokens))", (
         "sum(each(self.embed(tokens)) for each in (self.out, *self.experts))")),
     "two tables that begin alike": TWIN.replace(MADE, "self.out.load_state_dict({'weight': self.embed.weight})"),
+    "two heads that begin alike": BODY.replace("nn.Embedding(6, 4), nn.Linear(4, 6, bias=False)", (
+        "nn.Linear(4, 6, bias=False), nn.Linear(4, 6, bias=False)")).replace("self.out(self.embed(tokens))", (
+        "self.out(x := torch.randn(8, 4)) + self.embed(x).sin()")),
     "a loaded state": BODY.replace(MADE, "self.out.load_state_dict(self.embed.state_dict())"),
     "one parameter": BODY.replace(COPY, "self.embed.weight"),
     "other values": BODY.replace(COPY, "nn.Parameter(2 * self.embed.weight.detach())"),

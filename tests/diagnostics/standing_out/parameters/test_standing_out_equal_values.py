@@ -122,6 +122,17 @@ RIGHT = {
     "twins with batches of their own": DATA + MAKE + "q1 = make()\nq2 = copy.deepcopy(q1)\n"
     "opt = torch.optim.Adam([*q1.parameters(), *q2.parameters()], lr=0.01)\nfor _ in range(6):\n"
     "    loss = (q1(x) - y).square().mean() + (q2(x[:8]) - y[:8]).square().mean()\n    " + STEP,
+    "replicas that average their gradients": DATA + MAKE + "q1 = make()\nq2 = copy.deepcopy(q1)\n"
+    "opts = [torch.optim.SGD(q.parameters(), lr=0.1) for q in (q1, q2)]\nfor _ in range(6):\n"
+    "    for q, opt, r in zip((q1, q2), opts, (slice(0, 16), slice(16, 32))):\n        opt.zero_grad()\n"
+    "        (q(x[r]) - y[r]).square().mean().backward()\n    for ps in zip(q1.parameters(), q2.parameters()):\n"
+    "        mean = torch.stack([p.grad for p in ps]).mean(0)\n        for p in ps: p.grad.copy_(mean)\n"
+    "    for opt in opts: opt.step()\n",
+    "two runs that are compared": DATA + MAKE + "net_a = make()\nnet_b = copy.deepcopy(net_a)\n"
+    "opts = [torch.optim.Adam(n.parameters(), foreach=f) for n, f in ((net_a, True), (net_b, False))]\n"
+    "for _ in range(6):\n    for net, opt in zip((net_a, net_b), opts):\n        opt.zero_grad()\n"
+    "        (net(x) - y).square().mean().backward()\n        opt.step()\n"
+    "for p, q in zip(net_a.parameters(), net_b.parameters()): torch.testing.assert_close(p, q)\n",
     "members of their own": DATA + MAKE + "members = nn.ModuleList(make() for _ in range(3))\n" + ENSEMBLE,
     "copies with batches of their own": DATA + MAKE + "first = make()\n"
     "members = nn.ModuleList(copy.deepcopy(first) for _ in range(3))\n"

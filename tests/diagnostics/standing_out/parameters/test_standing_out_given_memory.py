@@ -33,6 +33,11 @@ RIGHT = {
     "other parts of one memory": LAYERS + "flat = torch.randn(8, 4)\na.weight = nn.Parameter(flat[:4])\n"
     "b.weight = nn.Parameter(flat[4:])\n" + TRAIN,
     "parts of one vector": LAYERS + "nn.utils.vector_to_parameters(torch.randn(32), [a.weight, b.weight])\n" + TRAIN,
+    "parts of a vector that is stepped": LAYERS
+    + "flat = nn.Parameter(torch.cat([a.weight.detach().flatten(), b.weight.detach().flatten()]))\n"
+    "for n, p in enumerate([a.weight, b.weight]): p.data = flat.data[16 * n : 16 * n + 16].view_as(p)\n"
+    + TRAIN.replace("[*a.parameters(), *b.parameters()]", "[flat]").replace(
+        "    opt.step", "    flat.grad = torch.cat([a.weight.grad.flatten(), b.weight.grad.flatten()])\n    opt.step"),
     "one that no step changes": LAYERS + "b.weight = nn.Parameter(a.weight.data, requires_grad=False)\n"
     + TRAIN.replace(", *b.parameters()", ""),
     "one that is replaced": LAYERS + "old = a.weight\na.weight = nn.Parameter(a.weight.data)\n" + TRAIN,

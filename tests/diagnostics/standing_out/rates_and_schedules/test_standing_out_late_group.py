@@ -35,6 +35,10 @@ RIGHT = {
         'opt = torch.optim.SGD([{"params": head.parameters()}, {"params": body.parameters()}], lr=0.1)',
     )
     .replace("opt.param_groups, base)", "opt.param_groups[:1], base)"),
+    "the first group alone": PLAIN.replace("    for group, rate in zip(opt.param_groups, base):\n", "").replace(
+        SET, '    opt.param_groups[0]["lr"] = 0.1 * (1 - step / 40)\n'
+    ),
+    "some groups": PLAIN.replace("zip(opt.param_groups, base)", "zip(opt.param_groups[:1], base)"),
     "no rate changes": PLAIN.replace(SET, '        group["lr"] = rate\n'),
     "a warm-up that has ended": PLAIN.replace("(1 - step / 40)", "min(1, (step + 1) / 10)"),
     "marked, before the first step": PLAIN.replace("step == 15", "step == 0"),

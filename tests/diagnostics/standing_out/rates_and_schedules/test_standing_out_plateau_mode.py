@@ -59,6 +59,12 @@ RIGHT = {
         "plan.step(acc)", "acc_loss = -acc\n    plan.step(acc_loss)"),
     "a loss that stalls": PLAIN.replace("plan.step(val_loss)", "plan.step(min(val_loss, 0.001) + 0.01 * (epoch % 2))"),
     "a metric without a meaning": PLAIN.replace("val_loss", "value").replace("evaluate", "look"),
+    "an error that rises": ACCURACY.replace("step(accuracy)", "step(1 - 1 / accuracy)"),
+    "what is left of an accuracy": PLAIN.replace('mode="max", ', "").replace(
+        "plan.step(val_loss)", "acc = 1 - 1 / (1 + val_loss)\n    plan.step(1 - acc)"),
+    "a loss with another sign, by a name": PLAIN.replace("pow(2)", "neg()").replace(
+        "plan.step(val_loss)", "score = -val_loss\n    plan.step(score)"),
+    "a loss times -1": PLAIN.replace("pow(2)", "neg()").replace("step(val_loss)", "step(-1 * val_loss)"),
     "no cut": PLAIN.replace("patience=1", "patience=50"),
     "a loss and an accuracy": PLAIN.replace("step(val_loss)", "step(val_loss * 1.0 + 0 * len('accuracy'))"),
 }  # fmt: skip

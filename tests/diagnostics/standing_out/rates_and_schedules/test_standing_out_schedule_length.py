@@ -28,6 +28,13 @@ def part(saved, length):
     return net.state_dict(), opt.state_dict(), schedule.state_dict()
 part(part((), 10), 10)
 """
+PARTS = """\
+for batch in range(20):
+    (f() / 4).backward()
+    if batch % 4 == 3:
+        opt.step(); opt.zero_grad()
+    schedule.step()
+"""
 WORDS = ("whose learning rate it changes", "`T_max`", "`total_iters`", "`total_steps`", "which its function reads",
          "no step reads it")  # fmt: skip
 
@@ -83,9 +90,13 @@ WRONG = {
     ),
 }  # fmt: skip
 WRONG["a step for each of four batches"] = (
-    START + "schedule = lrs.StepLR(opt, 20)\nfor batch in range(20):\n    (f() / 4).backward()\n"
-    "    if batch % 4 == 3:\n        opt.step(); opt.zero_grad()\n    schedule.step()  #!\n",
+    START + "schedule = lrs.StepLR(opt, 20)\nfor update in range(5):\n    for part in range(4):\n"
+    "        (f() / 4).backward()\n        schedule.step()  #!\n    opt.step(); opt.zero_grad()\n",
     "`StepLR` makes 20 steps, and `SGD`, whose learning rate it changes, makes 5",
+)
+WRONG["a step for each batch, made for those of the optimizer"] = (
+    START + "schedule = lrs.PolynomialLR(opt, 5)\n" + PARTS.replace("schedule.step()", "schedule.step()  #!"),
+    "`PolynomialLR` makes 20 steps, and `SGD`, whose learning rate it changes, makes 5",
 )
 UNREAD = {
     "defaults": (
@@ -132,6 +143,10 @@ RIGHT = {
         "for batch in range(MICRO):\n    (f() / 4).backward()\n    if batch % 4 == 3:\n        opt.step()\n"
         "        opt.zero_grad()\n    schedule.step()\n",
     "a function of epochs": START + "EPOCHS = 4\nschedule = lrs.LambdaLR(opt, lambda n: 1 - n / EPOCHS)\n" + EPOCHS,
+    "a schedule of episodes, some for each step": START + "schedule = lrs.StepLR(opt, 20)\n" + PARTS,
+    "a schedule of rounds, beside an update that waits": START + "schedule = lrs.ExponentialLR(opt, 0.99)\nseen = []\n"
+    "def update():\n    f().backward(); opt.step(); opt.zero_grad(); seen.clear()\nfor episode in range(20):\n"
+    "    seen.append(episode)\n    if len(seen) == 4: update()\n    schedule.step()\n",
     "warm restarts": START + "schedule = lrs.CosineAnnealingWarmRestarts(opt, 4)\n" + BATCHES,
     "two halves, each with its own model": RESUMED,
     "two halves of one model": RESUMED.replace("def", "net = nn.Linear(4, 1)\ndef", 1).replace("    net =", "    #"),

@@ -72,6 +72,10 @@ NEVER = {
     "one that is removed at once": NET + "handle = net.first.weight.register_hook(lambda grad: grad * 0.5)  #!\n"
     "handle.remove()\n" + TRAIN,
 }  # fmt: skip
+NEVER["a backward hook of a module that is not called"] = (
+    NET.replace("self.first(x)", "self.first.forward(x)")
+    + "net.first.register_full_backward_hook(lambda module, given, out: kept.append(out[0].norm()))  #!\n" + TRAIN
+)  # fmt: skip
 COLLECTED = (
     NET.replace("self.first(x)", "self.first.forward(x)")
     + "net.first.register_forward_hook(lambda module, args, out: kept.append(out.abs().mean()))  #!\n"
@@ -97,6 +101,12 @@ RUNS = {
         "nn.Linear(8, 1)\n", "nn.Linear(8, 1)\n        self.aux = nn.Linear(4, 1)\n").replace(
         "        return", "        if len(kept) > 99:\n            x = x + self.aux(x)\n        return")
     + "net.aux.register_forward_hook(lambda module, args, out: kept.append(out.abs().mean()))\n" + TRAIN,
+    "one of a head that the loss leaves out": NET.replace(
+        "nn.Linear(8, 1)\n", "nn.Linear(8, 1)\n        self.aux = nn.Linear(8, 1)\n").replace(
+        "        return self.last(self.first(x).tanh())",
+        "        h = self.first(x).tanh()\n        return self.last(h), self.aux(h)")
+    + "net.aux.register_full_backward_hook(lambda module, given, out: kept.append(out[0].norm()))\n"
+    + TRAIN.replace("torch.randn(8, 4))", "torch.randn(8, 4))[0]"),
     "a method of the program": NET + "class Span:\n    def abs(self):\n        return 1\n\nclass Ask(nn.Module):\n"
     "    def forward(self):\n        return Span()\n\nask = Ask()\n"
     "ask.register_forward_hook(lambda module, args, out: kept.append(out.abs()))\n"

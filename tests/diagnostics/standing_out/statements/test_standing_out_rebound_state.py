@@ -42,6 +42,13 @@ RIGHT = {
         "+ 0.1 * p.grad  #!\n", "+ 0.1 * p.grad * mask\n        means[n] = mean\n").replace(
         "for _ in", "masks = [torch.ones_like(p) for p in net.parameters()]\nfor _ in", 1),
     "copied into it": AVERAGE.replace("value = 0.9", "value.copy_(0.9").replace("[key]  #!", "[key])"),
+    "between two models, and a distance": AVERAGE.replace(
+        "        value = 0.9 * value + 0.1 * net.state_dict()[key]  #!\n",
+        "        value = 0.5 * value + 0.5 * net.state_dict()[key]\n        between.append(value)\n"
+        "    for p, q in zip(net.parameters(), average.parameters()):\n        q = q - p\n"
+        "        far += q.square().sum().item()\n").replace("import copy\n", "import copy\nbetween, far = [], 0.0\n"),
+    "a pull to the start": OWN.replace("torch.zeros_like(p)", "p.detach().clone()").replace(
+        "0.9 * mean + 0.1 * p.grad  #!", "p.data - mean"),
     "noise on data": """
         net = nn.Linear(4, 1)
         opt = torch.optim.SGD(net.parameters(), lr=0.1)
