@@ -25,6 +25,7 @@ _NORMALS = ("Normal.log_prob", "MultivariateNormal.log_prob", "Independent.log_p
 _SUMS = frozenset(("sum", "mean"))
 _BY_ELEMENT = frozenset("neg mul rmul div truediv sub rsub add radd float to clone pow".split())
 _CONTEXT = frozenset("c ctx cls emb static given".split())  # words of names
+_TARGETS = frozenset("y ys target targets output outputs label labels input inputs".split())  # beside a condition
 _MOST_COLUMNS, _MAX_CALLS, _LEAST_JOINS, _MOST_TURNS = 512, 200, 2, 4
 _Columns = tuple[int | None, ...]  # of each column, the one of the data that it equals; None: it is another value
 
@@ -181,6 +182,8 @@ def _is_added_whole(facts: TraceIndex, call: Call, end: int) -> bool:
 def _is_context(facts: TraceIndex, cut: Call) -> bool:
     """Returns whether the parts of a cut have a name of a condition, which a flow carries on as it is."""
     words = [word for name in facts.trace.sites[cut.site].targets for word in words_of(name)]
+    if {*words} & _TARGETS:
+        return True
     return any(word in _CONTEXT or word.startswith(("cond", "context", "label", "embed")) for word in words)
 
 

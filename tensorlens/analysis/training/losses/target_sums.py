@@ -18,7 +18,7 @@ _TOGETHER = frozenset("add radd iadd scatter setitem".split())
 _DRAWN = frozenset("rand rand_like uniform bernoulli".split())
 _SHAPED = frozenset("float to unsqueeze view reshape getitem index_select".split())
 _LEAST = 0.05  # from 1: less is a matter of taste, as `eps / classes` beside `1 - eps`
-_LEAST_FACTOR = 0.5
+_LEAST_FACTOR, _MOST_BESIDE = 0.5, 1.3
 _MAX_CALLS, _MAX_ABOVE = 8, 40
 
 
@@ -101,6 +101,10 @@ def _is_meant_as_one(facts: TraceIndex, made: Call, total: Linear) -> bool:
     if total.number == round(total.number) or _is_weight(facts, made):
         return False
     sums = [row_sum(facts, access.tensor, made.index) for access in made.inputs]
+    if op_name(made) in ("scatter", "setitem") and total.number < 1.0:
+        return False  # a weight of the class, and one of a smoothing
+    if len(sums) == 1 and sums[0] is not None and sums[0].total == Linear(1.0) and total.number < _MOST_BESIDE:
+        return False  # a whole loss, and a share of an even one beside it
     return op_name(made) in ("scatter", "setitem") or len(sums) == 1 or any(each and each.each for each in sums)
 
 

@@ -14,16 +14,18 @@ from tensorlens.analysis.literal_values import number_of
 from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls
+from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls, recorded_above
+from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.pairs.measured_distances import distance_of
 from tensorlens.analysis.training.value_ranges import keeps_above_zero
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 
 _NEAR = frozenset("pos positive positives ap chosen".split())
 _FAR = frozenset("neg negative negatives an rejected".split())
 _ANCHORS = frozenset(("a", "anchor", "anchors"))  # beside one of these, "p" and "n" are words, too
 _TRIPLETS = frozenset(("triplet_margin_loss", "triplet_margin_with_distance_loss"))
 _SAME = frozenset("squeeze unsqueeze view reshape flatten float".split())
+_LAYERS = frozenset("linear conv1d conv2d conv3d".split())
 _MAX_CALLS, _LEAST = 8, 1e-4
 
 
@@ -46,12 +48,14 @@ class _Term:
     written: str
 
 
-def wrong_hinges(facts: TraceIndex) -> Iterator[Hinge]:
+def wrong_hinges(training: MeasuredTraining) -> Iterator[Hinge]:
     """Yields these hinges, one for each line. Beside one of the right sign, the other may be meant, as a bound."""
-    found: dict[int, Hinge] = {}
+    facts, found = training.facts, dict[int, Hinge]()
     for backward in examined_passes(facts):
+        if _passes_fixed_layer(training, backward):
+            continue
         for call in loss_calls(facts, backward):
-            hinge = None if call.site in found else _triplets(facts, call) or _hinge(facts, call)
+            hinge = None if call.site in found else _triplets(facts, call) or _hinge(facts, call, backward)
             if hinge is not None:
                 found[call.site] = hinge
     if all(each.is_wrong for each in found.values()):
@@ -70,7 +74,30 @@ def _triplets(facts: TraceIndex, call: Call) -> Hinge | None:
     return Hinge(call, None, second, third, is_wrong=_is_turned(second, third, has_anchor))
 
 
-def _hinge(facts: TraceIndex, call: Call) -> Hinge | None:
+def _passes_fixed_layer(training: MeasuredTraining, backward: Backward) -> bool:
+    """Returns whether gradients go through a layer that no step changes, as to an input that is to mislead it."""
+    facts = training.facts
+    for call in recorded_above(facts, backward):
+        if op_name(call) not in _LAYERS or len(call.inputs) < 2:
+            continue
+        row = training.row(call.inputs[1].tensor)
+        is_fixed = not facts.requires_grad(call.inputs[1].tensor, call.index - 1)
+        is_held = row is None or row.is_stepped
+        if (is_fixed or not is_held) and facts.requires_grad(call.inputs[0].tensor, call.index - 1):
+            return True
+    return False
+
+
+def _is_bound(facts: TraceIndex, near: _Term, far: _Term, backward: Backward) -> bool:
+    """Returns whether a negative margin may be meant: by its names the pair that is lowered is the farther one, or
+    another term of the loss has the same two distances."""
+    if _is_named(near.written, _FAR, _NEAR) or _is_named(far.written, _NEAR, _FAR):
+        return True
+    read = [access.tensor for call in recorded_above(facts, backward) for access in call.inputs]
+    return read.count(near.number) > 1 and read.count(far.number) > 1
+
+
+def _hinge(facts: TraceIndex, call: Call, backward: Backward) -> Hinge | None:
     if not keeps_above_zero(facts, call) or op_name(call) == "softplus":
         return None
     found = [parts for access in call.inputs if (parts := _parts(facts, access.tensor, call.index)) is not None]
@@ -87,7 +114,8 @@ def _hinge(facts: TraceIndex, call: Call) -> Hinge | None:
         return None
     near, far = (one, other) if lowers[0] > 0 else (other, one)
     if margin < -_LEAST:
-        return Hinge(call, margin, near.written, far.written)
+        is_bound = _is_bound(facts, near, far, backward)
+        return Hinge(call, margin, near.written, far.written, is_wrong=not is_bound)
     has_anchor = all(_ANCHORS & set(words_of(each.written)) for each in (one, other))
     is_turned = _is_turned(near.written, far.written, has_anchor)
     return Hinge(call, None, near.written, far.written, is_turned)

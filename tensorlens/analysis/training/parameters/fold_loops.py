@@ -135,12 +135,14 @@ def _found(training: MeasuredTraining, file: str, loop: ast.For) -> FoldLoop | N
     if any(training.writes(row.tensor) for row in rows):
         return None
     evaluated = _evaluated(training, {row.tensor for row in rows}, file, loop)
-    call = made[rows[0].tensor]
-    if evaluated is None or call is None:
+    used = set() if evaluated is None else {access.tensor for access in evaluated.inputs}
+    row = next((row for row in rows if row.tensor in used), None)
+    call = None if row is None else made[row.tensor]
+    if evaluated is None or call is None or row is None:
         return None
     outer = [call.site, *callers(facts.trace, call.site)]
     place = next((site for site in reversed(outer) if facts.trace.sites[site].targets), call.site)
-    return FoldLoop(file, loop, rows[0], place, next(iter(passes)), evaluated)
+    return FoldLoop(file, loop, row, place, next(iter(passes)), evaluated)
 
 
 def _evaluated(training: MeasuredTraining, parameters: set[int], file: str, loop: ast.For) -> Call | None:
@@ -154,10 +156,22 @@ def _evaluated(training: MeasuredTraining, parameters: set[int], file: str, loop
             continue
         is_run = any(access.tensor in parameters for access in call.inputs)
         if is_run and _place(facts, call.site, file, loop) > trained:
+            if not _goes_on(passes, parameters & {access.tensor for access in call.inputs}, call.index):
+                continue
             own = _tables(facts, call, parameters)
             is_same = any(own.keys() & each.keys() for each in tables)
             return call if is_same and not _is_trained(facts, own, call.index, parameters, passes) else None
     return None
+
+
+def _goes_on(passes: list[Backward], used: set[int], evaluated: int) -> bool:
+    """Returns whether passes train a parameter before an evaluation and in a later fold: there may be a model for
+    each fold, all made before the loop."""
+    before, after = (
+        {change.tensor for each in passes for change in each.gradients if (each.index > evaluated) == is_later}
+        for is_later in (False, True)
+    )
+    return bool(used & before & after)
 
 
 def _is_trained(

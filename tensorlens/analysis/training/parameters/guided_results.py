@@ -25,12 +25,13 @@ _ZEROS = frozenset("zeros zeros_like new_zeros".split())
 _SAME = frozenset("to long clone detach view reshape unsqueeze squeeze expand getitem int".split())
 _TAKES = frozenset("getitem index_select to long clone detach int contiguous split chunk unbind".split())
 _SCALED = frozenset("mul rmul neg".split())
+_ADDING = frozenset("add radd iadd".split())
 _PARTS = frozenset("chunk split unbind getitem tensor_split".split())
 _DRAWS = frozenset(
     "normal uniform trunc_normal xavier_uniform xavier_normal kaiming_uniform kaiming_normal orthogonal".split()
 )
 _DROPS = frozenset("where masked_fill setitem".split())
-_MAX_ANCESTORS, _MAX_BETWEEN, _MAX_STEPS = 60, 400, 8
+_MAX_ANCESTORS, _MAX_BETWEEN, _MAX_STEPS, _LEAST_DROPS = 60, 400, 8, 2
 _MOST_ARGUMENTS = 2  # of an embedding without a row for padding
 
 
@@ -69,6 +70,8 @@ def guidance_without_training(training: MeasuredTraining) -> Iterator[Guidance]:
             null, place = found
             drawn = _drawn(facts, learned[-1], place) if place not in left else None
             difference = _difference(facts, call, weight) if drawn or place in left else None
+            if drawn is not None and difference is not None and not _is_guidance(facts, difference):
+                continue
             if difference is not None:
                 yield Guidance(weight, place, null, difference, learned[-1], drawn)
                 break
@@ -146,6 +149,27 @@ def _difference(facts: TraceIndex, lookup: Call, weight: int) -> Call | None:
     return None
 
 
+def _is_guidance(facts: TraceIndex, difference: Call) -> bool:
+    """Returns whether a difference is of scaled results, or is scaled and added to one of them."""
+    if op_name(difference) == "lerp":
+        return True
+    sides = {access.tensor for access in difference.inputs}
+    made = [facts.creator(each) for each in sides]
+    if any(each is not None and op_name(each) in _SCALED for each in made):
+        return True
+    known, is_scaled = {access.tensor for access in difference.outputs}, False
+    for call in facts.calls_between(difference.index + 1, difference.index + _MAX_STEPS):
+        read = {access.tensor for access in call.inputs}
+        if known.isdisjoint(read):
+            continue
+        if op_name(call) in _ADDING and sides & read:
+            node = facts.node_at(call.site)
+            return is_scaled or (isinstance(node, ast.Call) and any(word.arg == "alpha" for word in node.keywords))
+        is_scaled |= op_name(call) in _SCALED
+        known |= {access.tensor for access in call.outputs} if op_name(call) in _SCALED else set()
+    return False
+
+
 def _model_result(facts: TraceIndex, number: int, before: int) -> Call | None:
     """Returns the call that made a tensor, before it was multiplied by a number."""
     for _ in range(3):
@@ -184,6 +208,8 @@ def _drawn(facts: TraceIndex, lookup: Call, null: int) -> Call | None:
             kept = [each for each in inputs if facts.tensor(each).dtype != "bool"]
             kept = [each for each in kept if _null(facts, each, made.index) is None] or kept
             has_dropped = True
+            if facts.times_run(made.site, made.index)[1] < _LEAST_DROPS:
+                return None  # what the data have, not an id that steps put in place of some
             number, before = kept[0], made.index
         elif op_name(made) in _TAKES:
             number, before = inputs[0], made.index

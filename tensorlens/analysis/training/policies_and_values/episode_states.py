@@ -52,7 +52,8 @@ def carried_states(facts: TraceIndex) -> Iterator[CarriedState]:
                 state = _state(statement)
                 if not isinstance(statement, ast.Assign) or state is None or state in reported or begin is None:
                     continue
-                if _is_carried(tree, loop, (statement, state), ends) and _ran(facts, file, statement, state):
+                is_carried = _is_carried(tree, loop, (statement, state), ends) and not _begins_anew(tree, loop, state)
+                if is_carried and _ran(facts, file, statement, state):
                     reported.add(state)
                     yield CarriedState(file, statement, state, begin)
 
@@ -157,6 +158,32 @@ def _is_carried(tree: ast.Module, loop: _Loop, given: tuple[ast.Assign, str], en
     if is_changed or _reads_end(tree, statement, ends) or _may_set_back(tree, statement, state):
         return False
     return not _is_told(loop, statement, state, ends)
+
+
+def _begins_anew(tree: ast.Module, loop: _Loop, state: str) -> bool:
+    """Returns whether a state is set for each run of a loop: in a loop around it, or in a function that a loop calls. A
+    run may be one episode, or several ones that the state is to last for."""
+    own = {id(node) for node in ast.walk(loop)}
+    for outer in (node for node in ast.walk(tree) if isinstance(node, _Loop | ast.FunctionDef) and node is not loop):
+        nodes = list(ast.walk(outer))
+        if not any(node is loop for node in nodes) or (
+            isinstance(outer, ast.FunctionDef) and not _is_called_again(tree, outer)
+        ):
+            continue
+        for node in nodes:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and id(node) not in own:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if any(state in names_in(each) for each in targets) and not _keeps(node, state):
+                    return True
+    return False
+
+
+def _is_called_again(tree: ast.Module, function: ast.FunctionDef) -> bool:
+    """Returns whether a loop calls a function, or several lines do."""
+    calls = [node for node in ast.walk(tree) if called_name(node) == function.name]
+    loops = (node for node in ast.walk(tree) if isinstance(node, _Loop | ast.ListComp | ast.GeneratorExp))
+    within = {id(each) for node in loops for each in ast.walk(node)}
+    return len(calls) > 1 or any(id(each) in within for each in calls)
 
 
 def _may_change(node: ast.AST, state: str) -> bool:

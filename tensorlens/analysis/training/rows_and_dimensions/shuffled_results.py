@@ -24,6 +24,7 @@ _ROWS = BY_PLACE | frozenset("argmax argmin max amax sum mean squeeze unsqueeze 
 _CHOOSING = frozenset("topk argsort sort nonzero where argwhere".split())
 _VIEWS = frozenset("squeeze flatten view reshape getitem long cpu clone contiguous flip unbind split chunk".split())
 _COMPARING = frozenset("eq ne cross_entropy mse_loss kl_div l1_loss".split())
+_SORTS = frozenset(("topk", "sort"))  # give the values first
 _WHOLE = ("int64", "int32")
 _ON_PURPOSE = frozenset(
     "neg negative negatives shuffled shuffle perm permuted marginal marginals mismatched wrong random null fake other "
@@ -102,6 +103,8 @@ def _written(facts: TraceIndex, call: Call) -> _Kept | None:
 
 def _shuffled(facts: TraceIndex, call: Call, parts: list[int], known: set[int], rows: int) -> _Kept | None:
     drawn, tables = None, set[int]()
+    if _are_numbers(facts, parts[0], call.index):
+        return None
     for number in parts:
         found = _order(facts, number, call.index)
         if found is None or (tables and not tables & found[1]):
@@ -109,6 +112,16 @@ def _shuffled(facts: TraceIndex, call: Call, parts: list[int], known: set[int], 
         drawn, tables = found[0], found[1] if not tables else tables & found[1]
     tables = {each for each in tables if facts.tensor(each).shape[:1] == (rows,)}
     return _Kept(call, drawn, tables, known, rows) if drawn is not None and tables else None
+
+
+def _are_numbers(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether values are numbers of rows, as they were taken from a table of these: the order itself."""
+    for _ in range(_NEAR):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs or op_name(made) not in _VIEWS | {"stack", "index_select", "detach", "to"}:
+            return made is not None and op_name(made) == "arange"
+        number, before = made.inputs[0].tensor, made.index
+    return False
 
 
 def _order(facts: TraceIndex, number: int, before: int) -> tuple[Call, set[int]] | None:
@@ -169,8 +182,8 @@ def _use(facts: TraceIndex, kept: _Kept) -> ShuffledResults | None:
     for call in facts.calls_between(kept.call.index + 1, kept.call.index + _FAR):
         inputs = [access.tensor for access in call.inputs]
         is_own = call.site == kept.call.site
-        if not is_own and kept.known & {write.tensor for write in call.writes}:
-            return None  # they may have been put back into the order of the table
+        if not is_own and (kept.known | kept.tables) & {write.tensor for write in call.writes}:
+            return None  # they, or the rows of the table, may have been put into the order of the other
         of_results, of_table = (
             bool(kept.known & set(inputs)),
             next((each for each in inputs if each in kept.tables), -1),
@@ -248,7 +261,8 @@ def _follow(facts: TraceIndex, kept: _Kept, call: Call, of_results: bool) -> Non
     """Notes what is computed row by row of results, and the positions that are chosen by them."""
     made = [access.tensor for access in call.outputs if facts.tensor(access.tensor).shape[:1] == (kept.rows,)]
     if of_results and op_name(call) in _CHOOSING and len(call.inputs) == 1:
-        kept.chosen |= {access.tensor for access in call.outputs if facts.tensor(access.tensor).dtype in _WHOLE}
+        outputs = call.outputs[len(call.outputs) > 1 and op_name(call) in _SORTS :]
+        kept.chosen |= {access.tensor for access in outputs if facts.tensor(access.tensor).dtype in _WHOLE}
     elif of_results and op_name(call) in _ROWS:
         kept.known |= {*made}
         kept.chosen |= {each for each in made if facts.tensor(each).dtype == "bool"}

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.name_words import words_of
+from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes
@@ -24,6 +26,8 @@ _SUMS = frozenset("add radd sub rsub subtract neg".split())
 _BYTES = ("uint8", "int8")
 _FAR, _MOST_ABOVE, _MOST_PASSES, _MOST_OPERANDS = 3_000, 3_000, 3, 40
 _WRAPS = frozenset(("256", "255"))
+_OF_CIRCLES = frozenset("hue hues hsv hls hsl angle angles phase phases checksum crc".split())  # words of names
+_JOINING = frozenset(("stack", "cat", "concat", "concatenate"))
 _CIRCLES = frozenset("sin cos remainder fmod atan2 polar cumsum".split())
 _MASKS = frozenset("mul where masked_fill masked_scatter".split())
 _TARGETS = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss sub rsub cross_entropy kl_div".split())
@@ -56,6 +60,7 @@ def wrapped_bytes(facts: TraceIndex) -> Iterator[WrappedBytes]:
             or call.writes
             or _may_be_exact(facts, call)
             or _is_of_neighbours(facts, call)
+            or _is_put_back(facts, call)
         ):
             continue
         converted = _converted(facts, call)
@@ -66,9 +71,11 @@ def wrapped_bytes(facts: TraceIndex) -> Iterator[WrappedBytes]:
 
 def _wraps_on_purpose(facts: TraceIndex) -> bool:
     """Returns whether the program takes remainders of bytes, so that it may mean to wrap around."""
-    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree))
+    nodes = [node for _, tree in facts.trees() for node in ast.walk(tree)]
     found = ((node.op, ast.unparse(node.right)) for node in nodes if isinstance(node, ast.BinOp))
-    return any(
+    names = {last_name(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute)}
+    names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    return any(_OF_CIRCLES & set(words_of(name)) for name in names) or any(
         (isinstance(op, ast.Mod | ast.BitAnd) and right in _WRAPS)
         or (isinstance(op, ast.Div) and right in ("256", "256.0"))  # a share of a circle
         for op, right in found
@@ -103,6 +110,24 @@ def _is_of_neighbours(facts: TraceIndex, call: Call) -> bool:
         for own, chain in zip(call.inputs, chains, strict=True)
     ]
     return not memory[0].isdisjoint(memory[1]) and any(_is_shifted(facts, made) for chain in chains for made in chain)
+
+
+def _is_put_back(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a result is joined with the other channels of its tensor, as a hue, which turns round."""
+    bases = [made.inputs[0].tensor for access in call.inputs for made in _taken_by(facts, access.tensor)]
+    shapes = {facts.tensor(base).shape for base in bases}
+    memory = {facts.tensor(base).storage for base in bases}
+    known = {access.tensor for access in call.outputs}
+    for later in islice(facts.calls_between(call.index + 1), _FAR if bases else 0):
+        read = [access.tensor for access in later.inputs]
+        if known.isdisjoint(read) or op_name(later) not in _SAME | _JOINING:
+            continue
+        others = {facts.tensor(each).storage for each in read if each not in known}
+        if op_name(later) in _JOINING and others and memory >= others:
+            if any(facts.tensor(access.tensor).shape in shapes for access in later.outputs):
+                return True
+        known |= {access.tensor for access in later.outputs}
+    return False
 
 
 def _taken_by(facts: TraceIndex, number: int) -> Iterator[Call]:

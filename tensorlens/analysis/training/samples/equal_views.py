@@ -23,6 +23,10 @@ from tensorlens.records.model import Backward, Call
 
 _LAYERS = frozenset("linear conv1d conv2d conv3d embedding".split())
 _SAME = frozenset("clone contiguous detach to float cuda cpu".split())
+_WIDER = {  # types that hold all values of another one
+    **dict.fromkeys(("bool", "uint8", "int8", "int16", "float16", "bfloat16"), ("float32", "float64")),
+    **dict.fromkeys(("int32", "float32"), ("float64",)),
+}
 _COLLATING = frozenset(("stack", "cat"))
 _UNKNOWN = ("dropout", "attention", "lstm", "gru", "rnn", "gumbel", "rrelu", "apply", "bernoulli")
 _FUNCTIONS = ("torch", "F", "nn", "functional")
@@ -167,11 +171,19 @@ def _undetached(facts: TraceIndex, number: int, before: int) -> int:
 def _source(facts: TraceIndex, number: int, before: int) -> int | tuple[str, tuple[int, ...]]:
     """Returns what has the values of an input: it may be a copy, or put together of the same samples."""
     made = next(iter(facts.producers(number, before)), None)
-    if made is not None and op_name(made) in _SAME and len(made.inputs) == 1 and not made.writes:
+    if made is not None and _is_copy(facts, made) and len(made.inputs) == 1 and not made.writes:
         return _source(facts, made.inputs[0].tensor, made.index)
     if made is not None and op_name(made) in _COLLATING and not made.writes:
         return op_name(made), tuple(access.tensor for access in made.inputs)
     return number
+
+
+def _is_copy(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether a call keeps all values: a smaller type, or one of whole numbers, rounds them."""
+    if op_name(made) not in _SAME or not made.inputs or not made.outputs:
+        return False
+    before, after = (facts.tensor(access.tensor).dtype for access in (made.inputs[0], made.outputs[0]))
+    return before == after or after in _WIDER.get(before, ())
 
 
 def _arguments(facts: TraceIndex, call: Call) -> tuple[str, ...] | None:
@@ -259,7 +271,7 @@ def _is_told_apart(facts: TraceIndex, table: int, backward: Backward) -> bool:
 def copied(facts: TraceIndex, found: EqualViews) -> Call | None:
     """Returns the call that copies the view, if a copy is the second one."""
     made = facts.creator(found.second.inputs[0].tensor)
-    return made if made is not None and op_name(made) in _SAME else None
+    return made if made is not None and _is_copy(facts, made) else None
 
 
 def second_name(facts: TraceIndex, found: EqualViews) -> tuple[str, ast.AST] | None:

@@ -6,10 +6,13 @@ So it is if the data set is split twice, at random: once for the part to train o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from math import sqrt
 
+from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.records.model import Call
@@ -18,6 +21,7 @@ from tensorlens.records.training_samples import EvaluatedRows
 _MIN_ROWS = 10
 _LOADING = "Module.load_state_dict"
 _LEFT = 8  # numbers of samples above the greatest one that is seen
+_MOST_TRAINED, _MOST_ABOVE, _MOST_RUNS = 2_000, 100, 400
 _WIDE = 4.0  # standard deviations
 
 
@@ -33,7 +37,7 @@ def evaluated_again(training: MeasuredTraining) -> Iterator[EvaluatedRows]:
     last = facts.backwards[-1].index if facts.backwards else 0
     sites = facts.trace.sites
     is_loaded = parts and any(sites[call.site].through == _LOADING for call in facts.calls_between(0, last))
-    if not parts or is_loaded or not _is_one_model(training) or any(map(_is_rest, parts)):
+    if not parts or is_loaded or not _is_one_model(training) or any(map(_is_rest, parts)) or _has_another_set(facts):
         return
     seen = set[int | None]()
     for each in parts:
@@ -57,6 +61,31 @@ def _is_one_model(training: MeasuredTraining) -> bool:
         and not (call.op == DATA_SET and call.inputs and call.inputs[0].tensor in trained)
         for call in later
     )
+
+
+def _has_another_set(facts: TraceIndex) -> bool:
+    """Returns whether the model gets rows of tables without gradients that no pass uses: those of a test set. A part of
+    the others may then be watched on purpose."""
+    leaves = {change.tensor for backward in facts.backwards for change in backward.gradients}
+    trained = set[int]()
+    for backward in examined_passes(facts):
+        for root in backward.roots:
+            trained |= _tables(facts, root.tensor, backward.index, _MOST_TRAINED)
+    runs = (
+        call
+        for call in facts.calls
+        if call.mode != "grad" and not call.within and any(access.tensor in leaves for access in call.inputs)
+    )
+    for call in islice(runs, _MOST_RUNS if trained else 0):
+        own = _tables(facts, call.inputs[0].tensor, call.index, _MOST_ABOVE)
+        if own and own.isdisjoint(trained):
+            return True
+    return False
+
+
+def _tables(facts: TraceIndex, number: int, before: int, most: int) -> set[int]:
+    above = (made for _, made in ancestry(facts, number, before, most))
+    return {made.inputs[0].tensor for made in above if op_name(made) in ("getitem", "index_select") and made.inputs}
 
 
 def draws_of_parts(facts: TraceIndex, part: EvaluatedRows) -> list[Call]:

@@ -5,6 +5,7 @@ The samples that are drawn by the weight of a class then have all labels, about 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -18,7 +19,7 @@ from tensorlens.records.training_samples import SampledLabels
 
 _MIN_DRAWN, _MIN_OF_WEIGHT = 150, 30
 _MOST_ALIKE, _NEAR = 0.25, 0.08
-_MOST_ABOVE, _PART = 200, 0.95
+_MOST_ABOVE, _PART, _WINDOW = 200, 0.95, 0.85
 _TAKING = frozenset("getitem index_select long to clone view reshape flatten squeeze".split())
 _LOADING = _TAKING | {"stack", "as_tensor", "tensor", "pin_memory"}
 _LABELS = ("int64", "int32", "uint8")
@@ -84,8 +85,7 @@ def _are_of_labels(facts: TraceIndex, sampled: SampledLabels) -> bool:
         numbers = list(_taken_from(facts, made.inputs[1].tensor))
         sizes = [(*facts.tensor(number).shape, 0)[0] for number in numbers]
         is_joined = any(_is_joined(facts, number) for number in numbers)
-        storages = {facts.tensor(number).storage for number in numbers}
-        if not is_joined and storages & known and sizes[0] == sampled.samples < _PART * max(sizes):
+        if not is_joined and known & {*numbers} and sizes[0] == sampled.samples < _PART * max(sizes):
             return True
     return False
 
@@ -95,9 +95,20 @@ def _taken_from(facts: TraceIndex, number: int) -> Iterator[int]:
     while facts.tensor(number).dtype in _LABELS:
         yield number
         taken = facts.creator(number)
-        if taken is None or op_name(taken) not in _TAKING or not taken.inputs:
+        if taken is None or op_name(taken) not in _TAKING or not taken.inputs or _is_window(facts, taken):
             break
         number = taken.inputs[0].tensor
+
+
+def _is_window(facts: TraceIndex, taken: Call) -> bool:
+    """Returns whether a call may take nearly all rows, as those of another time: `states[1:]` beside `states[:-1]`."""
+    node = facts.node_at(taken.site)
+    bounds = node.slice if isinstance(node, ast.Subscript) else None
+    if not isinstance(bounds, ast.Slice) or len(taken.inputs) != 1 or not taken.outputs:
+        return False
+    one, other = (facts.tensor(access.tensor).shape for access in (taken.inputs[0], taken.outputs[0]))
+    is_moved = bounds.lower is not None or isinstance(bounds.upper, ast.UnaryOp | ast.BinOp)
+    return is_moved and len(one) == len(other) and other[0] >= _WINDOW * one[0]
 
 
 def _is_joined(facts: TraceIndex, number: int) -> bool:
@@ -109,18 +120,18 @@ def _is_joined(facts: TraceIndex, number: int) -> bool:
     return op_name(made) in _JOINING or (shared and op_name(made) not in _TAKING)
 
 
-def _whole_sources(facts: TraceIndex, number: int, before: int) -> set[int | None]:
-    """Returns the memory of the whole numbers that labels are taken from, without the places that they are taken by."""
+def _whole_sources(facts: TraceIndex, number: int, before: int) -> set[int]:
+    """Returns the whole numbers that labels are taken from, without the places that they are taken by."""
     found, waiting = set[int](), [(number, before)]
     for each, at in islice(waiting, _MOST_ABOVE):
         if each in found or facts.tensor(each).dtype not in _LABELS:
             continue
         found.add(each)
         for made in islice(facts.producers(each, at), 1):
-            if op_name(made) in _LOADING:
+            if op_name(made) in _LOADING and not _is_window(facts, made):
                 read = made.inputs[:1] if op_name(made) in _TAKING else made.inputs
                 waiting += [(access.tensor, made.index) for access in read]
-    return {facts.tensor(each).storage for each in found}
+    return found
 
 
 def _made(facts: TraceIndex, weights: int) -> Call | None:

@@ -52,14 +52,16 @@ def split_twice(training: MeasuredTraining) -> Iterator[SplitTwice]:
     """
     facts = training.facts
     trained = list(_trained(facts))
-    evaluated = list(_evaluated(facts, {part.taken.inputs[0].tensor for part, _, _ in trained}))
+    tables = {part.taken.inputs[0].tensor for part, _, _ in trained}
+    evaluated = [part for part in _taken(facts, tables) if part.taken.mode != "grad"]
     used_parts = {(part.drawn.site, part.is_first) for part, _, _ in trained}
     ends = {(part.drawn.index, part.is_first) for part in evaluated}
     is_ordered = any((site, not is_first) in used_parts for site, is_first in used_parts)
     if is_ordered or any((drawn, not is_first) in ends for drawn, is_first in ends):
         return
     own = {part.drawn.index for part, _, _ in trained}
-    is_rest_used = any((part.drawn.index, not part.is_first) in ends for part, _, _ in trained)
+    rests = ends | {(part.drawn.index, part.is_first) for part in _taken(facts, tables)}
+    is_rest_used = any((part.drawn.index, not part.is_first) in rests for part, _, _ in trained)
     for part in evaluated:
         is_to_compare = is_rest_used and part.drawn.index not in own
         if is_to_compare or (part.drawn.site, part.is_first) in used_parts:  # or trained on as well
@@ -76,10 +78,10 @@ def split_twice(training: MeasuredTraining) -> Iterator[SplitTwice]:
                     return
 
 
-def _evaluated(facts: TraceIndex, tables: set[int]) -> Iterator[PartOfRows]:
-    """Yields the rows of tables that calls take without a graph."""
+def _taken(facts: TraceIndex, tables: set[int]) -> Iterator[PartOfRows]:
+    """Yields the rows of tables that calls take."""
     for call in facts.calls if tables else ():
-        is_taken = call.mode != "grad" and op_name(call) in _TAKING and call.inputs
+        is_taken = op_name(call) in _TAKING and call.inputs
         part = _part(facts, call) if is_taken and call.inputs[0].tensor in tables else None
         if part is not None:
             yield part

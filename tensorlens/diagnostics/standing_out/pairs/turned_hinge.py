@@ -13,7 +13,7 @@ from tensorlens.records.report import StandingOut
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
-    for each in wrong_hinges(facts):
+    for each in wrong_hinges(training):
         code, label = as_written(facts, each.call), facts.label("needed_here", each.call.site, "here", each.call.index)
         if each.margin is None:
             text = (

@@ -22,6 +22,7 @@ _MIN_GROWTH = 1_000
 _MIN_FALL = 10
 _HIGH = 1.0  # rate: a training may warm up to less
 _TEST_WORDS = frozenset("find finder range sweep".split())  # of a function that runs the steps
+_RATE_WORDS = frozenset("lr lrs rate rates".split())
 _UNSEEN = frozenset("numpy from_numpy asarray array copyto memoryview data_ptr storage untyped_storage dlpack".split())
 _NEAR = 0.02  # relative difference between two factors
 _MIXED = 1  # a mean of rates before and after the test
@@ -71,7 +72,10 @@ def _chain(training: MeasuredTraining, group: OptimizerGroup) -> list[int]:
 def _is_named_test(facts: TraceIndex, chain: list[int]) -> bool:
     """Returns whether a function that runs the steps is named as a test of the rate."""
     words = [set(words_of(facts.trace.sites[each].function)) for each in chain]
-    return any(each & _TEST_WORDS or {"lr", "test"} <= each for each in words)
+    return any(
+        (each & _TEST_WORDS and each & _RATE_WORDS) or {"range", "test"} <= each or {"lr", "test"} <= each
+        for each in words
+    )
 
 
 def _grown(group: OptimizerGroup) -> list[float]:

@@ -68,6 +68,7 @@ for _ in range(3):
     ),
     "squares of a part": SCRIPT.format(CHUNK, "False", "pass", "0.5 * (x.square() * (torch.arange(4) > 1)).sum(1)"),
     "a condition by its name": SCRIPT.format("cond, b = x.chunk(2, dim=1); a = cond", "False", "pass", BASE),
+    "inputs and targets": SCRIPT.format("x, y = x.chunk(2, dim=1); a, b = x, y", "False", "pass", BASE),
     "a context": SCRIPT.format(CHUNK, "False", "pass", "0.5 * x[:, 2:].square().sum(1)"),
 }
 WORDS = "columns of the data at each of"

@@ -53,6 +53,8 @@ RIGHT = {
     ),
     "added by scatter": SCRIPT.format("torch.full((8, K), 0.2 / K).scatter(1, y[part][:, None], 0.8, reduce='add')", 3),
     "a weight in zeros": SCRIPT.format("torch.zeros(8, K).scatter(1, y[part][:, None], 0.5)", 3),
+    "an even share beside a class": SCRIPT.format("hot + eps / K", 3),
+    "two weights": SCRIPT.format("torch.full((8, K), eps / K).scatter_(1, y[part][:, None], 0.5)", 3),
     "two losses": SCRIPT.format("hot + share * x[part][:, :4].softmax(-1)", 3),
     "with a teacher": SCRIPT.format("0.3 * hot + 0.7 * x[part][:, :4].softmax(-1)", 3),
 }

@@ -52,6 +52,9 @@ RIGHT = {
     "letters of other words": "F.relu(F.pairwise_distance(z, n) - F.pairwise_distance(z, p) + margin)",
     "two margins": "F.relu((a - p).norm(dim=1) - (a - n).norm(dim=1) + margin) + F.relu((a - n).norm(dim=1) "
     "- (a - p).norm(dim=1) - 3.0)",
+    "a tolerance of two distances": "F.relu(d_left - d_right - 0.2) + F.relu(d_right - d_left - 0.2)",
+    "a cap beside a soft triplet": "F.softplus(d_pos - d_neg) + 0.1 * F.relu(d_neg - d_pos - 0.2)",
+    "a cap, without names": "F.softplus(d_left - d_right) + 0.1 * F.relu(d_right - d_left - 0.2)",
     "triplets to be forgotten": "F.triplet_margin_loss(anchor[:4], positive[:4], negative[:4]) "
     "+ 0.1 * F.triplet_margin_loss(anchor[4:], negative[4:], positive[4:])",
     "weighted squares": "F.relu((w * (a - p) ** 2).sum(1) - (w * (a - n) ** 2).sum(1) + margin)",
@@ -69,6 +72,7 @@ NAMES = NAMES.replace(
     "\n",
     "\n    w, d, h = torch.ones(4, requires_grad=True), torch.rand(8), torch.softmax(net.layer(torch.randn(8, 6)), 1)"
     "\n    c, d_pos, d_neg = torch.sigmoid(a.norm(dim=1)), F.pairwise_distance(a, p), F.pairwise_distance(a, n)"
+    "\n    d_left, d_right = d_pos * 1.0, d_neg * 1.0"
     "\n    x_pos, x_neg = (a - p) ** 2, (a - n) ** 2"
     "\n    i_pos, i_neg = x_pos.sum(1).add(1.0).pow(-1), x_neg.sum(1).add(1.0).pow(-1)\n",
 )
@@ -83,6 +87,27 @@ def test_hinges_of_the_wrong_sign_are_named(tmp_path: Path, name: str) -> None:
     script = _script(WRONG[name])
     (found,) = (each for each in sentences(tmp_path, script) if "farther apart" in each.text or "margin" in each.text)
     assert found.labels[0].span.line == marked(script)
+
+
+MISLED = """\
+encoder = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+query, positive, negative = torch.randn(16, 8), torch.randn(16, 8), torch.randn(16, 8)
+z_pos, z_neg = encoder(positive).detach(), encoder(negative).detach()
+delta = nn.Parameter(torch.zeros(16, 8))
+opt = torch.optim.Adam([delta], lr=0.01)
+for _ in range(3):
+    adv = encoder(query + delta)
+    loss = torch.relu((adv - negative[:, :4]).norm(dim=1) - (adv - positive[:, :4]).norm(dim=1) + 0.5).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("freeze", ["", "\nencoder.requires_grad_(False)"])
+def test_an_input_that_is_to_mislead_an_encoder_is_left_alone(tmp_path: Path, freeze: str) -> None:
+    script = MISLED.replace("\nquery", freeze + "\nquery")
+    assert [each.text for each in sentences(tmp_path, script) if "farther apart" in each.text] == []
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -85,6 +85,10 @@ RIGHT = {
         "score(net, x[held], y[held])", "score(net, x[train[:9]], y[train[:9]])"),
     "another mask of these rows": SCRIPT.format("net, opt = build()\n    " + MASKS.format("", "")).replace(
         "score(net, x[held]", "score(net, x[fold_of != fold]").replace("y[fold_of != fold][:10]", "y[fold_of != fold]"),
+    "a model for each": SCRIPT.format(
+        "nets = [build() for _ in range(1)] + [build()] + [build()] + [build()]\n    "
+        + LOOP.format("net, opt = nets[fold]; ", "")
+    ),
     "pictures of a map": SCRIPT.format(
         "net, opt = build()\n    frames = list(zip(x.split(10), y.split(10)))\n    for i, kf in enumerate(frames):\n"
         "        for part in [each for j, each in enumerate(frames) if j != i] + [kf]:\n"

@@ -58,6 +58,9 @@ RIGHT = {
         "with torch.no_grad():\n    net.kind.weight[NULL].zero_()\nopt =")),
     "the mean of the classes": SCRIPT.format(3, 4, "pass", TWO).replace("sample(torch", (
         "with torch.no_grad():\n    net.kind.weight[NULL] = net.kind.weight[:NULL].mean(0)\nsample(torch")),
+    "the effect of a kind": SCRIPT.format(0, 3, DROP, "both = net(z, y) - net(z, none)").replace("  #!", ""),
+    "a control group of the data": SCRIPT.format(0, 3, "pass", TWO).replace("\nfor idx", (
+        "\nlabels = labels.masked_fill(torch.rand(60) < 0.3, 0)\nfor idx")).replace("  #!", ""),
     "another difference": SCRIPT.format(3, 4, "pass", "both = z - net(z, none)"),
 }  # fmt: skip
 

@@ -94,6 +94,21 @@ RIGHT = {
     + ROLLOUT.replace("act(obs, memory)", "act(torch.cat([obs[:, 1:], torch.full((1, 1), gain)], 1), memory)")
     .replace("reward,", "gain,")
     .replace("append(reward)", "append(gain)"),
+    "set before each rollout": "        memory = torch.zeros(1, 5)\n" + ROLLOUT.replace("range(10)", "range(4)"),
+    "set by the function of each rollout": """\
+        def roll_out(obs):
+            memory = torch.zeros(1, 5)
+            for t in range(4):
+                dist, memory = act(obs, memory)
+                a = dist.sample()
+                log_ps.append(dist.log_prob(a))
+                obs, reward, done = env.step(a)
+                rewards.append(reward)
+                if done:
+                    obs = env.reset()
+            return obs
+        obs = roll_out(obs)
+""",
     "another value": ROLLOUT.replace(
         "dist, memory = act(obs, memory)", ("y, scale = decay(obs, scale); dist, _ = act(y, torch.zeros(1, 5))")
     ),

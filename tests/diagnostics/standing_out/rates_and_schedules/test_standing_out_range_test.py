@@ -73,6 +73,8 @@ RIGHT = {
         "lr=1e-3", "lr=1e-5"),
     "a long training from a copy": WRONG["a long training"].replace("test(net, opt)\nfor", (
         "first = copy.deepcopy(net.state_dict())\ntest(net, opt)\nnet.load_state_dict(first)\nfor")),
+    "a search of a minimum": WRONG["a long training"].replace("test(net", "find_minimum(net").replace(
+        "1e-5 * 2.0", "1e-7 * 2.0"),
     "a long warm-up": WRONG["a long training"].replace("= 1e-3", "= 2.0"),
     "a copy": NET.replace("test(net, opt)\nfor", (
         "other = copy.deepcopy(net)\ntest(other, torch.optim.Adam(other.parameters()))\nfor")),

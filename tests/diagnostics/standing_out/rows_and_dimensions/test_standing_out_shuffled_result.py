@@ -83,6 +83,15 @@ RIGHT = {
     "rows in this order": INDEXED.replace("for epoch in", "data = data[order]\nfor epoch in"),
     "the rows of positions": INDEXED.replace("train(data[rows], soft[rows])", (
         "chosen = order[soft[:, 0].topk(10).indices]\n        train(data[chosen], labels[chosen])")),
+    "numbers of rows, sorted": HARD.format(part="TensorDataset(data[hard], labels[hard])").replace(
+        "  #!", "").replace("losses.topk(30).indices", (
+        "torch.cat([i for i, in DataLoader(TensorDataset(torch.arange(60)), 10, shuffle=True)]).topk(9).values")),
+    "numbers of rows, compared": LOADED.replace("found = []", "found, ids = [], torch.arange(60)").replace(
+        "TensorDataset(data), batch", "TensorDataset(data, ids), batch").replace("for (x,)", "for x, i").replace(
+        "teacher(x).argmax(1)", "i").replace("  #!", "\nprint((pseudo == ids).sum())").replace(
+        "TensorDataset(data, pseudo)", "TensorDataset(data, labels)"),
+    "tables that are put into this order": INDEXED.replace("for epoch in", (
+        "data[:] = data[order]\nfor epoch in")).replace("  #!", ""),
     "only the mean": LOADED.replace("TensorDataset(data, pseudo)", "TensorDataset(data, labels)").replace(
         JOIN, "pseudo = torch.cat(found)\nprint(pseudo.float().mean(), labels.float().mean())"),
     "all pairs of predictions and targets": LOADED.replace("TensorDataset(data, pseudo)", (

@@ -121,6 +121,8 @@ RIGHT = {
     "dropout in the network": PAIRS.replace("nn.ReLU()", "nn.Dropout(0.2)"),
     "a part that Python's random numbers choose": "import random\n" + PAIRS.replace("loss_of(net(one), net(two))", (
         "loss_of(*(net[2](net[1](net[0](x)) * random.random()) for x in (one, two)))")),
+    "a copy in 16 bits": PAIRS.replace("two = one  #!", "two = one.to(torch.bfloat16).float()"),
+    "a copy of whole numbers": PAIRS.replace("two = one  #!", "two = (one * 9).to(torch.int8).float()"),
     "two scales": PAIRS.replace("loss_of(net(one), net(two))", (
         "loss_of(net[2](net[0](one) * a), net[2](net[0](two) * b))")).replace("for rows", "a, b = 4.0, 1.0\nfor rows"),
     "one batch twice, dropout in the network": PAIRS.replace("nn.ReLU()", "nn.Dropout(0.2)").replace(

@@ -79,6 +79,13 @@ groups = torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), 300, replacement=True)
 part = TensorDataset(data.tensors[0][order], labels[order])
 sampler = WeightedRandomSampler((1 / groups.bincount())[groups][order], 240)
 """
+NEXT = """\
+labels = (torch.rand(301) < 0.25).long()
+now, following = labels[:-1], labels[1:]
+part = TensorDataset(torch.randn(300, 4), following)
+part = TensorDataset(part.tensors[0][order], following[order])
+sampler = WeightedRandomSampler((1 / now.bincount())[now[order]], 240)
+"""
 OWN = FIRST.replace("labels[:240]", "labels[order]").replace("  #!", "")
 WRONG = {
     "labels of the first samples": SCRIPT.format(part="part, _ = random_split(data, [240, 60])", weights=FIRST),
@@ -94,6 +101,7 @@ RIGHT = {
     "labels and domains in one row": TABLE.format(columns=JOINED),
     "labels and domains, one after the other": TABLE.format(columns=ONE_LIST),
     "weights of groups, by the rows of the part": SCRIPT.format(part="", weights=BY_ROWS),
+    "weights of the current labels, for the next ones": SCRIPT.format(part="", weights=NEXT),
     "another column before the labels": SCRIPT.replace("for x, y", "for x, _, y").format(part="", weights=COLUMNS),
     "a weight of its own for each sample": SCRIPT.format(
         part=OF_ORDER, weights="sampler = WeightedRandomSampler(data.tensors[0][order, 0].exp(), 240)"

@@ -115,6 +115,9 @@ RIGHT = {
         body=FUNCTION.replace("        return", "        torch.manual_seed(4)\n        return")
     ),
     "some rows, to look at": ONCE.format(body=ONE + "    evaluate(torch.randperm(200)[:20])\n"),
+    "as many rows of all, beside some held out before": ONCE.replace(
+        "for epoch", ("held, known = data[order[150:]], labels[order[150:]]\nfor epoch")
+    ).format(body="    train(order[:150])\n    evaluate(torch.randperm(200)[150:])\n"),
     "as many rows of all, to compare": ONCE.format(body=ONE + "    evaluate(torch.randperm(200)[150:])\n"),
 }
 

@@ -92,6 +92,9 @@ RIGHT = {
         parts="first, _ = random_split(data, [150, 50])\nsecond = first", end=ANEW
     ),
     "a sample of all to watch": SCRIPT.format(parts=ORDER, end=""),
+    "some of all, beside a test set": SCRIPT.format(parts=SPLIT.replace("  #!", ""), end="").replace(
+        "    evaluate(second)", "    evaluate(second)\n    evaluate(TensorDataset(torch.randn(40, 4), torch.zeros(40)))"
+    ),
     "folds, each with a new model": SCRIPT.format(parts="first, second = random_split(data, [150, 50])", end=FOLDS),
 }
 

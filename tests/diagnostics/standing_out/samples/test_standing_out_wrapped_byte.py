@@ -95,6 +95,10 @@ RIGHT = {
     "places on a circle": CLIPS.replace("moved.float() / 255", "(moved.float() * (torch.pi / 128)).cos()"),
     "shares of a circle": CLIPS.replace("moved.float() / 255", "moved.float() / 256"),
     "a mask of the greater ones": CLIPS.replace("moved.float()", "moved.float() * (frames[:, 1:] > frames[:, :-1])"),
+    "a hue, which turns round": CLIPS.replace(DIFFERENCE, "hue").replace(
+        "    moved", "    hue = frames[:, 1:] + 60\n    moved"),
+    "one channel, joined with the others": CLIPS.replace(DIFFERENCE, (
+        "torch.stack([frames[:, 0] + 60, frames[:, 1], frames[:, 2], frames[:, 3], frames[:, 4]], 1)[:, :4]")),
     "differences as a code": CODED,
     "a program with remainders": CLIPS.replace("opt = ", "hues = torch.arange(9) * 50 % 256\nopt = "),
     "signed bytes, by a view": SIGNED.format(signed="(images[rows] - 128).view(torch.int8)"),
