@@ -16,6 +16,7 @@ from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.taken_norms import written_power
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
+from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
 _PRODUCT = "cumprod"

@@ -32,8 +32,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds them where the other noise is added to data, and the noise of the target is drawn anew for each pass.
 
     A sum of data and noise is a target of its own, as another noisy view of the same picture. Noise that a code is
-    mixed with may be compared with draws of a prior, and noise that is drawn once may be a data set. Where another error
-    of the pass is one of the data themselves, their noise has its target.
+    mixed with may be compared with draws of a prior, and noise that is drawn once may be a data set. Where another
+    error of the pass is one of the data themselves, their noise has its target.
     """
     facts, reported = training.facts, set[int]()
     if repeats_draws(facts):
