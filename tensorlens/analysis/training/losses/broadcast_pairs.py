@@ -26,6 +26,7 @@ _COMBINING = (
 _INSERTING = ("unsqueeze", "getitem")  # give a tensor a further dimension, and do little else
 _RESHAPING = ("view", "reshape")
 _PICKING = ("gather", "take_along_dim")
+_COMPARING = ("sub", "rsub", "isub", "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits")
 _STEPS = 20  # calls that keep the shape, back to the one that made it
 _Shape = tuple[int, ...]
 
@@ -68,8 +69,25 @@ def _pair(facts: TraceIndex, backward: Backward, call: Call, calls: list[Call]) 
         shape = _table(facts.tensor(prediction).shape, facts.tensor(target).shape)
         if shape is not None:
             found = BroadcastPair(backward, call, prediction, target, shape)
-            return None if _is_meant(facts, found, calls) else found
+            return None if _is_meant(facts, found, calls) or _is_compared(facts, found, calls) else found
     return None
+
+
+def _is_compared(facts: TraceIndex, pair: BroadcastPair, calls: list[Call]) -> bool:
+    """Returns whether a table is compared with a target that has a row, or a number, for each of its rows: then it is a
+    table of predictions, as of a grid of times, of quantiles or of draws that is as long as the batch."""
+    prediction, given = (facts.tensor(number).shape for number in (pair.prediction, pair.target))
+    wanted = {pair.shape, prediction} if len(prediction) > len(given) else {pair.shape}
+    table, found = {access.tensor for access in pair.call.outputs}, False
+    for call in calls:
+        inputs = [access.tensor for access in call.inputs]
+        if call.index <= pair.call.index or not table & set(inputs):
+            continue
+        if op_name(call) in _COMPARING or op_name(call).endswith("_loss"):
+            others = [n for n in inputs if n not in table and not facts.requires_grad(n, call.index - 1)]
+            found |= any(facts.tensor(number).shape in wanted for number in others)
+        table |= {access.tensor for access in call.outputs if facts.tensor(access.tensor).shape == pair.shape}
+    return found
 
 
 def _in_target(facts: TraceIndex, backward: Backward, call: Call, calls: list[Call]) -> BroadcastPair | None:

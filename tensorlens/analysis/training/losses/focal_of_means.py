@@ -5,10 +5,13 @@ The factor is there to weigh each sample by how well it is classified; of a mean
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
@@ -78,12 +81,24 @@ def _found(facts: TraceIndex, product: Call) -> FocalOfMean | None:
         power = None if way is None else _focal_power(facts, way[0])
         if way is None or power is None or not _is_loss(facts, (other, product.index), way[1]):
             continue
+        if not facts.requires_grad(number, product.index - 1) and not _is_named(facts, (product, *way[0])):
+            continue  # the weight of a batch in a curriculum, perhaps
         samples, is_sum = _samples(facts, way[1]), op_name(way[1]) in _SUMS
         is_divided = is_sum and bool(way[0]) and op_name(way[0][-1]) in _RATIOS
         is_mean = reduces_by_mean(facts, way[1]) if op_name(way[1]) in _LOSSES else op_name(way[1]) in _MEANS
         if samples > 1 and (is_mean or is_divided):
             return FocalOfMean(product, way[1], power, samples, is_sum)
     return None
+
+
+def _is_named(facts: TraceIndex, calls: tuple[Call, ...]) -> bool:
+    """Returns whether a name in the statements of some calls, or that of their function, is one of a focal loss."""
+    names = {facts.trace.sites[call.site].function for call in calls}
+    for span in filter(None, (facts.span(call.site) for call in calls)):
+        nodes = list(ast.walk(statement_around(facts, span) or ast.Pass()))
+        names |= {each.id for each in nodes if isinstance(each, ast.Name)}
+        names |= {each.attr for each in nodes if isinstance(each, ast.Attribute)}
+    return any(name in ("pt", "p_t") or {"focal", "gamma"} & set(words_of(name)) for name in names)
 
 
 def _of_each(facts: TraceIndex, product: Call) -> FocalOfMean | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
@@ -13,7 +13,8 @@ from tensorlens.analysis.code_around import is_inside
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.constant_terms import is_number
+from tensorlens.analysis.training.constant_terms import is_number, op_name
+from tensorlens.analysis.training.loss_calls import is_arithmetic, recorded_above
 from tensorlens.analysis.training.number_terms import differentiated
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.analysis.unread_fields import unread_fields
@@ -21,7 +22,13 @@ from tensorlens.records.model import Backward, Call, Span
 
 _MIN_ROUNDS = 3
 _MOST_NESTED = 4  # transforms
-_TERM = frozenset("loss kl kld penalty reg residual commit commitment physics smoothness consistency balance".split())
+_TERM = frozenset(
+    "loss kl kld penalty reg regularizer residual commit commitment physics smoothness consistency balance aux "
+    "balancing".split()
+)
+_PARTS = frozenset("getitem view reshape squeeze unsqueeze flatten float double long to detach clone expand".split())
+_FILLED = frozenset("zeros_like ones_like full_like new_zeros new_ones new_full".split())
+_MOST_PARTS = 6
 _Window = tuple[int, int]  # the index of the backward pass before, and where the next one begins
 
 
@@ -48,7 +55,8 @@ def last_losses_only(training: Training) -> Iterator[LastLossOnly]:
     """Yields these lines. They have computed several losses before each of their passes.
 
     A program may choose one of several losses by their values, or evaluate with the line that computes its loss: it
-    compares the others, or reads them where it does not read the one that it trains.
+    compares the others, or reads them where it does not read the one that it trains. What a state becomes over several
+    rounds may be compared with the same target in each of them.
     """
     facts = training.facts
     windows = _windows(facts)
@@ -59,6 +67,8 @@ def last_losses_only(training: Training) -> Iterator[LastLossOnly]:
         if len(own) < _MIN_ROUNDS or not unused or not all(_uses_last(calls, *each) for each in own):
             continue
         counts = [sum(begin < call.index < end for call in unused) for (begin, end), _ in own]
+        if _are_of_one_state(facts, calls, own[0]):
+            continue
         if min(counts) and not _are_chosen(facts, unused, {root.tensor for _, each in own for root in each.roots}):
             yield LastLossOnly(calls[0], own[0][1], 1 + min(counts), len(own))
 
@@ -68,6 +78,45 @@ def _uses_last(calls: list[Call], window: _Window, backward: Backward) -> bool:
     begin, end = window
     last = [call.outputs[0].tensor for call in calls if begin < call.index < end][-1:]
     return bool(last) and last[0] in {root.tensor for root in backward.roots}
+
+
+def _are_of_one_state(facts: TraceIndex, calls: list[Call], first: tuple[_Window, Backward]) -> bool:
+    """Returns whether the losses before a pass are those of a state that each round changes, with the same target."""
+    (begin, end), backward = first
+    rounds = [call for call in calls if begin < call.index < end]
+    counts = Counter(call.site for call in recorded_above(facts, backward) if call.index > begin)
+    if len(rounds) < 2 or max(counts.values(), default=0) < len(rounds):
+        return False
+    *others, last = (_targets(facts, call) for call in rounds)
+    return any(last <= other for other in others)
+
+
+def _targets(facts: TraceIndex, loss: Call) -> set[int]:
+    """Returns the data that the arithmetic of a loss reads: the tensors that they are a part of."""
+    waiting, seen, found = [(loss, access.tensor) for access in loss.inputs], set[int](), set[int]()
+    for user, number in waiting:
+        made = next(iter(facts.producers(number, user.index)), None)
+        if not facts.requires_grad(number, user.index - 1):
+            found |= _origin(facts, number, user.index)
+        elif made is not None and made.index not in seen and is_arithmetic(made):
+            seen.add(made.index)
+            waiting += [(made, access.tensor) for access in made.inputs]
+    return found
+
+
+def _origin(facts: TraceIndex, number: int, before: int) -> set[int]:
+    """Returns the tensor that data are a part of, if no variable says which part. None of values that a call fills in,
+    as `zeros_like()` does."""
+    for _ in range(_MOST_PARTS):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or op_name(made) not in _PARTS or len(made.inputs) != 1:
+            return set() if made is not None and (not made.inputs or op_name(made) in _FILLED) else {number}
+        node = facts.node_at(made.site)
+        index = node.slice if isinstance(node, ast.Subscript) else None
+        if op_name(made) == "getitem" and (index is None or any(isinstance(e, ast.Name) for e in ast.walk(index))):
+            return {number}
+        number, before = made.inputs[0].tensor, made.index
+    return {number}
 
 
 def _are_chosen(facts: TraceIndex, unused: list[Call], used: set[int]) -> bool:
@@ -87,7 +136,7 @@ def _are_chosen(facts: TraceIndex, unused: list[Call], used: set[int]) -> bool:
 
 def forgotten_terms(training: Training) -> Iterator[ForgottenTerm]:
     """Yields these lines. They assign the number to a name, an attribute or a field that no line reads: one that is
-    printed does not count."""
+    printed does not count. The name says that the number is a term: others are there to be looked at."""
     facts = training.facts
     read = {access.tensor for call in facts.calls for access in call.inputs}
     numbers, fields = _numbers(facts), None
@@ -139,10 +188,12 @@ def _is_unread(facts: TraceIndex, call: Call, fields: list[tuple[str, ast.expr]]
     for statement in ast.walk(facts.tree(span.file)):
         if isinstance(statement, ast.Assign) and facts.span_of(statement.value, span.file) == span:
             names = {_name_of(target) for target in statement.targets}
+            if any(name is None or name.startswith("_") or not _TERM & set(words_of(name)) for name in names):
+                return False
             nodes = (node for _, each in facts.trees() for node in ast.walk(each))
             given = [value for _, value in fields]
             reads = (node for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load) and node not in given)
-            return None not in names and names.isdisjoint(map(_name_of, reads))
+            return names.isdisjoint(map(_name_of, reads))
     return False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
+from tensorlens.analysis.lineage import MAX_CALLS, ancestry, graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name, trained_by
 from tensorlens.analysis.training.loss_calls import examined_passes, is_arithmetic, is_error, recorded_above
@@ -20,7 +20,9 @@ _PER_SAMPLE = frozenset(("cross_entropy", "nll_loss"))
 _PICKING = frozenset(("gather", "getitem", "take_along_dim"))
 _KEEPING = frozenset("float double to squeeze unsqueeze view reshape flatten".split())
 _CONSTANTS = frozenset("ones ones_like zeros zeros_like full full_like new_ones new_zeros".split())
-_MAX_SITES, _MAX_KEPT = 16, 3
+_WEIGHTS = frozenset("sigmoid softmax softplus exp".split())
+_DRAWS = frozenset("multinomial bernoulli argmax".split())
+_MAX_SITES, _MAX_KEPT, _MAX_CALLS = 16, 3, 60
 _Error = tuple[Call, Backward]
 
 
@@ -85,6 +87,9 @@ def _found(
     for score, estimate in (factors, factors[::-1]):
         if not is_score(facts, score, call.index) or _is_probability(facts, score, call.index):
             continue
+        made = _maker(facts, estimate, call.index)
+        if (made is not None and op_name(made) in _WEIGHTS) or _is_of_labels(facts, score, call.index):
+            continue
         leaves = [each & used for each in (graph_leaves(facts, n, call.index) for n in (estimate, score))]
         own = leaves[0] - leaves[1]
         direct = (errors[0][number] for number in _estimates(facts, [estimate], call.index) if number in errors[0])
@@ -141,6 +146,21 @@ def is_score(facts: TraceIndex, number: int, before: int) -> bool:
             return True
         if is_arithmetic(call):
             waiting += [(access.tensor, call.index, is_log or name == "log") for access in call.inputs]
+    return False
+
+
+def _is_of_labels(facts: TraceIndex, number: int, before: int) -> bool:
+    """Returns whether a tensor is a cross-entropy of labels that no call has drawn: its weight is that of a sample."""
+    for _ in range(_MAX_SITES):
+        made = next(iter(facts.producers(number, before)), None)
+        if made is None or not made.inputs:
+            return False
+        if op_name(made) in _PER_SAMPLE:
+            labels = made.inputs[1].tensor if len(made.inputs) > 1 else number
+            return not any(op_name(call) in _DRAWS for _, call in ancestry(facts, labels, made.index, _MAX_CALLS))
+        if not is_arithmetic(made):
+            return False
+        number, before = made.inputs[0].tensor, made.index
     return False
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, recorded_above
+from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, is_error, recorded_above
 from tensorlens.analysis.training.policies_and_values.drawn_samples import (
     DrawnSample,
     density_terms,
@@ -27,6 +27,7 @@ _LOGS = frozenset("log log1p softplus logsigmoid".split())
 _OF_SLOPE = frozenset("pow square mul rmul rsub sub add radd neg exp abs clamp clip clamp_min cosh".split())
 _CHECKS = frozenset("eq _is_all_true bool ne isnan".split())
 _TO_SLOPE = frozenset("rsub sub add radd clamp clip clamp_min neg mul rmul".split())
+_LAYERS = frozenset("linear addmm matmul conv1d conv2d conv_transpose1d conv_transpose2d".split())
 _LINEAR_ENDS = frozenset("cat concat linear stack addmm matmul".split())
 _ENDS = _LINEAR_ENDS | {"sub"}
 _LOG_DENSITIES = frozenset(f"{name}.log_prob" for name in ("Normal", "Independent", "MultivariateNormal"))
@@ -104,6 +105,7 @@ def _found(facts: TraceIndex, squash: Call, calls: list[Call]) -> SquashedSample
         goes_on = any(op_name(call) in _ENDS for call in ends)
         is_missing = goes_on and _is_term(facts, calls, density)
         is_missing = is_missing and not _is_of_prior(facts, (made, drawn), calls)
+        is_missing = is_missing and not _is_fitted(facts, results, calls)
         return SquashedSample("missing", density.call, squash, value) if is_missing else None
     if len(logs) != 1 or not _is_slope(facts, logs[0], value, results):
         return None
@@ -126,6 +128,23 @@ def _is_of_prior(facts: TraceIndex, sample: tuple[Call, DrawnSample | None], cal
             return True
         if op_name(call) in _RECONSTRUCTIONS and (above | inputs) & {access.tensor for access in call.inputs}:
             return True
+    return False
+
+
+def _is_fitted(facts: TraceIndex, results: set[int], calls: list[Call]) -> bool:
+    """Returns whether a loss compares data with what layers compute from the results of `tanh()`, as a decoder."""
+    known, decoded, missed = set(results), set[int](), set[int]()
+    for call in calls:
+        inputs, outputs = {access.tensor for access in call.inputs}, {access.tensor for access in call.outputs}
+        if not inputs & known:
+            continue
+        is_of_data = bool(inputs & decoded) and not all(facts.requires_grad(n, call.index - 1) for n in inputs)
+        if (op_name(call) in _RECONSTRUCTIONS and is_of_data) or (is_error(call) and inputs & missed):
+            return True
+        if inputs & decoded or op_name(call) in _LAYERS:
+            decoded |= outputs
+        missed |= outputs if op_name(call) in ("sub", "rsub") and is_of_data else set()
+        known |= outputs
     return False
 
 

@@ -1,7 +1,8 @@
 """Finds losses that compare a student with features of its teacher, and train the teacher toward the student.
 
 Two models may be meant to meet, each from its side. Where another loss of the same pass takes a result of one of them
-as a constant target for the other, the first one is the teacher.
+as a constant target for the other, the first one is the teacher. One that learns from labels, too, may be meant to meet
+the student, unless the student has a layer of its own for this loss.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tensorlens.records.model import Backward, Call
 
 _DISTANCES = ERRORS | {"cosine_similarity", "cosine_embedding_loss", "dist", "pairwise_distance"}
 _TO_TARGETS = ERRORS | {"kl_div", "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits"}
+_TO_LABELS = _TO_TARGETS | {"nll_loss", "sub", "rsub"}
 _PRODUCTS = frozenset(("mul", "rmul"))
 _EITHER_WAY = ERRORS | _PRODUCTS
 _MAX_CALLS = 500
@@ -59,14 +61,27 @@ def trained_hints(training: Training) -> Iterator[TrainedHint]:
             for number, student, teacher in ((sides[1], own, other), (sides[0], other, own)):
                 constant = _one_way(others, student, teacher)
                 made = next(iter(facts.producers(number, before)), None)
-                if constant is not None and made is not None:
+                if constant is None or made is None:
+                    continue
+                has_layer = bool(student - constant.own)  # only for the hint, from the student to the teacher
+                if has_layer or not _is_taught(facts, backward, teacher):
                     reported.add(call.site)
-                    yield TrainedHint(call, number, made, constant, tuple(sorted(teacher)))
+                    yield TrainedHint(call, number, made, constant.loss, tuple(sorted(teacher)))
 
 
-def _one_way(constants: list[_Constant], student: frozenset[int], teacher: frozenset[int]) -> Call | None:
+def _is_taught(facts: TraceIndex, backward: Backward, teacher: frozenset[int]) -> bool:
+    """Returns whether a loss compares a result of the teacher with a constant, as with labels."""
+    for call in recorded_above(facts, backward):
+        inputs = [access.tensor for access in call.inputs[:2]] if op_name(call) in _TO_LABELS else []
+        own = [number for number in inputs if facts.requires_grad(number, call.index - 1)]
+        if len(own) == 1 and teacher & graph_leaves(facts, own[0], call.index):
+            return True
+    return False
+
+
+def _one_way(constants: list[_Constant], student: frozenset[int], teacher: frozenset[int]) -> _Constant | None:
     """Returns a loss that takes a result of the teacher as a constant, if none goes the other way."""
-    there = [each.loss for each in constants if each.own & student and not each.own & teacher and each.target & teacher]
+    there = [each for each in constants if each.own & student and not each.own & teacher and each.target & teacher]
     back = [each for each in constants if each.own & teacher and each.target & student]
     return there[0] if there and not back else None
 

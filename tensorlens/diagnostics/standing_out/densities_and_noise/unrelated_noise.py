@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.densities_and_noise.mixed_noise import SAME, drawn, mixtures_above, repeats_draws
+from tensorlens.analysis.training.densities_and_noise.mixed_noise import (
+    SAME,
+    drawn,
+    mixtures_above,
+    origin,
+    repeats_draws,
+)
 from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.taken_norms import written_power
@@ -18,6 +24,7 @@ from tensorlens.records.report import StandingOut
 
 _SCALING = frozenset("mul rmul div truediv neg sub".split())
 _DISTANCES = frozenset(("abs", "norm", "vector_norm"))
+_COMPARING = ERRORS | {"sub", "rsub", "binary_cross_entropy", "binary_cross_entropy_with_logits"}
 _MAX_VALUES = 24
 
 
@@ -25,7 +32,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds them where the other noise is added to data, and the noise of the target is drawn anew for each pass.
 
     A sum of data and noise is a target of its own, as another noisy view of the same picture. Noise that a code is
-    mixed with may be compared with draws of a prior, and noise that is drawn once may be a data set.
+    mixed with may be compared with draws of a prior, and noise that is drawn once may be a data set. Where another
+    error of the pass is one of the data themselves, their noise has its target.
     """
     facts, reported = training.facts, set[int]()
     if repeats_draws(facts):
@@ -47,6 +55,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 and (beside is None or each.data in beside)
                 and not facts.requires_grad(each.data, each.call.index)
             ]
+            data = {origin(facts, each.data, each.call.index)[0] for each in mixed}
+            if any(_is_of_data(facts, each, data) for each in recorded_above(facts, backward)):
+                continue
             if draw.index in above or not mixed or any(each.noise is draw for each in mixed):
                 continue
             reported.add(call.site)
@@ -71,6 +82,12 @@ def _pair(facts: TraceIndex, call: Call) -> tuple[int, int] | None:
     if len(numbers) != 2 or sum(trained) != 1:
         return None
     return (numbers[0], numbers[1]) if trained[0] else (numbers[1], numbers[0])
+
+
+def _is_of_data(facts: TraceIndex, call: Call, data: set[int]) -> bool:
+    """Returns whether a call compares a result with some data."""
+    given = [access.tensor for access in call.inputs] if op_name(call) in _COMPARING else []
+    return any(origin(facts, number, call.index)[0] in data for number in given)
 
 
 def _noise_of(facts: TraceIndex, target: int, before: int) -> tuple[Call, set[int] | None] | None:

@@ -49,7 +49,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 def _resized(facts: TraceIndex, loss: Call) -> tuple[Call, str] | None:
     """Returns the call that interpolates between the ids which a loss is given, and how it does so."""
     number, before, found = loss.inputs[1].tensor, loss.index, None
-    if facts.tensor(number).dtype != "int64":
+    classes = facts.tensor(loss.inputs[0].tensor).shape[1:2]
+    if facts.tensor(number).dtype != "int64" or classes == (2,):  # of 0 and 1, no other id is between them
         return None
     for _ in range(_MAX_DEPTH):
         made = next(iter(facts.producers(number, before)), None)

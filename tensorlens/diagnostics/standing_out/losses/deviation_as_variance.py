@@ -16,6 +16,7 @@ from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
+_RATIOS = frozenset(("div", "truediv"))  # a difference in units of a scale may be one in units of a variance
 _DEVIATION = re.compile(r"(.*_)?(std|stddev|stdev|deviation|sigma|scale|sd)s?")
 
 
@@ -31,7 +32,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             if name is None or not _DEVIATION.fullmatch(name):
                 continue
             used = used_as_deviation(facts, call)
-            if used is not None:
+            if used is not None and not (name.endswith("scale") and op_name(used) in _RATIOS):
                 yield stands_out(
                     f"{as_written(facts, call)} takes `{name}` as the variance, so the standard deviation that it fits "
                     f"is the square root of `{name}`; {as_written(facts, used)} takes `{name}` for the deviation",

@@ -21,6 +21,9 @@ _APART = frozenset("gt lt ge le bernoulli randint".split())  # elements that say
 _JOINING = frozenset("stack cat concat vstack".split())
 _SAME_VALUES = frozenset("view reshape flatten squeeze unsqueeze contiguous float detach getitem cpu to".split())
 _SIGMOIDS = frozenset(("sigmoid", "logsigmoid"))
+_LOSSES_APART = frozenset(
+    "binary_cross_entropy_with_logits multilabel_soft_margin_loss soft_margin_loss softplus sigmoid_focal_loss".split()
+)
 _ORDERED = frozenset("gt ge lt le".split())
 _OF_ORDER = frozenset(
     "argsort sort msort topk kthvalue cumsum cumprod argmax argmin max min one_hot scatter eye".split()
@@ -29,7 +32,8 @@ _MAX_DEPTH, _MOST_ABOVE = 4, 60
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
-    """Finds `cross_entropy(out, tags)` with targets that are compared or drawn one by one, and `sigmoid(out)`."""
+    """Finds `cross_entropy(out, tags)` with targets that are compared or drawn one by one, and `sigmoid(out)`, unless a
+    loss trains this, too."""
     facts, seen = training.facts, set[int]()
     for backward in examined_passes(facts):
         for call in recorded_above(facts, backward):
@@ -102,11 +106,23 @@ def _judged(facts: TraceIndex, scores: int, loss: Call) -> Call | None:
         if call.op == scored.op and (_weights(facts, call) == weights if weights else call.site == scored.site)
         for access in call.outputs
     }
+    if _is_trained_apart(facts, results):
+        return None
     for call in facts.calls:
         is_judging = op_name(call) in _SIGMOIDS or (op_name(call) in _ORDERED and _is_with_zero(facts, call))
         if is_judging and call.inputs and _is_of(facts, call.inputs[0].tensor, call.index, results):
             return call
     return None
+
+
+def _is_trained_apart(facts: TraceIndex, results: set[int]) -> bool:
+    """Returns whether a loss trains the scores by a sigmoid of each, too: then both losses are meant."""
+    for backward in examined_passes(facts):
+        for call in recorded_above(facts, backward):
+            is_apart = op_name(call) in _SIGMOIDS | _LOSSES_APART and bool(call.inputs)
+            if is_apart and _is_of(facts, call.inputs[0].tensor, call.index, results):
+                return True
+    return False
 
 
 def _is_with_zero(facts: TraceIndex, call: Call) -> bool:

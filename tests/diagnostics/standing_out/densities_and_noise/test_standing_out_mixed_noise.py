@@ -58,6 +58,15 @@ RIGHT = {
         "mu = net[2](net[0](torch.cat([x, u], 1)))\n    xt = mu + 0.1 * noise",
         "out, far = xt, xt.roll(1, 0); loss = 2 * (out - torch.randn_like(x)).norm(dim=1).mean() - (out - far).norm()",
     ),
+    "codes with a prior beside the error of the data": (
+        "xt = x + 0.1 * noise",
+        "loss = F.mse_loss(net[2](net[0](torch.cat([out, u], 1))), x) + 0.1 * F.mse_loss(out, torch.randn_like(x))",
+    ),
+    "a second head of noise": (
+        "xt = x + 0.1 * noise",
+        "loss = (out - x).square().mean() + 1e-3 * F.mse_loss(out, torch.randn_like(out))",
+    ),
+    "a blend that fades, to the data": ("xt = a * x + (1 - a) * noise", "loss = F.mse_loss(out, x)"),
     "noise of a data set": ("xt = x + 0.1 * noise", "loss = F.mse_loss(out, answers)"),
     "a target with the noise of the input": (MIX, "loss = F.mse_loss(out, a.sqrt() * noise - (1 - a).sqrt() * x)"),
 }

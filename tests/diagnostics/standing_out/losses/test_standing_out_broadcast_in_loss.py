@@ -104,6 +104,16 @@ RIGHT = {
     "a broadcast that is written": """
     one, other = torch.broadcast_tensors(net(x), y)
     loss = (one - other).square().mean()""",
+    "a grid of times as long as the batch": """
+    basis = torch.sin(6.28 * torch.linspace(0, 1, 8))
+    loss = F.mse_loss(net(x) * basis, x[:, :1] * basis)""",
+    "as many draws as samples": """
+    draws = net(x) + 0.1 * torch.randn(8)
+    loss = (draws - x.sum(1, keepdim=True)).square().mean()""",
+    "as many quantiles as samples": """
+    taus = (torch.arange(8) + 0.5) / 8
+    miss = y.view(8, 1) - (net(x) + torch.erfinv(2 * taus - 1))
+    loss = torch.max(taus * miss, (taus - 1) * miss).mean()""",
     "equal shapes": "    loss = (net(x).squeeze(1) - y).square().mean()",
     "a target from another net": "    with torch.no_grad():\n        goal = y[:, None] + net(x)\n"
     "    loss = (net(x) - goal).square().mean()",

@@ -80,7 +80,7 @@ def test_weights_that_are_shares_of_the_classes_are_named(tmp_path: Path, weight
     [
         ("ce = F.cross_entropy(out, target)\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 1),
         ("ce = F.cross_entropy(out, target)\npt = (-ce).exp()\nloss = 0.25 * torch.pow(1 - pt, 2.0) * ce", 1),
-        ("ce = nn.CrossEntropyLoss()(out, target)\nloss = ce * ((1 - (-ce).exp()).detach() ** 2)", 1),
+        ("ce = nn.CrossEntropyLoss()(out, target)\ngamma = 2\nloss = ce * ((1 - (-ce).exp()).detach() ** gamma)", 1),
         ("ce = F.cross_entropy(out, target, reduction='none')\nloss = ((1 - torch.exp(-ce)) ** 2 * ce).mean()", 0),
         ("ce = F.cross_entropy(out, target, reduction='none').mean()\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 1),
         ("ce = F.cross_entropy(out, target, reduction='sum')\nloss = (1 - torch.exp(-ce)) ** 2 * ce", 0),
@@ -98,6 +98,8 @@ def test_weights_that_are_shares_of_the_classes_are_named(tmp_path: Path, weight
         ),
         ("s = F.cross_entropy(out, target, reduction='none')\nloss = ((1 - (-s.mean()).exp()) ** 2 * s).mean()", 1),
         ("s = -out.log_softmax(1).gather(1, target[:, None])\nloss = (-torch.expm1(-s)).pow(2).mul(s).mean()", 0),
+        ("s = F.cross_entropy(out, target)\nhard = (1 - torch.exp(-s.detach())) ** 2\nloss = hard * s", 0),
+        ("s = F.cross_entropy(out, target)\nfocal = (1 - torch.exp(-s.detach())) ** 2\nloss = focal * s", 1),
         ("s = (out - 1).square().mean()\nloss = (1 - torch.exp(-s)) ** 2 * s", 0),
         ("s = F.cross_entropy(out, target)\nloss = (1 - torch.exp(-s)) ** 2 * (out - 1).square().mean()", 0),
         (

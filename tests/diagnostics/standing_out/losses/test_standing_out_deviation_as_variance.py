@@ -58,6 +58,8 @@ RIGHT = {
     "squares in a score": BANDS.replace(SHOWN, "print(((y - mu) ** 2 / sigma).mean())"),
     "squared": BANDS.replace("mu, y, sigma)", "mu, y, sigma**2)"),
     "squared by a method": BANDS.replace("mu, y, sigma)", "mu, y, sigma.square())"),
+    "differences in units of a scale": BANDS.replace(SHOWN, (
+        "fano = (y - mu).abs() / sigma\nprint((fano > 3).float().mean())")).replace("sigma", "scale"),
     "a variance": BANDS.replace("sigma", "var"),
     "its root elsewhere": BANDS.replace("1.64 * sigma)", "1.64 * sigma.sqrt())"),
     "another sigma": BANDS.replace("print((mu + 1.64 * sigma).mean())", (

@@ -173,6 +173,7 @@ RIGHT = {
     "of two views in one batch": NEAREST.replace("randn(12", "randn(24").replace("(z, z)", "(z[:12], z[12:])"),
     "of two halves of the columns": NEAREST.replace(
         "torch.cdist(z, z)", "(z[:, :2].unsqueeze(0) - z[:, 2:].unsqueeze(1)).norm(dim=-1)"),
+    "ids of two classes": MASKS.replace("randint(0, 5", "randint(0, 2").replace("(3, 5, 1)", "(3, 2, 1)"),
     "the nearest id": MASKS.replace(".float())", ".float(), mode='nearest')"),
     "shares of classes": MASKS.replace("resize(masks[:, None].float()).squeeze(1).long()", (
         "resize(nn.functional.one_hot(masks, 5).permute(0, 3, 1, 2).float()).argmax(1)")),
@@ -181,6 +182,10 @@ RIGHT = {
         "-((torch.cdist(x[i], x[i]) < 3).float() * (net(x[i]) @ net(x[i]).T).log_softmax(1)).sum(1).mean()\n"
         "    same = (net(x[i]) @ net(x[i]).T) > 0")),
     "one of two": TAGS.replace("(x @ torch.randn(6, 4) > 0.5)", "nn.functional.one_hot(torch.randint(0, 2, (32,)), 4)"),
+    "a loss of each class beside one of the list": TAGS.replace(
+        "nn.functional.cross_entropy(net(x[i]), tags[i])", "0; out = net(x[i])").replace("    opt.zero", (
+        "    listwise = -(tags[i] * out.log_softmax(1)).sum(1).mean()\n"
+        "    loss = listwise + nn.functional.binary_cross_entropy(torch.sigmoid(out), tags[i])\n    opt.zero"), 1),
     "tags apart": TAGS.replace("cross_entropy", "binary_cross_entropy_with_logits"),
     "one tag a row": TAGS.replace("(x @ torch.randn(6, 4) > 0.5)", "nn.functional.one_hot(x[:, 0].gt(0).long(), 4)"),
     "the greatest of a row": TAGS.replace(

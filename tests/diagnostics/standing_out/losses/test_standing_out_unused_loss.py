@@ -78,6 +78,10 @@ WRONG = {
     ),
     "the last loss of a loop": (RNN, "computes 5 losses or more before each of 4 backward passes, and each pass uses"),
     "the others are printed": (RNN.replace("  #!", "; total += loss.item()  #!"), "uses only the last of them"),
+    "the last loss of several batches": (
+        RNN.replace("h = cell(series[t], h)", "h = cell(series[t], torch.zeros(16, 8))"),
+        "computes 5 losses or more",
+    ),
     "a term that no loss has": (
         GATE,
         "has a graph to `net.gate.weight` and `net.gate.bias`, and no line reads any of its 4 results",
@@ -126,6 +130,14 @@ for _ in range(4):
     + "text = pformat(terms)\n",
     "a number beside the loss": TERMS.replace("kl:", "error:").replace("kl = ", "error = ").replace(
         "fit, kl)", "fit, error)"),
+    "the state after the last round": RNN.replace("    h, total", "    y = torch.randn(16, 1)\n    h, total").replace(
+        "series[t + 1]", "y"),
+    "the state after the last round, and a part of the data": RNN.replace("series[t + 1]", "series[-1]"),
+    "a fixed point": RNN.replace("F.mse_loss(out(h), series[t + 1])", "out(h).square().mean()"),
+    "a run before the first step": GATE.replace("for _", "for _ in range(3):\n    _ = F.mse_loss(net(x), y)\nfor _", 1)
+    .replace("self.balance = (weights.mean(0) ** 2).sum()", "pass"),
+    "numbers to look at": GATE.replace("self.balance = (weights.mean(0) ** 2).sum()", (
+        "self.last_entropy = -(weights * weights.log()).sum(1).mean()\n        self.load = weights.mean(0).max()")),
     "a term without a graph": GATE.replace(".sum()  #!", ".sum().detach()"),
 }  # fmt: skip
 WORDS = ("uses only the last", "no loss contains")

@@ -66,6 +66,11 @@ RIGHT = {
     "a gate times its expert's value": PLAIN.replace(
         "-dist.log_prob(action) * advantage  #!",
         "(scores.softmax(-1).gather(1, action[:, None]).squeeze(1) * value - r) ** 2"),
+    "a quality that weighs the loss of labels": PLAIN.replace(
+        "-dist.log_prob(action) * advantage", (
+        "nn.functional.cross_entropy(scores, torch.randint(0, 3, (32,)), reduction='none') * value")),
+    "a learned weight": PLAIN.replace("critic(h).squeeze(-1)", "critic(h).squeeze(-1).sigmoid()").replace(
+        "* advantage", "* value"),
     "learned weights of samples": WEIGHTS,
     "learned weights, and a square": WEIGHTS.replace("nn.functional.mse_loss(value, torch.ones_like(value))", (
         "(value - 1).pow(2).mean()")),

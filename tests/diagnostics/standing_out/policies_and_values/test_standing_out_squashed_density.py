@@ -88,17 +88,18 @@ FREE_ENERGY = """
 ERROR = "F.mse_loss(dec(torch.tanh(u)), {})"
 
 
-@pytest.mark.parametrize(
-    ("target", "term"), [("x", "lp"), ("torch.randn(16, 8)", "(lp + 0.5 * (mu**2 + width.exp()).sum(1).mean())")]
-)
-def test_the_density_of_a_sample_with_a_prior_of_its_own_is_no_news(target: str, term: str, tmp_path: Path) -> None:
-    script = FREE_ENERGY.format(error=ERROR.format(target), term=term)
-    assert said(tmp_path, script, "the slope")[0] == []
+FREE_ENERGIES = {
+    "a reconstruction": (ERROR.format("x"), "lp"),
+    "a prior": (ERROR.format("torch.randn(16, 8)"), "(lp + 0.5 * (mu**2 + width.exp()).sum(1).mean())"),
+    "labels": ("F.cross_entropy(dec(u.tanh()), torch.randint(0, 8, (16,)))", "lp"),
+    "answers": ("((dec(torch.tanh(u)) - torch.randn(16, 8)) ** 2).mean()", "lp"),
+}
 
 
-def test_the_density_of_a_sample_without_one_is_named(tmp_path: Path) -> None:
-    script = FREE_ENERGY.format(error=ERROR.format("torch.randn(16, 8)"), term="lp")
-    assert len(said(tmp_path, script, "the slope")[0]) == 1
+@pytest.mark.parametrize("kind", FREE_ENERGIES)
+def test_the_density_of_the_code_of_a_decoder_is_no_news(kind: str, tmp_path: Path) -> None:
+    error, term = FREE_ENERGIES[kind]
+    assert said(tmp_path, FREE_ENERGY.format(error=error, term=term), "the slope")[0] == []
 
 
 BY_HAND = """

@@ -295,11 +295,12 @@ def test_a_teacher_that_stays_or_learns_on_purpose_is_left_alone(tmp_path: Path,
 HINT = """\
 from torch.nn import functional as F
 student, teacher = nn.ModuleList([nn.Linear(4, 6), nn.Linear(6, 3)]), nn.ModuleList([nn.Linear(4, 6), nn.Linear(6, 3)])
-opt = torch.optim.SGD([*student.parameters(), *teacher.parameters()], lr=0.1)
+bridge = nn.Linear(6, 6)
+opt = torch.optim.SGD([*student.parameters(), *bridge.parameters(), *teacher.parameters()], lr=0.1)
 for _ in range(3):
     x, y = torch.randn(8, 4), torch.randint(3, (8,))
-    small, large = student[0](x).tanh(), teacher[0](x).tanh()
-    out, wanted = student[1](small), teacher[1](large)
+    body, large = student[0](x).tanh(), teacher[0](x).tanh()
+    small, out, wanted = bridge(body), student[1](body), teacher[1](large)
     hint = F.mse_loss(small, large)  #!
     soft = wanted.detach().softmax(1)
     taught = F.kl_div(out.log_softmax(1), soft, reduction="batchmean")
@@ -311,6 +312,9 @@ for _ in range(3):
 TO_SOFT = 'F.kl_div(out.log_softmax(1), soft, reduction="batchmean")'
 HINTS = {
     "a hint": HINT,
+    "no layer, and no labels for the teacher": HINT.replace("bridge(body)", "body").replace(
+        " + F.cross_entropy(wanted, y)", ""
+    ),
     "the other way round": HINT.replace("mse_loss(small, large)", "smooth_l1_loss(large, small)"),
     "a squared difference": HINT.replace("F.mse_loss(small, large)", "(small - large).pow(2).mean()"),
     "an absolute difference": HINT.replace("F.mse_loss(small, large)", "(large - small).abs().mean()"),
@@ -322,6 +326,7 @@ NO_HINTS = {
     "a hint without a graph": HINT.replace("(small, large)", "(small, large.detach())"),
     "more weight on one side": HINT.replace(
         "+ taught", "+ 0.25 * F.mse_loss(small, large.detach())"),
+    "two models that meet and learn from labels": HINT.replace("bridge(body)", "body"),
     "two models that are to meet": HINT.replace(" + taught", ""),
     "two models that teach each other": HINT.replace(
         "+ taught", "+ taught + F.kl_div(wanted.log_softmax(1), out.detach().softmax(1))"),
