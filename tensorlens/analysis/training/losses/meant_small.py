@@ -1,4 +1,4 @@
-"""Tells whether a term of a loss is meant to be small beside the others, as a regulariser with a weight of 1e-4 is."""
+"""Finds whether a term of a loss is meant to be small beside the others, as a regularizer with a weight of 1e-4 is."""
 
 from __future__ import annotations
 
