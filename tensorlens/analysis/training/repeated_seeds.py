@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.drawn_data import is_only_data
 from tensorlens.analysis.training.loss_calls import recorded_above
-from tensorlens.analysis.training.modes.drawn_data import is_only_data
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
 from tensorlens.records.training_values import SeedSet

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import history_lost_at, op_name
+from tensorlens.analysis.training.drawn_rows import are_drawn_rows
 from tensorlens.analysis.training.loss_calls import examined_passes, loss_calls, recorded_above
-from tensorlens.analysis.training.samples.drawn_rows import are_drawn_rows
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.records.model import Backward, Call
 

@@ -9,9 +9,9 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.loss_calls import is_arithmetic
-from tensorlens.analysis.training.policies_and_values.trained_teachers import is_recorded
 from tensorlens.analysis.training.summand_weights import Summand, factor_of, summands
 from tensorlens.analysis.training.summed_terms import Loss, LossTerm, Term, term_name
+from tensorlens.analysis.training.trained_teachers import is_recorded
 from tensorlens.records.model import Call
 
 _SMALL, _LARGE = 0.05, 1e3  # weights that a line writes for a term, or for another one

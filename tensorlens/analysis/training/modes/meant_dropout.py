@@ -1,4 +1,4 @@
-"""Tells dropout that is meant to run in both modes: the noise of a denoising model, and samples in one batch."""
+"""Finds dropout that is meant to run in both modes: the noise of a denoising model, and samples in one batch."""
 
 from __future__ import annotations
 

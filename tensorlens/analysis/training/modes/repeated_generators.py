@@ -13,7 +13,7 @@ from tensorlens.analysis.literal_values import numbers_of
 from tensorlens.analysis.naming.syntax import called_name, last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.modes.drawn_data import is_only_data
+from tensorlens.analysis.training.drawn_data import is_only_data
 from tensorlens.analysis.training.repeated_seeds import MIN_TIMES, RANDOM, in_closure, used_draw
 from tensorlens.records.model import Backward, Call, Span
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.densities_and_noise.mixed_noise import mixture_of
 from tensorlens.analysis.training.looked_at import by_line, call_of
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
+from tensorlens.analysis.training.mixed_noise import mixture_of
 from tensorlens.analysis.training.sequences_and_masks.late_queries import is_called_causal
 from tensorlens.analysis.training.sequences_and_masks.turned_masks import given_mask
 from tensorlens.analysis.training.triangles import triangle_of

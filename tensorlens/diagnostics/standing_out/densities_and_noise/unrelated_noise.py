@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.densities_and_noise.mixed_noise import (
+from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, recorded_above
+from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.mixed_noise import (
     SAME,
     drawn,
     mixtures_above,
     origin,
     repeats_draws,
 )
-from tensorlens.analysis.training.loss_calls import ERRORS, examined_passes, recorded_above
-from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.taken_norms import written_power
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named

@@ -15,8 +15,8 @@ from tensorlens.analysis.training.policies_and_values.trained_targets import (
     fixed_targets,
     trained_targets,
 )
-from tensorlens.analysis.training.policies_and_values.trained_teachers import teachers_trained
 from tensorlens.analysis.training.run_summary import is_complete
+from tensorlens.analysis.training.trained_teachers import teachers_trained
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written, named
 from tensorlens.records.report import StandingOut

@@ -1,4 +1,4 @@
-"""Tells losses whose only data are the numbers that some random calls draw."""
+"""Finds losses whose only data are the numbers that some random calls draw."""
 
 from __future__ import annotations
 
