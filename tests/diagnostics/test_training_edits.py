@@ -438,3 +438,26 @@ def test_a_tensor_that_another_name_has_is_not_rebound(run: Run) -> None:  # noq
     found = first_warning(WRITE.replace("...", "k = h\nwith torch.no_grad():\n    k.mul_(10)"), run)
     assert found.code == "no-grad-write-not-in-gradient"
     assert not any(each.edits for each in found.fixes)
+
+
+LATE = """\
+import torch
+trunk, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+first, second = torch.optim.Adam(trunk.parameters()), torch.optim.Adam(head.parameters())
+for i in range(6):
+    head(trunk(torch.ones(4, 2))).square().mean().backward()
+    second.step()
+    if i > 20:
+        first.step()
+    first.zero_grad()
+    second.zero_grad()
+"""
+
+
+def test_a_step_below_a_condition_is_not_written_a_second_time(run: Run) -> None:  # noqa: F811
+    found = first_warning(LATE, run)
+    assert found.code == "optimizer-step-not-called"
+    (advice,) = found.fixes
+    assert advice.place is not None
+    assert not advice.edits
+    assert LATE.splitlines()[advice.place.line - 1].strip() == "first.step()"

@@ -124,6 +124,10 @@ def _calling(training: Training, made: Call, optimizer: str, last: Backward) -> 
         return fix(
             text, Edit(Span(named.file, named.end_line, named.end_column, named.end_line, named.end_column), "()")
         )
+    written = _written_call(training, optimizer, made)
+    if written is not None:
+        line = f"`{optimizer}.step()` in this line did not run: check the condition above it"
+        return fix(line, place=facts.span_of(written, facts.trace.sites[made.site].span.file))
     site = _last_change(training, last)
     place = facts.span(site)
     if _adds_up(training, {access.tensor for access in made.inputs}, last):
@@ -155,6 +159,18 @@ def _named_without_call(facts: TraceIndex, optimizer: str, made: Call) -> Span |
         n for n in ast.walk(facts.tree(file)) if isinstance(n, ast.Expr) and plain_name(n.value) == f"{optimizer}.step"
     ]
     return facts.span_of(found[0], file) if len(found) == 1 else None
+
+
+def _written_call(training: Training, optimizer: str, made: Call) -> ast.Call | None:
+    """Finds the call of `step()` below a condition in the file that made the optimizer, which no step has reached."""
+    facts = training.facts
+    file = facts.trace.sites[made.site].span.file
+    spans = [facts.span(step.site) for step in training.steps]
+    ran = {span.line for span in spans if span is not None and span.file == file}
+    conditions = (node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.If))
+    calls = (node for top in conditions for node in ast.walk(top) if isinstance(node, ast.Call))
+    found = {c.lineno: c for c in calls if plain_name(c.func) == f"{optimizer}.step" and c.lineno not in ran}
+    return found.popitem()[1] if len(found) == 1 else None
 
 
 def _skips_training(training: Training, optimizer: str, made: Call) -> bool:
