@@ -461,3 +461,13 @@ def test_a_step_below_a_condition_is_not_written_a_second_time(run: Run) -> None
     assert advice.place is not None
     assert not advice.edits
     assert LATE.splitlines()[advice.place.line - 1].strip() == "first.step()"
+
+
+def test_an_optimizer_without_a_name_gets_no_edit(run: Run) -> None:  # noqa: F811
+    text = LATE.replace(
+        "first, second = torch.optim.Adam(trunk.parameters()), ",
+        "steps = [torch.optim.Adam(trunk.parameters())]\nsecond = ",
+    )
+    found = first_warning(text.replace("    if i > 20:\n        first.step()\n    first.zero_grad()\n", ""), run)
+    assert found.code == "optimizer-step-not-called"
+    assert not any(each.edits for each in found.fixes)

@@ -26,9 +26,21 @@ def assigned_to(text: str, made: Span) -> str | None:
     if tree is None:
         return None
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and node.lineno <= made.line and span_of(node.value, text, made.file) == made:
-            return plain_name(node.targets[0])
+        if isinstance(node, ast.Assign) and node.lineno <= made.line:
+            for target, value in _pairs(node.targets[0], node.value):
+                if span_of(value, text, made.file) == made:
+                    return plain_name(target)
     return None
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """Returns what an assignment sets to what: each name to its own value in `a, b = f(), g()`."""
+    sequence = ast.Tuple | ast.List
+    if not isinstance(target, sequence) or not isinstance(value, sequence) or len(target.elts) != len(value.elts):
+        return [(target, value)]
+    if any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts)):
+        return [(target, value)]
+    return list(zip(target.elts, value.elts, strict=True))
 
 
 _STORING_METHODS = {"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update"}

@@ -132,8 +132,8 @@ def _calling(training: Training, made: Call, optimizer: str, last: Backward) -> 
     place = facts.span(site)
     if _adds_up(training, {access.tensor for access in made.inputs}, last):
         return fix(f"{text}, after the last pass before the gradients are cleared: they add up", place=place)
-    edit = None
-    if place is not None and is_visible(facts, optimizer, made.site, site):
+    edit, is_name = None, optimizer != made.op.rpartition(".")[2]
+    if place is not None and is_name and is_visible(facts, optimizer, made.site, site):
         edit = inserted_after(facts, place.file, place.line, f"{optimizer}.step()")
     return fix(f"{text}, after this line", *(() if edit is None else (edit,)), place=place)
 
