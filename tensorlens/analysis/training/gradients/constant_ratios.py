@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.gradients.sizes_of_one import is_choice_of_setting, is_of_setting
+from tensorlens.analysis.training.gradients.sizes_of_one import is_of_setting
 from tensorlens.analysis.written_dimension import written_dimension
 from tensorlens.records.model import Call
 
@@ -65,14 +65,7 @@ def constant_ratios(facts: TraceIndex) -> Iterator[ConstantRatio]:
         if site not in odd and len(found) >= _MIN_RUNS:
             value, call, divisor = found[-1]
             name = "" if divisor is None else op_name(divisor)
-            yield ConstantRatio(call, value, len(found), name, _is_of_setting(facts, value, call, divisor))
-
-
-def _is_of_setting(facts: TraceIndex, value: int, call: Call, divisor: Call | None) -> bool:
-    """Returns whether a name gives the number of elements. The best k of some may be normalised for any k by a
-    division, but not by a softmax, as that of one is 1."""
-    is_choice = divisor is not None and is_choice_of_setting(facts, value, call.index)
-    return is_choice or is_of_setting(facts, value, call.index)
+            yield ConstantRatio(call, value, len(found), name, is_of_setting(facts, value, call.index))
 
 
 def _sum_of_one(facts: TraceIndex, call: Call) -> Call | None:

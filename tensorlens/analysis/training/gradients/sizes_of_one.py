@@ -44,13 +44,3 @@ def is_of_setting(facts: TraceIndex, value: int, before: int) -> bool:
         is_layer = any(facts.is_leaf_requiring_grad(each, made.index - 1) for each in leaves)
         is_of_scores |= name in _PRODUCTS and len(made.inputs) > 1 and not is_layer
     return is_of_scores
-
-
-def is_choice_of_setting(facts: TraceIndex, value: int, before: int) -> bool:
-    """Returns whether a value has the best k of some, and the line with `topk` has a name for k."""
-    made = next(iter(facts.producers(value, before)), None)
-    node = None if made is None or op_name(made) != "topk" else facts.node_at(made.site)
-    if not isinstance(node, ast.Call):
-        return False
-    given = [*(each.value for each in node.keywords if each.arg == "k"), *node.args[:2]]
-    return not any(isinstance(each, ast.Constant) and each.value == 1 for each in given)

@@ -19,6 +19,7 @@ _LOOKUPS = frozenset(("embedding", "embedding_bag"))
 _RANDOM = frozenset("random rand uniform binomial random_sample bernoulli".split())
 _CHOICES = _RANDOM | frozenset("integers randint randrange choice choices sample permutation".split())
 _DEFAULTS = frozenset(("get", "where", "setdefault"))  # calls that choose between values
+_ADDING = frozenset(("append", "insert"))
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _MAX_CALLS = 60  # above a look-up
 _MAX_LOOKS = 20
@@ -59,14 +60,19 @@ def _chooses(facts: TraceIndex, file: str, tree: ast.Module, padding: int) -> bo
         elif isinstance(node, ast.Assign) and _is_of_item(node.targets[0], is_random):
             given = [node.value]
         elif isinstance(node, ast.If) and _draws(node.test, _RANDOM):
-            given = [
-                each for line in (*node.body, *node.orelse) for each in ast.walk(line) if isinstance(each, ast.expr)
-            ]
+            given = [each for line in (*node.body, *node.orelse) for part in ast.walk(line) for each in _items(part)]
         elif isinstance(node, ast.Compare) and _draws(node, _RANDOM):
             return True
         if any(_number(facts, file, each) == padding for each in given):
             return True
     return False
+
+
+def _items(node: ast.AST) -> list[ast.expr]:
+    """Returns what a statement or a call makes an item."""
+    if isinstance(node, ast.Assign):
+        return [node.value]
+    return node.args if isinstance(node, ast.Call) and called_name(node) in _ADDING else []
 
 
 def _with_draws(node: ast.AST, is_random: bool) -> Iterator[tuple[ast.AST, bool]]:

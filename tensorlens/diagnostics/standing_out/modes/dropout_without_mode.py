@@ -91,12 +91,12 @@ def _repeats(facts: TraceIndex, calls: list[Call]) -> bool:
     """Returns whether a program runs one input several times between two steps, as for a mean of random results."""
     steps = [step.index for step in facts.trace.inspection.steps]
     own = {call.index for call in calls}
-    times: Counter[tuple[int, int]] = Counter()
+    times: Counter[tuple[int, int, tuple[int, ...]]] = Counter()
     for call in calls:
         place = bisect_left(steps, call.index)
         root = _root(facts, call, own, steps[place - 1] if place else -1)
         if root is not None:
-            times[place, root] += 1
+            times[place, root, facts.tensor(call.inputs[0].tensor).shape] += 1
     return max(times.values(), default=0) >= _MANY
 
 

@@ -27,6 +27,10 @@ WRONG = {
     "a sum": NETS + "    weight = top / top.sum(-1, keepdim=True)  #!\n" + TRAIN,
     "a name for the sum": NETS + "    total = top.sum(dim=-1, keepdim=True)\n    weight = top.div(total)  #!\n" + TRAIN,
     "a norm": NETS + "    weight = top / top.norm(dim=-1, keepdim=True)  #!\n" + TRAIN,
+    "as many as a setting says": "count = 1\n"
+    + NETS.replace("topk(1", "topk(count")
+    + "    weight = top / top.sum(-1, keepdim=True)  #!\n"
+    + TRAIN,
     "a mean": NETS + "    weight = top / top.mean(-1, keepdim=True)  #!\n" + TRAIN,
     "softmax": NETS + "    weight = torch.softmax(top, dim=-1)  #!\n" + TRAIN,
     "softmax, a module": "soft = nn.Softmax(dim=1)\n" + NETS + "    weight = soft(top)  #!\n" + TRAIN,
@@ -44,8 +48,6 @@ RIGHT = {
     "no division": NETS + "    weight = top\n" + TRAIN,
     "two of three": NETS.replace("topk(1", "topk(2") + "    weight = top / top.sum(-1, keepdim=True)\n" + TRAIN,
     "the sum of all": NETS + "    weight = top / scores.exp().sum(-1, keepdim=True)\n" + TRAIN,
-    "as many as a setting says": "count = 1\n" + NETS.replace("topk(1", "topk(count")
-    + "    weight = top / top.sum(-1, keepdim=True)\n" + TRAIN,
     "over the batch": NETS + "    weight = top / top.sum(0, keepdim=True)\n" + TRAIN,
     "softmax over the batch": NETS + "    weight = top.softmax(0)\n" + TRAIN,
     "no graph": NETS + "    weight = top.detach() / top.detach().sum(-1, keepdim=True)\n" + TRAIN,
