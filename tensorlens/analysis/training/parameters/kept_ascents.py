@@ -97,10 +97,15 @@ def _is_one_loss(training: MeasuredTraining, gradient: Call, number: int, first:
     moments = training.training.moments.get(number, ())
     fills = [moment.event for moment in moments if moment.kind == "fill" and isinstance(moment.event, Backward)]
     fills = [each for each in fills if write.index < each.index < step.index]
-    if not fills or not gradient.inputs or not fills[-1].roots:
+    calls = [each for each in facts.calls_between(write.index, step.index) if each.op == gradient.op and each.inputs]
+    if fills and fills[-1].roots:
+        other, index = fills[-1].roots[0].tensor, fills[-1].index
+    elif calls:  # the script gives the step the results of `autograd.grad()`
+        other, index = calls[-1].inputs[0].tensor, calls[-1].index
+    else:
         return False
-    one, other = gradient.inputs[0].tensor, fills[-1].roots[0].tensor
-    return _last_functions(facts, one, gradient.index) == _last_functions(facts, other, fills[-1].index)
+    one = _last_functions(facts, gradient.inputs[0].tensor, gradient.index) if gradient.inputs else []
+    return one == _last_functions(facts, other, index)
 
 
 def _last_functions(facts: TraceIndex, number: int, before: int) -> list[str]:
