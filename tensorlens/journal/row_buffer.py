@@ -115,10 +115,10 @@ class RowBuffer(list[Any]):
     def __init__(self) -> None:
         super().__init__()
         self.settle: Callable[[], object] = nothing_waits
-        self.put: Callable[[tuple[Any, ...]], object] | None = (
-            None  # settles and appends a row, while one thread writes
-        )
-        self.append_all: Callable[[Iterable[Any]], object] | None = None  # appends instead, if several threads write
+        self.put: Callable[[tuple[Any, ...]], object] | None = None
+        """Settles and appends a row, while one thread writes. None: there is no compiled fast path, or more threads."""
+        self.append_all: Callable[[Iterable[Any]], object] | None = None
+        """Appends instead, if several threads write."""
 
     def write(self, row_type: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Appends a row, given by its class and its fields. With fields by position no object is made of it."""
