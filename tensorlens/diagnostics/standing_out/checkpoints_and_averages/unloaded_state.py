@@ -143,12 +143,15 @@ def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[Standi
     number = training.measured.number
     groups: dict[int | None, OptimizerGroup] = {group.optimizer: group for group in training.groups[::-1]}
     made = [each for each in facts.trace.inspection.schedules if each.number == number and each.steps]
+    loaded = {each.optimizer for each in facts.trace.inspection.loaded_rates if each.number == number}
     for earlier, new in pairwise(made) if kept else ():
         before, after = groups.get(earlier.optimizer), groups.get(new.optimizer)
         if before is None or after is None or before is after or new.name != earlier.name:
             continue
-        restarts = before.course and after.course and _restarts(before.course, after.course)
-        if not restarts or not _begin_alike(before, after):
+        is_loaded = new.optimizer in loaded  # its first step has the loaded rate
+        course = after.course[is_loaded:]
+        is_alike = _are_same(groups, earlier, new) if is_loaded else _begin_alike(before, after)
+        if not before.course or not course or not is_alike or not _restarts(before.course, course):
             continue
         steps = [step.index for step in training.training.steps]
         started, begun = steps[: before.turns[0]], steps[: after.turns[0]]
@@ -157,7 +160,7 @@ def _schedules(training: MeasuredTraining, loads: list[Call]) -> Iterator[Standi
         if load is not None:
             yield stands_out(
                 f"a line keeps the `state_dict()` of a scheduler, and none loads it: the `{new.name}` that goes on "
-                f"after the parameters were loaded begins anew, with a learning rate of {after.course[0]:.3g} after "
+                f"after the parameters were loaded begins anew, with a learning rate of {course[0]:.3g} after "
                 f"{before.course[-1]:.3g}",
                 *kept[:1],
                 facts.label("observed_here", new.site, "begins anew"),

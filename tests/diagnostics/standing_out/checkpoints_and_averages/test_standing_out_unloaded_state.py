@@ -333,3 +333,27 @@ def test_a_long_schedule_that_begins_anew_is_named(tmp_path: Path) -> None:
 )
 def test_other_jobs_are_left_alone(tmp_path: Path, text: str) -> None:
     assert [each.text for each in sentences(tmp_path, text) if NO_LINE in each.text] == []
+
+
+KEPT = JOBS.replace('"opt": self.opt', '"schedule": self.schedule.state_dict(), "opt": self.opt')
+NOT_LOADED = "a line keeps the `state_dict()` of a scheduler, and none loads it"
+
+
+def test_a_kept_schedule_of_a_loaded_optimizer_that_begins_anew_is_named(tmp_path: Path) -> None:
+    (found,) = (each for each in sentences(tmp_path, KEPT) if NOT_LOADED in each.text)
+    assert "begins anew, with a learning rate of 0.05 after 0.025" in found.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Job(Job().train()).train()", "Job().train()"),
+        ("1 / (1 + n))", "1 / (1 + n + 4 * (checkpoint is not None)))"),
+        ("    def train", '            self.schedule.load_state_dict(checkpoint["schedule"])\n    def train'),
+    ],
+    ids=["no other job", "a function that goes on", "loaded"],
+)
+def test_a_kept_schedule_that_goes_on_is_left_alone(tmp_path: Path, old: str, new: str) -> None:
+    assert old in KEPT
+    text = KEPT.replace(old, new)
+    assert [each.text for each in sentences(tmp_path, text) if NOT_LOADED in each.text] == []
