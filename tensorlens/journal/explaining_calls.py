@@ -10,10 +10,11 @@ import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from operator import itemgetter
 
 from tensorlens.journal.call_runs import Call, Item
-from tensorlens.journal.compact_calls import base_of, numbers_of
+from tensorlens.journal.compact_calls import INT, TAIL, base_of, numbers_of
 from tensorlens.journal.rows import NONE, CallRow, State, of_alias
 
 _LATEST = 3  # calls that changed a tensor last
@@ -55,13 +56,28 @@ class _Packed:
             self._ends.append(len(self._content))
 
     def get(self, tensor: int) -> bytes | None:
-        number = bisect_left(self._tensors, tensor)
-        is_there = number < len(self._tensors) and self._tensors[number] == tensor
-        return self._call(number) if is_there else None
+        tensors = self._tensors
+        if not tensors or tensor > tensors[-1]:  # it is newer, as most tensors whose calls are added
+            return None
+        number = bisect_left(tensors, tensor)
+        return self._call(number) if tensors[number] == tensor else None
 
     def items(self) -> Iterator[tuple[int, bytes]]:
         for number, tensor in enumerate(self._tensors):
             yield tensor, self._call(number)
+
+    def heads(self) -> Iterator[tuple[int, int]]:
+        """Yields each tensor with the index of its call."""
+        ints, first = memoryview(self._content).cast("q"), 0
+        for tensor, end in zip(self._tensors, self._ends, strict=True):
+            yield tensor, ints[first]
+            first = end // INT
+
+    def bases(self) -> Iterator[int]:
+        """Yields the base of each call, or what is in its place."""
+        ints = memoryview(self._content).cast("q")
+        for end in self._ends:
+            yield ints[end // INT + 1 - TAIL]
 
     def _call(self, number: int) -> bytes:
         return bytes(self._content[self._ends[number - 1] if number else 0 : self._ends[number]])
@@ -79,13 +95,16 @@ class ExplainingCalls:
 
     def add(self, tensor: int, item: Item) -> None:
         """Adds a call of a tensor: its first one stays, and the `_LATEST` last ones."""
+        if type(item[1]) is bytes and tensor not in self._kept and self._packed.get(tensor) is None:
+            self._kept[tensor] = self._with_head(item)
+            return
         items = (*self.of(tensor), item)
         if len(items) > _LATEST + 1:
             index, call, _ = items[1]
             items = (items[0], *items[2:])
             if self._states.give_node(call, tensor):
                 self._dropped[tensor] = index, call
-        self._kept[tensor] = items if len(items) > 1 or type(item[1]) is not bytes else self._with_head(item)
+        self._kept[tensor] = items
 
     def _with_head(self, item: Item) -> bytes:
         index, step = item[0], item[2]
@@ -121,38 +140,32 @@ class ExplainingCalls:
         )
         self._packed = _Packed(heapq.merge(packed, added, key=_tensor_of))
 
-    def _all(self) -> Iterator[_Kept]:
-        yield from self._kept.values()
-        for tensor, call in self._packed.items():
-            if tensor not in self._kept:
-                yield call
-
     def indices(self) -> set[int]:
         """Returns the indices of all calls."""
-        return set(self._indices())
-
-    def _indices(self) -> Iterator[int]:
-        for kept in self._all():
+        found = {index for tensor, index in self._packed.heads() if tensor not in self._kept}
+        for kept in self._kept.values():
             if isinstance(kept, bytes):
-                yield _HEAD.unpack_from(kept)[0]
+                found.add(_HEAD.unpack_from(kept)[0])
             else:
-                yield from (index for index, *_ in kept)
+                found.update([index for index, *_ in kept])
+        return found
 
     def since(self, first: int) -> dict[int, Item]:
         """Returns the calls from index `first` on, by their indices."""
-        found: dict[int, Item] = {}
-        for kept in self._all():
-            if not isinstance(kept, bytes):
-                found.update((item[0], item) for item in kept if item[0] >= first)
-            elif _HEAD.unpack_from(kept)[0] >= first:
-                item = self._item(kept)
+        kept = [each for each in self._kept.values() if not isinstance(each, bytes)]
+        found = {item[0]: item for items in kept for item in items if item[0] >= first}
+        single = [each for each in self._kept.values() if isinstance(each, bytes)]
+        packed = (call for tensor, call in self._packed.items() if tensor not in self._kept)
+        for item in map(self._item, chain(single, packed)):
+            if item[0] >= first:
                 found[item[0]] = item
         return found
 
     def storages(self) -> Iterator[int | None]:
         """Yields the storages in the states of calls, and those of aliases, some of them again."""
+        yield from [of_alias(base) for base in self._packed.bases() if base < NONE]
         seen: set[int] = set()  # the calls: one may have made thousands of tensors
-        for kept in self._all():
+        for kept in self._kept.values():
             if isinstance(kept, bytes):
                 yield from storages_of(kept)
                 continue

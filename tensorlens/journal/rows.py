@@ -43,7 +43,7 @@ def of_alias(storage: int) -> int:
 def values_text(values: Any) -> str:
     """Returns values as text, as in `[0.5, -1.25]`: nested lists of numbers, a number, or text already."""
     if isinstance(values, list):
-        return "[" + ", ".join(map(values_text, values)) + "]"
+        return "[" + ", ".join([f"{v:.4g}" if type(v) is float else values_text(v) for v in values]) + "]"
     return f"{values:.4g}" if isinstance(values, float) else str(values)
 
 
