@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Literal
 
 from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
-from tensorlens.analysis.plain_values import may_require_grad
+from tensorlens.analysis.plain_values import may_require_grad, takes_shape_only
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
@@ -211,7 +211,7 @@ def history_lost_at(facts: TraceIndex, term: int, before: int) -> list[tuple[Cal
     waiting, seen = [(term, before, False)], set[int]()
     for number, limit, is_behind in waiting:
         for call in facts.producers(number, limit)[:1]:
-            if call.index in seen or len(seen) > MAX_CALLS:
+            if call.index in seen or len(seen) > MAX_CALLS or takes_shape_only(call):
                 continue
             seen.add(call.index)
             with_history = [a.tensor for a in call.inputs if facts.requires_grad(a.tensor, call.index - 1)]

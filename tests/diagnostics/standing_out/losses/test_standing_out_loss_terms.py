@@ -69,6 +69,9 @@ RIGHT = {
     "a sum shifted by its maximum": (
         "    top = out.max().detach()\n    loss = fit + (out - top).exp().sum().log() + top"
     ),
+    "a sum that begins with zeros": (
+        "    total = out.new_zeros(())\n    for part in (fit, size):\n        total = total + part\n    loss = total"
+    ),
     "a weight": "    loss = fit * size.detach() + size / fit.item()",
     "a target without a gradient": "    t = side(x).detach()\n    loss = fit + (out - t).square().mean()",
     "what a frozen net says": ("    side.requires_grad_(False)\n    loss = fit + side(x).square().mean()"),
