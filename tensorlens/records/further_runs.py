@@ -16,7 +16,9 @@ class WrongBackward:
     argument: str  # a parameter of `forward`
     backward: tuple[float, ...]  # some values of its gradient, for a weighted sum of the outputs
     differences: tuple[float, ...]  # the central differences of the same elements
-    weights: str  # of the outputs in that sum: "ones", "random", or "given" (the gradient that `backward` got)
+    weights: (
+        str  # of the outputs in that sum: "ones", "random", "given" (what `backward` got), or "part 3" (of one output)
+    )
     others: tuple[str, ...] = ()  # the parameters whose gradient is wrong too, also if the program does not need it
 
 

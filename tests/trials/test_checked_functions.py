@@ -123,3 +123,66 @@ def test_each_input_is_judged_by_itself(warm: Warm, tmp_path: Path, gradient: st
     found = [each for each in report.diagnostics if each.code == CODE]
     assert len(found) == count
     assert all("`Own.backward` gives `a`" in each.title for each in found)
+
+
+SOLVER = """
+class Path(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, start, field, steps, *params):
+        states = [start]
+        for _ in range(steps):
+            states.append(states[-1] + 0.2 * field(states[-1]))
+        ctx.field, ctx.steps, ctx.count = field, steps, len(params)
+        ctx.save_for_backward(torch.stack(states), *params)
+        return torch.stack(states)
+    @staticmethod
+    def backward(ctx, given):
+        path, *params = ctx.saved_tensors
+        adjoint = given[-1]  # the end
+        sums = [torch.zeros_like(each) for each in params]
+        for k in reversed(range(ctx.steps)):
+            with torch.enable_grad():
+                state = path[k].detach().requires_grad_()
+                after = state + 0.2 * ctx.field(state)
+            adjoint, *parts = torch.autograd.grad(after, (state, *params), adjoint)
+            {add}
+            for total, part in zip(sums, parts):
+                total += part
+        return adjoint, None, None, *sums
+field = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+optimizer = torch.optim.SGD([*net.parameters(), *field.parameters()], lr=0.1)
+start = nn.Linear(3, 3)
+for step in range(4):
+    path = Path.apply({start}, {field}, 4, *field.parameters())
+    loss = {loss}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+ALL = "adjoint = adjoint + given[k]"
+PATHS = {
+    "only the last state": ("pass", "start(x)", "field", "(path - 1).square().mean()", "start"),
+    "of a function": ("pass", "start(x)", "lambda z: field(z)", "(path - 1).square().mean()", "start"),
+    "a start without a gradient": ("pass", "x", "field", "(path - 1).square().mean()", "params[0]"),
+    "all states": (ALL, "start(x)", "field", "(path - 1).square().mean()", None),
+    "a smaller gradient": ("adjoint = 0.9 * adjoint + given[k]", "start(x)", "field", "path.square().mean()", None),
+    "a loss of the last state": ("pass", "start(x)", "field", "(path[-1] - 1).square().mean()", None),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_solver_that_ignores_the_gradient_of_states_is_a_finding(warm: Warm, tmp_path: Path, name: str) -> None:
+    *parts, argument = PATHS[name]
+    script = tmp_path / "program.py"
+    filled = SOLVER.format(**dict(zip(("add", "start", "field", "loss"), parts, strict=True)))
+    script.write_text(HEAD.partition("class Own")[0] + filled)
+    runs = WarmRuns(warm, script, training=True)
+    first = runs.first()
+    complete(runs, first, None)
+    found = [each for each in report_on(first.trace()).diagnostics if each.code == CODE]
+    assert len(found) == (argument is not None)
+    for each in found:
+        assert f"`Path.backward` gives `{argument}` [0, 0" in each.title
+        assert "ignores" in each.detail[0]
+        end = next(n for n, line in enumerate(script.read_text().splitlines(), 1) if "# the end" in line)
+        assert end in {label.span.line for label in each.labels}

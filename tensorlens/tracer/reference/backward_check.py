@@ -8,9 +8,7 @@ piecewise constant or returns its input, and those whose backward is not linear 
 from __future__ import annotations
 
 import inspect
-import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from types import FunctionType, MethodType
 
 import torch
 
@@ -18,50 +16,14 @@ from tensorlens.records.further_runs import WrongBackward
 from tensorlens.records.reference import FORMULAS
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.fast_path import ATOMS
-from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
+from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.tensor_ids import PLAIN
+from tensorlens.tracer.reference.central_differences import Application, Wrong, all_wrong, examined, is_parameter
 from tensorlens.tracer.reference.gradient_samples import Comparison
 
 APPLICATIONS = 3  # calls of each class that are kept
 MAX_VALUES = 200_000  # of a tensor argument: calls with larger ones are not kept
-Wrong = tuple[int, tuple[float, ...], tuple[float, ...], str]  # place, gradients, differences, weights
-PLACES = 16  # values of an input that are moved, at most
-SECONDS = 2.0  # of this thread's processor time, for each call that is checked
-SHOWN = 6  # values in a row
-
-
-@dataclass(frozen=True, slots=True)
-class _Precision:
-    dtype: torch.dtype | None  # None: the program's own
-    step: float  # relative
-    close: float
-
-
-_DOUBLE = _Precision(torch.float64, 1e-5, 0.02)
-_SINGLE = _Precision(None, 4e-3, 0.1)
-
-
-@dataclass(frozen=True, slots=True)
-class Application:
-    """A call of a custom Function: copies of its arguments, and the places of those that required grad."""
-
-    kind: type[torch.autograd.Function]
-    args: tuple[object, ...]
-    wanted: tuple[int, ...]
-    given: list[torch.Tensor] = field(default_factory=list)  # the first gradient of its only output
-
-    def take(self, gradients: tuple[object, ...]) -> None:
-        """Keeps the gradient that `backward` is about to get."""
-        if not self.given and len(gradients) == 1 and isinstance(gradients[0], torch.Tensor):
-            self.given.append(gradients[0].detach().clone())
-
-    def run(self, moved: dict[int, torch.Tensor], dtype: torch.dtype | None) -> list[torch.Tensor]:
-        """Calls `apply` with the kept arguments, except those in `moved`. Returns the floating-point outputs."""
-        given = [moved.get(place, value) for place, value in enumerate(self.args)]
-        fresh = [_in_dtype(value, dtype).clone() if isinstance(value, torch.Tensor) else value for value in given]
-        found: list[torch.Tensor] = []
-        collect_tensors(self.kind.apply(*fresh), found)
-        return [output for output in found if output.is_floating_point()]
+_CODE = torch.nn.Module, FunctionType, MethodType
 
 
 class BackwardCheck:
@@ -77,11 +39,11 @@ class BackwardCheck:
         known = self._kept.get(kind, ())
         if len(known) >= APPLICATIONS or not torch.is_grad_enabled() or not self._is_users(kind):
             return None
+        runs_code = any(isinstance(value, _CODE) for value in args)
         wanted = tuple(n for n, value in enumerate(args) if isinstance(value, torch.Tensor) and value.requires_grad)
         if not wanted or not all(map(_is_ordinary, args)):
             return None
-        copies = tuple(value.detach().clone() if isinstance(value, torch.Tensor) else value for value in args)
-        application = Application(kind, copies, wanted)
+        application = Application(kind, tuple(_kept(value, runs_code) for value in args), wanted, runs_code)
         self._kept.setdefault(kind, []).append(application)
         return application
 
@@ -95,7 +57,7 @@ class BackwardCheck:
         with self._recorder.aside(), torch.inference_mode(False), torch.enable_grad():
             for kind, applications in self._kept.items():
                 if names.count(kind.__name__) == 1:
-                    found = ((each, _examined(each)) for each in applications)
+                    found = ((each, examined(each)) for each in applications)
                     wrong = next(((each, row) for each, row in found if row is not None), None)
                     if wrong is not None:
                         self._write(kind, *wrong)
@@ -103,10 +65,17 @@ class BackwardCheck:
     def _write(self, kind: type[torch.autograd.Function], application: Application, row: Wrong) -> None:
         place, backward, differences, weights = row
         name = _parameter_name(kind, place)
-        others = tuple(_parameter_name(kind, each) for each in _all_wrong(application) if each != place)
+        others = tuple(_parameter_name(kind, each) for each in all_wrong(application) if each != place)
         self._recorder.rows.write_fact(
             WrongBackward, kind.__name__, name, backward, differences, weights, others if weights != "given" else ()
         )
+
+
+def _kept(value: object, runs_code: bool) -> object:
+    """Returns a copy of a tensor. Code that a Function gets reads parameters themselves, not what it gets of them."""
+    if not isinstance(value, torch.Tensor) or (runs_code and is_parameter(value)):
+        return value
+    return value.detach().clone()
 
 
 def _is_ordinary(value: object) -> bool:
@@ -116,173 +85,14 @@ def _is_ordinary(value: object) -> bool:
         return plain and value.layout is torch.strided and not value.is_complex() and value.numel() <= MAX_VALUES
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
         return all(type(item) in ATOMS for item in value)
-    return type(value) in ATOMS
+    return type(value) in ATOMS or isinstance(value, _CODE)
 
 
 def _parameter_name(kind: type[torch.autograd.Function], place: int) -> str:
     """Returns the name that `forward` has for an argument of `apply`."""
-    names = list(inspect.signature(kind.forward).parameters)
+    taken = list(inspect.signature(kind.forward).parameters.values())
     context = kind.setup_context is torch.autograd.function._SingleLevelFunction.setup_context
-    found = names[int(context) :][place : place + 1]
-    return found[0] if found else f"argument {place}"
-
-
-def _in_dtype(value: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
-    return value if dtype is None or not value.is_floating_point() else value.to(dtype)
-
-
-def _examined(application: Application) -> Wrong | None:
-    """Compares one call in double precision, or in the program's own if it does not run in double."""
-    for precision in (_DOUBLE, _SINGLE):
-        try:
-            before = application.run({}, precision.dtype)
-            if precision.dtype is None or all(output.dtype is precision.dtype for output in before):
-                return _Examination(application, precision, before).result()
-        except Exception:  # the program's own: it does not take such inputs, or cannot be run again
-            if precision is _SINGLE:
-                return None
-    return None
-
-
-def _all_wrong(application: Application) -> list[int]:
-    """Returns the places of all arguments whose gradient is wrong, also of those that the program needs none of."""
-    wanted = tuple(
-        n for n, value in enumerate(application.args) if isinstance(value, torch.Tensor) and value.is_floating_point()
-    )
-    try:
-        outputs = application.run({}, torch.float64)
-        if any(output.dtype is not torch.float64 for output in outputs):
-            return []  # too coarse for these steps
-        return _Examination(replace(application, wanted=wanted), _DOUBLE, outputs).wrong_places()
-    except Exception:  # the program's own: it does not take such inputs
-        return []
-
-
-class _Examination:
-    """Compares the gradients of one application with central differences."""
-
-    def __init__(self, application: Application, precision: _Precision, outputs: list[torch.Tensor]) -> None:
-        self._application, self._precision, self._outputs = application, precision, outputs
-        self._inputs = {
-            n: _in_dtype(value, precision.dtype)
-            for n in application.wanted
-            if isinstance(value := application.args[n], torch.Tensor)
-        }
-        self._random = torch.Generator().manual_seed(0)
-        self._ends = time.thread_time() + SECONDS
-
-    def result(self) -> Wrong | None:
-        """Returns (place, gradients, differences, weights) of the first input whose gradient is wrong."""
-        if not self._is_deterministic() or self._returns_an_input():
-            return None
-        weights = [torch.rand(o.shape, generator=self._random, dtype=torch.float64) + 0.5 for o in self._outputs]
-        gradients = self._gradients(weights)
-        scaled = self._gradients(weights, -8.0)
-        linear = [n for n, gradient in gradients.items() if _is_multiple(scaled[n], gradient, -8.0)]
-        rest = {n: gradient for n, gradient in gradients.items() if n not in linear}
-        if not all(_is_multiple(scaled[n], gradient, 1.0) for n, gradient in rest.items()):
-            return None
-        found = [(n, list(self._pairs(n, weights, gradients[n]))) for n in linear]
-        if any(_is_deliberate(pairs) for _, pairs in found):
-            return None
-        for place, pairs in found:
-            if wrong := self._wrong(pairs):
-                ones = [torch.ones_like(weight) for weight in weights]
-                plain = self._wrong(self._pairs(place, ones, self._gradients(ones)[place]))
-                return _row(place, plain, "ones") if plain else _row(place, wrong, "random")
-        return self._wrong_for_given(rest)
-
-    def wrong_places(self) -> list[int]:
-        """Returns the inputs whose gradient is wrong for outputs that each have another weight."""
-        weights = [torch.rand(o.shape, generator=self._random, dtype=torch.float64) + 0.5 for o in self._outputs]
-        found = {n: list(self._pairs(n, weights, each)) for n, each in self._gradients(weights).items()}
-        return [n for n, pairs in found.items() if not _is_deliberate(pairs) and self._wrong(pairs)]
-
-    def _wrong_for_given(self, gradients: dict[int, torch.Tensor]) -> Wrong | None:
-        """Checks gradients that ignore the one that `backward` receives: they may be right for the program's."""
-        given = [gradient.to(torch.float64) for gradient in self._application.given]
-        if [g.shape for g in given] != [o.shape for o in self._outputs]:
-            return None
-        found = {n: self._wrong(self._pairs(n, given, gradients[n])) for n in gradients}
-        return next((_row(n, wrong, "given") for n, wrong in found.items() if wrong), None)
-
-    def _is_deterministic(self) -> bool:
-        again = self._application.run({}, self._precision.dtype)
-        return len(again) == len(self._outputs) and all(map(torch.equal, again, self._outputs))
-
-    def _returns_an_input(self) -> bool:
-        """Returns whether an output equals an input: such a Function exists for its backward."""
-        given = [_in_dtype(v, self._precision.dtype) for v in self._application.args if isinstance(v, torch.Tensor)]
-        return any(o.shape == v.shape and torch.equal(o, v) for o in self._outputs for v in given)
-
-    def _gradients(self, weights: list[torch.Tensor], factor: float = 1.0) -> dict[int, torch.Tensor]:
-        """Returns the gradient of each input that has one, for a weighted sum of the outputs."""
-        leaves = {n: value.clone().requires_grad_() for n, value in self._inputs.items()}
-        outputs = self._application.run(leaves, self._precision.dtype)
-        pairs = [(o, (factor * w).to(o)) for o, w in zip(outputs, weights, strict=True) if o.requires_grad]
-        roots, given = zip(*pairs, strict=True)
-        found = torch.autograd.grad(roots, tuple(leaves.values()), given, allow_unused=True)
-        return {n: g.detach().to(torch.float64) for n, g in zip(leaves, found, strict=True) if g is not None}
-
-    def _pairs(self, place: int, weights: list[torch.Tensor], gradient: torch.Tensor) -> Iterator[tuple[float, float]]:
-        """Returns (gradient, difference) at some places of an input where the forward is smooth."""
-        flat = gradient.reshape(-1)
-        by_chance = torch.randperm(flat.numel(), generator=self._random)[: PLACES // 2].tolist()
-        largest = flat.abs().topk(min(PLACES // 2, flat.numel())).indices.tolist()
-        for position in sorted({*by_chance, *largest}):
-            positions = [position, *_mirrored(self._inputs[place], position)]
-            difference = None if time.thread_time() > self._ends else self._difference(place, positions, weights)
-            if difference is not None:
-                yield float(flat[positions].sum()), difference
-
-    def _difference(self, place: int, positions: list[int], weights: list[torch.Tensor]) -> float | None:
-        """Returns the derivative of the weighted sum by one value, if steps of two sizes in both directions agree."""
-        found: list[float] = []
-        step = self._precision.step * max(1.0, abs(float(self._inputs[place].reshape(-1)[positions[0]])))
-        for size in (step, -step, 4 * step, -4 * step):
-            moved = self._inputs[place].clone(memory_format=torch.contiguous_format)
-            moved.view(-1)[positions] += size
-            with torch.no_grad():
-                outputs = self._application.run({place: moved}, self._precision.dtype)
-            pairs = zip(outputs, self._outputs, weights, strict=True)
-            change = sum(float(((a.to(w) - b.to(w)) * w).sum()) for a, b, w in pairs)
-            found.append(change / size)
-        largest = max(map(abs, found))
-        if max(found) - min(found) > 2 * self._precision.close * largest + 1e-7:
-            return None
-        return (found[0] + found[1]) / 2
-
-    def _wrong(self, pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-        """Returns the pairs in which gradient and difference disagree, among those where the forward changes."""
-        found = list(pairs)
-        size = max((max(abs(b), abs(n)) for b, n in found), default=0.0)
-        close, least = 2 * self._precision.close, 1e-3 * size + 1e-7
-        return [(b, n) for b, n in found if abs(n) > least and abs(b - n) > max(close * max(abs(b), abs(n)), least)]
-
-
-def _row(place: int, wrong: list[tuple[float, float]], weights: str) -> Wrong:
-    shown = wrong[:SHOWN]
-    return place, tuple(b for b, _ in shown), tuple(n for _, n in shown), weights
-
-
-def _is_multiple(scaled: torch.Tensor, gradient: torch.Tensor, factor: float) -> bool:
-    """Returns whether a `scaled` gradient is `factor` times another, as that of a linear backward is.
-
-    A backward that clips gradients, or keeps only one sign, is not linear: it is no derivative on purpose.
-    """
-    return torch.allclose(scaled, factor * gradient, rtol=1e-3, atol=1e-6)
-
-
-def _mirrored(value: torch.Tensor, position: int) -> list[int]:
-    """Returns the mirrored place of a symmetric matrix, which must stay symmetric: decompositions read one half."""
-    width = value.shape[-1] if value.dim() >= 2 and value.shape[-1] == value.shape[-2] else 0
-    if width < 2 or not torch.allclose(value, value.mT):
-        return []
-    matrix, row, column = position // (width * width), position // width % width, position % width
-    return [] if row == column else [matrix * width * width + column * width + row]
-
-
-def _is_deliberate(pairs: list[tuple[float, float]]) -> bool:
-    """Returns whether only the gradients, or only the differences, are all zero: the backward is so on purpose."""
-    backward, difference = (any(abs(pair[n]) > 1e-9 for pair in pairs) for n in (0, 1))
-    return bool(pairs) and backward != difference
+    own = taken[int(context) :]
+    if own and own[-1].kind is inspect.Parameter.VAR_POSITIONAL and place >= len(own) - 1:
+        return f"{own[-1].name}[{place - len(own) + 1}]"
+    return own[place].name if place < len(own) else f"argument {place}"

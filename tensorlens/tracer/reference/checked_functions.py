@@ -12,7 +12,8 @@ from tensorlens.records.reference import FORMULAS
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.patch import Patch, observe, patched
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.reference.backward_check import Application, BackwardCheck
+from tensorlens.tracer.reference.backward_check import BackwardCheck
+from tensorlens.tracer.reference.central_differences import Application
 from tensorlens.tracer.reference.gradient_samples import Comparison
 
 

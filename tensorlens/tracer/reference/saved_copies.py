@@ -21,7 +21,8 @@ from tensorlens.tracer.isolation.guard import ErrorGuard, Function, call_guarded
 from tensorlens.tracer.isolation.patch import Patch, observe, patched
 from tensorlens.tracer.isolation.torch_features import CHECKPOINT_CALL, checkpointed_arguments
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.reference.backward_check import Application, BackwardCheck
+from tensorlens.tracer.reference.backward_check import BackwardCheck
+from tensorlens.tracer.reference.central_differences import Application
 from tensorlens.tracer.reference.gradient_samples import Comparison
 
 _PUSH = _autograd._push_saved_tensors_default_hooks
