@@ -51,18 +51,23 @@ SETS = (
     "training_twenty_fifth",
     "training_twenty_sixth",
     "training_twenty_seventh",
+    "training_twenty_eighth",
+    "training_twenty_ninth",
     "training_forms",
     "training_forms_second",
     "training_forms_third",
     "training_forms_fourth",
 )
 SECOND_RUN = (  # found by what a second run measures
+    *("spiral_flow", "enzyme_orbit"),
     *("beat_filters", "branch_rounds", "plume_source", "plume_sources"),
     *("snake_vocoder", "swish_regressor", "yacht_drag", "winch_pilot", "brine_inversion", "kite_hover"),
 )
 # Named at first by sentences that were wrong about correct programs, and are gone: a mask of weights is no line that
 # moves them, and numbers on `self` that are only looked at are no forgotten terms of a loss.
 NOT_TRUE = {"training_eleventh": {"glyph_pruning"}, "training_forms_third": {"marble_otter"}}
+# Marked as correct by its author; the warning is true: a step adds gradients that the phase before has left.
+NOT_RIGHT = {"training_twenty_ninth": {"meter_stream"}}
 DAILY = 8  # one in so many programs is run each time
 
 
@@ -76,7 +81,7 @@ NAMED = {name: read(name, "said.json") for name in SETS}
 
 def programs(kind: str) -> list[object]:
     """Returns (set, name) of the programs that are wrong or right."""
-    found = [(each, name) for each in SETS for name in sorted(MARKS[each][kind])]
+    found = [(each, name) for each in SETS for name in sorted(set(MARKS[each][kind]) - NOT_RIGHT.get(each, set()))]
     marks = [() if place % DAILY == 0 else pytest.mark.complete for place in range(len(found))]
     return [pytest.param(*pair, marks=mark) for pair, mark in zip(found, marks, strict=True)]
 
