@@ -84,16 +84,21 @@ def _is_beside_fresh(training: Training, parameter: int, made: Call, uses: list[
 
 
 def _is_set_again(training: Training, made: Call) -> bool:
-    """Returns whether a line may give a value anew: by `.data`, by its memory as an array, or as a number that a line
-    takes of the same parameter later."""
-    facts, own = training.facts, {access.tensor for access in made.outputs}
-    if any(call.op in _GIVING and call.inputs and call.inputs[0].tensor in own for call in facts.calls):
+    """Returns whether a line may give a value anew, also as a number that a line takes of the same parameter later."""
+    facts = training.facts
+    if is_given_anew(facts, made):
         return True
     if made.op not in _NUMBERS:
         return False
     parameter = _parameter_below(training, made)
     later = (call for call in facts.calls_between(made.index + 1) if call.op in _NUMBERS)
     return any(_parameter_below(training, call) == parameter and not is_only_shown(facts, call) for call in later)
+
+
+def is_given_anew(facts: TraceIndex, made: Call) -> bool:
+    """Returns whether a line may give the results of a call anew: by `.data`, or by their memory as an array."""
+    own = {access.tensor for access in made.outputs}
+    return any(call.op in _GIVING and call.inputs and call.inputs[0].tensor in own for call in facts.calls)
 
 
 def _tensors(training: Training, call: Call) -> Iterator[tuple[int, Call]]:
@@ -106,7 +111,7 @@ def _tensors(training: Training, call: Call) -> Iterator[tuple[int, Call]]:
             made = next(iter(facts.producers(access.tensor, call.index)), None)
             parameter = None if made is None else _parameter_below(training, made)
             names = () if made is None else facts.trace.sites[made.site].targets
-            if made is not None and parameter is not None and not any(map(_is_of_start, names)):
+            if made is not None and parameter is not None and not any(map(is_of_start, names)):
                 yield parameter, made
 
 
@@ -137,7 +142,7 @@ def _numbers(
         return
     parts = ast.walk(node) if kept else ()
     read = {ast.unparse(each) for each in parts if isinstance(each, ast.Name | ast.Attribute | ast.Subscript)}
-    given = [each.made for each in bound if not _is_of_start(each.name) and each.is_read_by(span.file, node)]
+    given = [each.made for each in bound if not is_of_start(each.name) and each.is_read_by(span.file, node)]
     for made in (*(kept[name] for name in read & kept.keys()), *given):
         parameter = _parameter_below(training, made)
         if parameter is not None and made.index < call.index:
@@ -162,10 +167,10 @@ def _kept_numbers(facts: TraceIndex) -> dict[str, Call]:
         targets = facts.trace.sites[call.site].targets if call.op in _NUMBERS else ()
         if len(targets) == 1:
             kept.setdefault(targets[0], call)
-    return {name: call for name, call in kept.items() if not _is_of_start(name) and _is_kept(facts, name)}
+    return {name: call for name, call in kept.items() if not is_of_start(name) and _is_kept(facts, name)}
 
 
-def _is_of_start(name: str) -> bool:
+def is_of_start(name: str) -> bool:
     """Returns whether a name says that its value is to stay that of the start: `alpha_fixed`, `scale0`."""
     last = _last(name)
     return last.endswith("0") or bool(set(words_of(last)) & _OF_START)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from tensorlens.analysis.training.losses.measured_targets import measured_targets
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.policies_and_values.later_moves import is_copied_for_a_round, moves_later
 from tensorlens.analysis.training.policies_and_values.trained_hints import trained_hints
@@ -44,7 +45,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 facts.label("graph_built_here", each.made.site, "has a graph", each.made.index),
                 facts.label("needed_here", each.error.site, "the loss", each.error.index),
             )
-    for teacher in teachers_trained(training.training):
+    for teacher in (*teachers_trained(training.training), *measured_targets(training.training)):
         rows = [row for row in training.rows if row.tensor in teacher.parameters]
         if rows:
             yield stands_out(
