@@ -84,9 +84,9 @@ class ParameterMovement:
     elements: NonNegative
     unreached: NonNegative  # elements whose gradient was missing or exactly zero in each round
     unreached_moved: NonNegative  # of these, the ones with another value now
-    unreached_rows: tuple[
-        NonNegative, ...
-    ] = ()  # the first of a matrix with such elements only, if others had gradients
+    last: tuple[int, int, int] = (-1, 0, 0)
+    """The last optimizer that stepped it, after others, and the two counts since its first step, of which the second
+    leaves out elements without a gradient before; -1: there is none."""
 
 
 @dataclass(frozen=True, slots=True)

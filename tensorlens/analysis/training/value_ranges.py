@@ -178,7 +178,9 @@ def _gets_zeros_and_ones(
         return False
     if not all(op_name(call) == "setitem" or op_name(call) in _WRITTEN for call in putting):
         return False
-    values = {_assigned(facts, call) if op_name(call) == "setitem" else _last_written(facts, call) for call in putting}
+    values = {
+        assigned_number(facts, call) if op_name(call) == "setitem" else _last_written(facts, call) for call in putting
+    }
     return values <= {0, 1} and bool(values or adding or op_name(made) == "eye")
 
 
@@ -225,7 +227,7 @@ def _greatest(facts: TraceIndex, call: Call) -> float | None:
     return None if lower else written_number(facts, next(iter(named or (node.args[-1:] if is_last else [])), None))
 
 
-def _assigned(facts: TraceIndex, call: Call) -> float | None:
+def assigned_number(facts: TraceIndex, call: Call) -> float | None:
     """Returns the number that a line assigns, as the source writes it."""
     span = facts.span(call.site)
     statement = None if span is None else statement_around(facts, span)

@@ -15,22 +15,21 @@ from tensorlens.tracer.isolation.torch_originals import (
     clone,
     count_nonzero,
     detach,
-    every,
     is_complex,
     norms,
     not_equal,
     numel,
     stack,
-    to,
     tolist,
     view_as_real,
 )
+from tensorlens.tracer.training.reached_elements import LaterSteps, Reached, to_like
 
 _HALF = (torch.float16, torch.bfloat16)
 _ALWAYS_COUNTED = 8  # rounds whose zeros are counted: the first ones
 _COUNTED_EACH, _OFTEN, _LATER_EACH = 8, 128, 64  # then every so many, up to this one; and every so many after it
 _MOST_ROWS, _MOST_NAMED = 4096, 16  # of a matrix that are looked at, and that are named
-_SMALL = 512  # elements: below, one operation takes less time than two
+_MOST_OPTIMIZERS = 8  # of one parameter, whose own steps are looked at
 
 
 @dataclass(slots=True)
@@ -59,9 +58,9 @@ class Series:
 class MeasuredParameter:
     """One parameter. A round is a step of an optimizer that holds it or, if none does, a backward pass."""
 
-    __slots__ = ("_counted", "_elements", "_half", "_kept", "_left", "_norms", "_reached", "_start", "_zeros",
-                 "filled", "first_nonfinite", "half_steps", "nonfinite", "number", "ref", "rounds", "stepped",
-                 "zero")  # fmt: skip
+    __slots__ = ("_counted", "_elements", "_half", "_kept", "_later", "_left", "_norms", "_reached", "_start",
+                 "_steppers", "_zeros", "filled", "first_nonfinite", "half_steps", "nonfinite", "number", "ref",
+                 "rounds", "stepped", "zero")  # fmt: skip
 
     def __init__(self, number: int, ref: weakref.ref[torch.Tensor]) -> None:
         self.number, self.ref = number, ref
@@ -77,12 +76,16 @@ class MeasuredParameter:
         self._half: torch.Tensor | None = None  # a copy of the first values in half precision
         self._left: torch.Tensor | None = None  # the elements that have had another value in half precision
         self.half_steps, self._kept = 0, (0, 0)
-        self._reached: torch.Tensor | bool = False  # the elements that had a gradient; True: all; False: none
+        self._reached = Reached()
+        self._steppers: list[int] = []  # optimizers that have stepped it: the last one comes last
+        self._later: LaterSteps | None = None
 
-    def begin_round(self, parameter: torch.Tensor, stepped: bool) -> None:
+    def begin_round(self, parameter: torch.Tensor, stepped: bool, optimizer: int | None = None) -> None:
         """Counts a round. The first step of an optimizer begins anew: the passes before it have their gradients here
         too."""
         self.expect_round(parameter, stepped)
+        if optimizer is not None and self._steppers[-1:] != [optimizer]:
+            self._change_stepper(parameter, optimizer)
         self.rounds += 1
         if parameter.dtype in _HALF:
             if self._half is None or self._half.dtype != parameter.dtype:
@@ -91,6 +94,18 @@ class MeasuredParameter:
                 self.half_steps, self._left = 0, None
             self._note_left(parameter)
             self.half_steps += 1
+
+    def _change_stepper(self, parameter: torch.Tensor, optimizer: int) -> None:
+        """Looks at the steps of an optimizer alone if others have stepped a parameter before, and it has not."""
+        is_new, is_first = optimizer not in self._steppers, not self._steppers
+        self._later = None
+        if is_new and len(self._steppers) < _MOST_OPTIMIZERS:
+            self._steppers.append(optimizer)
+            if not is_first and is_measurable(parameter):
+                self._later = LaterSteps(optimizer, clone(detach(parameter)), self._reached)
+        elif not is_new:
+            self._steppers.remove(optimizer)
+            self._steppers.append(optimizer)
 
     def _note_left(self, parameter: torch.Tensor) -> None:
         """Notes the elements without their first value after 1, 2, 4, 8, ... rounds: some come back to it later."""
@@ -123,13 +138,9 @@ class MeasuredParameter:
         else:
             self.nonfinite += 1
             self.first_nonfinite = self.first_nonfinite or self.rounds
-        if nonzero and self._reached is not True:
-            if counted and nonzero == numel(gradient):
-                self._reached = True
-            else:
-                self.reach(gradient)
-                if counted and isinstance(self._reached, torch.Tensor) and every(self._reached):
-                    self._reached = True
+        for reached in (self._reached, self._later) if nonzero else ():
+            if reached is not None:
+                reached.note(gradient, nonzero if counted else None)
         return nonzero == 0
 
     @property
@@ -141,7 +152,7 @@ class MeasuredParameter:
     @property
     def has_unreached(self) -> bool:
         """Returns whether some elements had no gradient yet, so far as it is known."""
-        return self._reached is not True
+        return not self._reached.is_full or (self._later is not None and not self._later.is_full)
 
     def note_steady(self, values: Sequence[float]) -> None:
         """Adds rounds with a gradient of these norms, none of them zero or infinite. `reach` has got the gradients."""
@@ -152,10 +163,9 @@ class MeasuredParameter:
 
     def reach(self, gradient: torch.Tensor) -> None:
         """Notes the elements of a gradient that are not zero."""
-        if self._reached is False:
-            self._reached = not_equal(gradient, 0)
-        elif isinstance(self._reached, torch.Tensor):
-            self._reached.logical_or_(gradient if numel(gradient) < _SMALL else to(gradient, torch.bool))
+        self._reached.add(gradient)
+        if self._later is not None:
+            self._later.add(gradient)
 
     def statistics(self, number: int) -> ParameterStatistics:
         """Returns what was measured, as a fact without an index."""
@@ -165,7 +175,8 @@ class MeasuredParameter:
             self._kept = self._keeping(parameter)
         half = self._kept if self._half is not None else (0, 0)
         values = share, self._norms.all(), self.first_nonfinite
-        rows = _rows_left(self._reached) if isinstance(self._reached, torch.Tensor) else ()
+        reached = self._reached.elements
+        rows = _rows_left(reached) if isinstance(reached, torch.Tensor) else ()
         return ParameterStatistics(0, number, self.number, *counts, *values, *half, rows)
 
     def movement(self, number: int) -> ParameterMovement | None:
@@ -176,24 +187,21 @@ class MeasuredParameter:
         now = to_like(detach(parameter), start)
         changed = not_equal(now, start)
         size, distance = tolist(stack(list(norms([as_real(start), as_real(now - start)], 2))))
-        unreached = unreached_moved = 0
-        if self._reached is False:
-            unreached, unreached_moved = self._elements, int(count_nonzero(changed))
-        elif isinstance(self._reached, torch.Tensor):
-            rest = ~to_like(self._reached, changed)
-            unreached, unreached_moved = int(count_nonzero(rest)), int(count_nonzero(changed & rest))
-        return ParameterMovement(0, number, self.number, size, distance, self._elements, unreached, unreached_moved)
+        unreached, moved = self._reached.left(changed)
+        last = (-1, 0, 0) if self._later is None else self._later.moved(detach(parameter))
+        return ParameterMovement(0, number, self.number, size, distance, self._elements, unreached, moved, last)
 
     def _keeping(self, parameter: torch.Tensor) -> tuple[int, int]:
         """Counts the rounds in half precision, and the elements that had a gradient and were never seen without their
         first value."""
         first = self._half
-        if first is None or self._reached is False or not _is_like(first, parameter):
+        if first is None or self._reached.elements is False or not _is_like(first, parameter):
             return self.half_steps, 0
         same = ~not_equal(detach(parameter), to_like(first, parameter))
         if self._left is not None:
             same &= ~to_like(self._left, same)
-        kept = same if self._reached is True else same & to_like(self._reached, same)
+        reached = self._reached.elements
+        kept = same & to_like(reached, same) if isinstance(reached, torch.Tensor) else same
         return self.half_steps, int(count_nonzero(kept))
 
 
@@ -213,11 +221,6 @@ def _is_like(first: torch.Tensor, parameter: torch.Tensor) -> bool:
 def _distance(filled: int) -> int:
     """Returns how far apart the rounds are whose zeros are counted, after so many with a gradient."""
     return _COUNTED_EACH if filled < _OFTEN else _LATER_EACH
-
-
-def to_like(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Returns a tensor on the device of another, with its dtype."""
-    return tensor if tensor.device == other.device and tensor.dtype == other.dtype else tensor.to(other)
 
 
 def as_real(tensor: torch.Tensor) -> torch.Tensor:

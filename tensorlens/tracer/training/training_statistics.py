@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from tensorlens.tracer.training.term_gradients import TermGradients
 
 MOST = 20_000  # parameters of a run that are measured
+_Found = list[tuple[MeasuredParameter, torch.Tensor]]
 
 
 class TrainingStatistics:
@@ -144,7 +145,7 @@ class TrainingStatistics:
                 for group, options in zip(known.groups, optimizer.param_groups, strict=False):
                     pairs = zip(group.parameters, options["params"], strict=False)
                     group.found.update(number for number, parameter in pairs if parameter.grad is not None)
-                found = self._round((each for each, *_ in parameters), stepped=True)
+                found = self._round((each for each, *_ in parameters), known.number)
                 zero = self._note(found, lambda: not skips_step(optimizer))
                 known.sizes, known.steady = sizes, self._steady(known, found, len(parameters))
             self._zero_steps.step_begins(optimizer, known.number, [(each.number, each.ref) for each in zero])
@@ -187,7 +188,7 @@ class TrainingStatistics:
                 self._hooks.look(self._passes)
             known = self._recorder.leaves
             tensors = [tensor for n in waiting if n in known and (tensor := known[n]()) is not None]
-            self._note(self._round([each for each in tensors if each.is_leaf], stepped=False), lambda: False)
+            self._note(self._round([each for each in tensors if each.is_leaf], None), lambda: False)
             if looks_at_hooks and not self._steps:
                 self._write()  # at the end, a run without an optimizer may hold no parameter
 
@@ -229,15 +230,15 @@ class TrainingStatistics:
             measured = self._parameters[number] = MeasuredParameter(number, ref)
         return measured
 
-    def _round(self, parameters: Iterable[torch.Tensor], stepped: bool) -> list[tuple[MeasuredParameter, torch.Tensor]]:
-        """Begins a round of some parameters. Returns those with a gradient, and the gradients."""
-        found: list[tuple[MeasuredParameter, torch.Tensor]] = []
+    def _round(self, parameters: Iterable[torch.Tensor], optimizer: int | None) -> _Found:
+        """Begins a round of some parameters, of an optimizer or none. Returns those with a gradient, and these."""
+        found: _Found = []
         for parameter in parameters:
             measured = self._measured(parameter)
             if measured is None:
                 continue
-            measured.begin_round(parameter, stepped)
-            if stepped:
+            measured.begin_round(parameter, optimizer is not None, optimizer)
+            if optimizer is not None:
                 self._stepped.add(measured.number)
             gradient = parameter.grad
             if gradient is not None:
@@ -246,9 +247,7 @@ class TrainingStatistics:
                     found.append((measured, dense.detach()))
         return found
 
-    def _steady(
-        self, known: SeenOptimizer, found: list[tuple[MeasuredParameter, torch.Tensor]], total: int
-    ) -> SteadySteps | None:
+    def _steady(self, known: SeenOptimizer, found: _Found, total: int) -> SteadySteps | None:
         """Returns what measures the next steps of an optimizer. Of optimizers with the same parameters, none does."""
         numbers = {measured.number for measured, _ in found}
         shared = [o for o in self._all if o is not known and o.steady is not None and o.steady.measures(numbers)]
@@ -261,9 +260,7 @@ class TrainingStatistics:
             if each.steady is not None:
                 each.steady.settle()
 
-    def _note(
-        self, found: list[tuple[MeasuredParameter, torch.Tensor]], does_use: Callable[[], bool]
-    ) -> list[MeasuredParameter]:
+    def _note(self, found: _Found, does_use: Callable[[], bool]) -> list[MeasuredParameter]:
         """Adds gradients. Returns the parameters whose gradient consists of zeros.
 
         Of the gradients that no step uses (`does_use`), those of leaves without an optimizer count as the script's

@@ -22,6 +22,7 @@ _CASTS = frozenset("float to type bool int double half logical_not invert and or
 _COUNTS = frozenset("sum mean any all item numel count_nonzero tolist size".split())
 _LOOKS = frozenset("numpy array nonzero abs where sign bool".split())
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
+_ONES = frozenset(("ones", "ones_like", "new_ones"))
 _MIN_STEPS = 3
 _MAX_DEPTH = 4
 
@@ -47,7 +48,8 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
             continue
         masked = ((call, _mask_of(facts, row.tensor, call)) for call in training.writes(row.tensor))
         writes = [(call, mask) for call, mask in masked if mask is not None]
-        if not writes or not _is_mask(facts, *writes[-1]):
+        is_narrowed = bool(writes) and _is_narrowed(facts, *writes[-1])
+        if not writes or not (is_narrowed or _is_mask(facts, *writes[-1])):
             continue
         last, mask = writes[-1]
         moving = [
@@ -60,6 +62,7 @@ def pruned_weights(training: MeasuredTraining) -> Iterator[PrunedWeights]:
         by_averages = bool(applied) and later < len(moving) and _has_averages(training, row)
         is_kept = _is_looked_at(training, row, last) or (bool(applied) and _changes_state(facts))
         is_left = _is_product(facts, last) or (later < len(moving) and _is_of_sizes(facts, last, mask))
+        is_left = is_left and not is_narrowed  # the parts may be meant to grow again before its next product
         is_open = not applied and is_left and not _is_shown(facts, *writes[-1]) and not _is_anew(writes, moving)
         is_wrong = is_open or (by_averages and _mask_gradients(training, row, applied))
         if later >= _MIN_STEPS and not is_kept and is_wrong:
@@ -148,6 +151,24 @@ def _is_mask(facts: TraceIndex, write: Call, mask: int) -> bool:
         if op_name(made) in _CASTS and made.inputs:
             waiting.append((made.inputs[0].tensor, made.index, depth + 1))
     return False
+
+
+def _is_narrowed(facts: TraceIndex, write: Call, mask: int) -> bool:
+    """Returns whether a mask begins with ones, and is only ever multiplied in place by other masks."""
+    mask = _root(facts, mask, write.index)
+    made, storages = facts.creator(mask), facts.storages_of(mask)
+    if made is None or op_name(made) not in _ONES:
+        return False
+    products = [
+        call
+        for call in facts.calls_between(made.index + 1, write.index - 1)
+        if any(facts.storage_of(each.tensor, call.index) in storages for each in call.writes)
+    ]
+    others = [[access.tensor for access in call.inputs if access.tensor != mask] for call in products]
+    return bool(products) and all(
+        op_name(call) in _PRODUCTS and len(given) == 1 and _is_mask(facts, call, given[0])
+        for call, given in zip(products, others, strict=True)
+    )
 
 
 def _applied(facts: TraceIndex, write: Call, mask: int) -> list[Call]:

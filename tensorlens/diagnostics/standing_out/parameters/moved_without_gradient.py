@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from math import prod
 
 from tensorlens.analysis.lineage import ancestry
@@ -10,11 +10,12 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.parameters.masking_hooks import masking_hook
 from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
-from tensorlens.records.callbacks import Registration
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
+from tensorlens.records.training import OptimizerGroup
 
 _KEEPING = frozenset("nan_to_num clamp clip add iadd sub isub".split())
 _MAX_CALLS = 64
@@ -36,16 +37,11 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             continue
         if movement.unreached == movement.elements:
             whole.setdefault((group.optimizer, group.group), []).append(row)
-        elif touched := _touches(training, row):
-            site, index = touched[-1].site, touched[-1].index
-            yield _part(
-                training, row, training.facts.label("modified_here", site, "the gradient is changed here", index)
-            )
-        elif (hook := _masking_hook(training.facts, row.tensor)) is not None:
-            text = "this hook masks the gradient"
-            yield _part(training, row, training.facts.label("hook_registered_here", hook.site, text))
+        elif (masked := _masked(training, row)) is not None:
+            yield _part(training, row, masked)
     for rows in whole.values():
         yield _whole(training, rows)
+    yield from _of_later_steps(training)
 
 
 def _touches(training: MeasuredTraining, row: ParameterRow) -> list[Call]:
@@ -107,24 +103,46 @@ def _part(training: MeasuredTraining, row: ParameterRow, changed: Label | None) 
     return stands_out(text, label, changed)
 
 
-def _masking_hook(facts: TraceIndex, leaf: int) -> Registration | None:
-    """Returns the hook of a leaf that returned its gradient times a mask."""
-    callbacks = facts.trace.callbacks
-    known = {each.id: each for each in callbacks.registrations if each.kind == "tensor hook" and each.target == leaf}
-    for run in callbacks.runs if known else ():
-        for value in run.values if run.registration in known else ():
-            made = None if value.tensor is None or value.tensor in run.given else facts.creator(value.tensor)
-            if made is not None and _is_masked(facts, made, run.given):
-                return known[run.registration]
-    return None
+def _of_later_steps(training: MeasuredTraining) -> Iterator[StandingOut]:
+    """Finds parts that the steps of one more optimizer move, after others have trained them: the script sets their
+    gradients to zero from its first step on."""
+    found: dict[tuple[int, int | None], list[tuple[ParameterRow, OptimizerGroup, Label]]] = {}
+    for row in training.rows:
+        if row.movement is None or not row.movement.last[2] or row.movement.last[1] == row.movement.elements:
+            continue
+        groups = (group for group in training.groups if group.optimizer == row.movement.last[0])
+        group = next((group for group in groups if row.tensor in group.parameters), None)
+        steps = training.facts.trace.inspection.steps
+        if group is None or not group.weight_decay > 0 or not group.steps > 1 or group.turns[1] > len(steps):
+            continue
+        since = steps[group.turns[0] - 1].index
+        masked = None if training.written_after(row.tensor, since) else _masked(training, row, since)
+        if masked is not None:
+            found.setdefault((group.optimizer, masked.span.line), []).append((row, group, masked))
+    for parts in found.values():
+        rows, (_, group, masked) = [row for row, *_ in parts], parts[0]
+        moved, elements = (sum(counts) for counts in zip(*map(_counts, rows), strict=True))
+        text = (
+            f"{moved:,} of {elements:,} elements of {listed(rows)} had gradients of zeros at each of the "
+            f"{group.steps:,} steps of a later `{group.name}`, and are moved by weight decay ({group.weight_decay:g})"
+        )
+        made = training.facts.label("optimizer_made_here", group.site, f"this `{group.name}` is made here")
+        yield stands_out(text, made, masked)
 
 
-def _is_masked(facts: TraceIndex, made: Call, given: Collection[int | None]) -> bool:
-    """Returns whether a call multiplies a gradient by several values, or chooses between values."""
-    name = op_name(made)
-    others = [access.tensor for access in made.inputs if access.tensor not in given]
-    has_values = any(prod(facts.tensor(number).shape) > 1 for number in others)
-    makers = [maker for number in others if (maker := facts.creator(number)) is not None]
-    if any(op_name(maker) in ("isnan", "isfinite", "isinf") for maker in makers):
-        return False
-    return has_values and name in ("mul", "rmul", "where", "masked_fill")
+def _counts(row: ParameterRow) -> tuple[int, int]:
+    assert row.movement is not None
+    return row.movement.last[2], row.movement.elements
+
+
+def _masked(training: MeasuredTraining, row: ParameterRow, since: int = -1) -> Label | None:
+    """Names what sets parts of the gradient of a parameter to zero after an event: a line, or a hook."""
+    facts = training.facts
+    touched = [call for call in _touches(training, row) if call.index > since]
+    if touched:
+        site, index = touched[-1].site, touched[-1].index
+        return facts.label("modified_here", site, "the gradient is changed here", index)
+    hook = masking_hook(facts, row.tensor, since)
+    if hook is None:
+        return None
+    return facts.label("hook_registered_here", hook.site, "this hook masks the gradient")

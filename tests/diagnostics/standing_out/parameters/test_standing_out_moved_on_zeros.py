@@ -183,3 +183,85 @@ for step in range(6):
 def test_zeros_of_another_gradient_are_none_of_the_script(tmp_path: Path) -> None:
     body = COPIED
     assert not any("gradients of zeros at each step" in each.text for each in sentences(tmp_path, body))
+
+
+LATER = """
+table = nn.Parameter(torch.randn(4, 3))
+passes = lambda rows: table[rows].square().sum().backward()
+def fit(opt, rows, steps=6):
+    for step in range(steps):
+        opt.zero_grad()
+        passes(rows)
+        opt.step()
+fit(torch.optim.Adam([table], lr=0.01), torch.arange(4))
+table.data[3] = table.data[:3].mean(dim=0)
+mask = torch.zeros(4, 3)
+mask[3] = 1
+def held(grad):
+    return grad * mask
+hook = table.register_hook(held)  #!
+fit(torch.optim.Adam([table], lr=0.01, weight_decay=0.1), torch.arange(4))
+"""
+PUT = "    return grad * mask"
+LATER_ROWS = (
+    "9 of 12 elements of `table` had gradients of zeros at each of the 6 steps of a later `Adam`, and are moved by "
+    "weight decay (0.1)"
+)
+LATER_WRONG = {
+    "a product": LATER,
+    "items of a copy": LATER.replace(PUT, "    grad = grad.clone()\n    grad[:3] = 0\n    return grad"),
+    "a part of a copy": LATER.replace(PUT, "    grad = grad.clone()\n    grad[:3].zero_()\n    return grad"),
+    "items of zeros": LATER.replace(PUT, "    out = torch.zeros_like(grad)\n    out[3] = grad[3]\n    return out"),
+    "a choice": LATER.replace(PUT, "    return torch.where(mask.bool(), grad, torch.zeros_like(grad))"),
+    "AdamW": LATER.replace("Adam([table], lr=0.01, w", "AdamW([table], lr=0.01, w"),
+    "the gradient itself": LATER.replace("hook = table.register_hook(held)  #!\n", "hooked = True\n").replace(
+        "        opt.step()", "        if 'hooked' in globals(): table.grad.mul_(mask)  #!\n        opt.step()"),
+}  # fmt: skip
+SECOND = "fit(torch.optim.Adam([table], lr=0.01, weight_decay=0.1), torch.arange(4))"
+LATER_RIGHT = {
+    "no decay": LATER.replace(", weight_decay=0.1", ""),
+    "rows that no batch uses": LATER.replace("hook = table.register_hook(held)  #!\n", "").replace(
+        SECOND, SECOND.replace("arange(4)", "arange(2)")),
+    "rows that are seen at some steps": LATER.replace(PUT, "    return grad * (mask + 0.5)").replace(
+        "passes(rows)", "passes(rows[step % 4:])"),
+    "a row of padding": LATER.replace("table.data[3] = table.data[:3].mean(dim=0)\n", "table.data[3] = 0\n").replace(
+        "mask = torch.zeros(4, 3)\nmask[3] = 1", "mask = torch.ones(4, 3)\nmask[3] = 0"),
+    "a row of padding, and rows that no batch ever uses": LATER.replace(
+        "table.data[3] = table.data[:3].mean(dim=0)", "table.data[3] = 0").replace(
+        "torch.arange(4)", "torch.tensor([0, 3])").replace("mask[3] = 1", "mask[:3] = 1"),
+    "rows that are put back": LATER.replace("mask = torch", "old = table.detach().clone()\nmask = torch").replace(
+        "        opt.step()", "        opt.step()\n        if 'old' in globals(): table.data[:3] = old[:3]"),
+    "weights that are masked again": LATER.replace("mask = torch", "keep = torch.ones(4, 3)\nmask = torch").replace(
+        "        opt.step()", "        opt.step()\n        if 'keep' in globals(): table.data.mul_(keep)"),
+    "gradients that are not finite": LATER.replace(PUT, "    return grad * grad.isfinite()").replace(
+        SECOND, SECOND.replace("arange(4)", "arange(2)")),
+    "a hook of the first optimizer alone": LATER.replace("fit(torch.optim.Adam([table], lr=0.01), ", (
+        "first = torch.optim.Adam([table], lr=0.01)\nfit(first, ")).replace(
+        SECOND, "fit(first, torch.arange(4))\nhook.remove()\n" + SECOND.replace("arange(4)", "arange(2)")),
+    "two optimizers in turn": LATER.replace(SECOND, (
+        "opts = [torch.optim.Adam([table], lr=0.01), torch.optim.Adam([table], lr=0.01, weight_decay=0.1)]\n"
+        "hook.remove()\nfor turn in range(6):\n    rows = torch.arange(4) if turn % 2 == 0 else torch.arange(2)\n"
+        "    fit(opts[turn % 2], rows, 2)")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LATER_WRONG)
+def test_names_parts_that_a_later_optimizer_moves(case: str, tmp_path: Path) -> None:
+    body = LATER_WRONG[case]
+    (found,) = (each for each in sentences(tmp_path, body) if each.text.replace("AdamW", "Adam") == LATER_ROWS)
+    assert found.labels[1].span.line == marked(body)
+
+
+@pytest.mark.parametrize("case", LATER_RIGHT)
+def test_says_nothing_of_parts_that_a_later_optimizer_may_move(case: str, tmp_path: Path) -> None:
+    assert not any("gradients of zeros at each" in each.text for each in sentences(tmp_path, LATER_RIGHT[case]))
+
+
+def test_counts_the_parts_of_several_parameters_together(tmp_path: Path) -> None:
+    body = LATER.replace("passes = ", "other = nn.Parameter(torch.randn(4, 3))\npasses = ").replace(
+        "table[rows].square()", "(table + other)[rows].square()"
+    )
+    body = body.replace("[table]", "[table, other]").replace("hook = table.register_hook(held)  #!", (
+        "for p in (table, other): p.register_hook(held)"))  # fmt: skip
+    (found,) = (each for each in sentences(tmp_path, body) if "gradients of zeros at each" in each.text)
+    assert found.text.startswith("18 of 24 elements of `table` and `other` had gradients of zeros at each of the 6")

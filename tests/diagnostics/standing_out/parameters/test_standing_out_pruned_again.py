@@ -61,7 +61,39 @@ BY_AVERAGES = {
     "momentum": NET.replace("lr=0.1", "lr=0.1, momentum=0.9") + PRUNE + HOOKED,
     "the mask is counted": ADAM + PRUNE + HOOKED + "print(masks[0].mean().item())\n",
 }  # fmt: skip
+NARROWED = """\
+masks = {}
+mask = torch.ones_like(net[0].weight)
+def prune(share):
+    with torch.no_grad():
+        cut = (net[0].weight.abs() * mask).flatten().kthvalue(int(share * 32)).values
+        mask.mul_((net[0].weight.abs() > cut).float())
+        net[0].weight.mul_(mask)  #!
+for step in range(12):
+    opt.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    if step > 3:
+        net[0].weight.grad.mul_(mask)
+    opt.step()
+    if step in (3, 6):
+        prune(0.25 * (1 + step // 3))
+"""
+BY_AVERAGES |= {
+    "a mask that gets fewer ones": ADAM + NARROWED,
+    "a mask that gets fewer ones, of bools": ADAM + NARROWED.replace("like(net[0].weight)", (
+        "like(net[0].weight, dtype=torch.bool)")).replace(
+        "mask.mul_((net[0].weight.abs() > cut).float())", "mask.logical_and_(net[0].weight.abs() > cut)"),
+}  # fmt: skip
+AGAIN = "    if step > 3:\n        net[0].weight.data.mul_(mask)\n"
 RIGHT = {
+    "fewer ones, and after each step": ADAM + NARROWED.replace("    if step in", AGAIN + "    if step in"),
+    "fewer ones, and no averages": NET + NARROWED,
+    "fewer ones, and averages that are masked": ADAM + NARROWED.replace("weight.mul_(mask)", (
+        "weight.mul_(mask)\n        opt.state[net[0].weight]['exp_avg'].mul_(mask)")),
+    "fewer ones, and all may grow again": ADAM + NARROWED.replace(
+        "    if step > 3:\n        net[0].weight.grad.mul_(mask)\n", ""),
+    "fewer ones, and some again": ADAM + NARROWED.replace("        net[0].weight.mul_(mask)", (
+        "        mask[torch.rand(8, 4) > 0.9] = 1\n        net[0].weight.mul_(mask)")),
     "small weights begin anew from time to time": NET + PRUNE + ONCE.replace("step == 3", "step % 3 == 2"),
     "a mask for another program": "import io\n" + NET + PRUNE.replace("return mask", "torch.save(mask, io.BytesIO())")
     + ONCE,
