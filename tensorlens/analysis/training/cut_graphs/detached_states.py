@@ -13,6 +13,7 @@ from tensorlens.analysis.code_around import loop_around_line
 from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.cut_graphs.step_loops import is_one_loop
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above, recorded_from
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
@@ -82,18 +83,31 @@ def _behind_last(
     for call in cuts:
         if since < call.index < backward.started:
             by_site[call.site].append(call)
-    for found in by_site.values():
-        if any(call.inputs[0].tensor in made for call in found) or len(found) > _MOST_STEPS:
+    for each in by_site.values():
+        found = _without_last(each, made, read)
+        if any(call.inputs[0].tensor in made for call in found) or not found or len(found) > _MOST_STEPS:
             continue
-        if not _goes_on(facts, found, backward, read):
+        last = len(each) - len(found)  # cuts at the end of the step that the graph has
+        if not (last and is_one_loop(facts, each[-1])) and not _goes_on(facts, found, backward, read):
             continue
         for states in range(1, _MOST_STATES + 1):
             series = [found[first::states] for first in range(states)]
             steps = len(found) // states
-            if steps >= _MIN_STEPS and len(found) == steps * states and not _repeats_after(facts, series[0], backward):
+            if steps < _MIN_STEPS or len(found) != steps * states or last not in (0, states):
+                continue
+            if not _repeats_after(facts, series[0], each[-1].index if last else backward.index):
                 if all(_is_read_last(facts, cuts, read) for cuts in series):
                     yield series[0]
                     break
+
+
+def _without_last(cuts: list[Call], made: set[int], read: set[int]) -> list[Call]:
+    """Leaves out the cuts at the end of the last step: the graph has the state that they cut, and none of what they
+    return."""
+    count = len(cuts)
+    while count and cuts[count - 1].inputs[0].tensor in made and cuts[count - 1].outputs[0].tensor not in read:
+        count -= 1
+    return cuts[:count]
 
 
 def _goes_on(facts: TraceIndex, cuts: list[Call], backward: Backward, read: set[int]) -> bool:
@@ -117,11 +131,11 @@ def _is_read_last(facts: TraceIndex, cuts: list[Call], read: set[int]) -> bool:
     return bool(used[-1]) and not any(used[:-1]) and _reads_parts(facts, cuts) and _cuts_all(facts, cuts)
 
 
-def _repeats_after(facts: TraceIndex, cuts: list[Call], backward: Backward) -> bool:
-    """Returns whether a line of a step runs more often after the last cut than in the step before: then the graph has
-    more than one step."""
+def _repeats_after(facts: TraceIndex, cuts: list[Call], end: int) -> bool:
+    """Returns whether a line of a step runs more often between the last cut and event `end` than in the step before:
+    then the graph has more than one step."""
     step = [call.site for call in facts.calls_between(cuts[-2].index + 1, cuts[-1].index - 1)]
-    rest = [call.site for call in facts.calls_between(cuts[-1].index + 1, backward.index)]
+    rest = [call.site for call in facts.calls_between(cuts[-1].index + 1, end)]
     return any(rest.count(site) > step.count(site) for site in {*step} & {*rest})
 
 

@@ -1,4 +1,4 @@
-"""Names tensors that `.data = ...`, or `nn.Parameter(...)`, puts into the memory of a parameter: steps change both."""
+"""Names tensors that `.data = ...`, or `nn.Parameter(...)`, puts into the memory of another one: steps change both."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from operator import attrgetter
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.one_memory import elements, is_one, item_size
+from tensorlens.analysis.training.parameters.read_sources import ReadSource, read_sources
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -23,7 +24,8 @@ _MAX_STEPS = 20
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds assignments after which two parameters share their memory, while an optimizer steps one of them.
 
-    Also finds parameters that are made from the memory of another one, as by `nn.Parameter(other.weight.data)`.
+    Also finds parameters that are made from the memory of another one, as by `nn.Parameter(other.weight.data)`, or of
+    a part of a tensor that no optimizer holds and that the loss is computed from.
     """
     parameters = _Parameters(training)
     found: dict[int, list[tuple[Call, int, ParameterRow, Step]]] = defaultdict(list)
@@ -41,6 +43,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             found[call.site].append((call, given, *shared))
     for group in found.values():
         yield _sentence(training, group)
+    by_site: dict[int, list[ReadSource]] = defaultdict(list)
+    for each in read_sources(training):
+        if each.parameter not in seen:
+            by_site[each.made.site].append(each)
+    for sources in by_site.values():
+        yield _read_sentence(training, sources)
 
 
 def _is_made_from(facts: TraceIndex, given: int, row: ParameterRow, step: Step) -> bool:
@@ -107,4 +115,19 @@ def _sentence(training: MeasuredTraining, group: list[tuple[Call, int, Parameter
         text,
         facts.label("shared_here", call.site, "they share their memory from here on", call.index),
         facts.label("modified_here", step.site, "writes to both"),
+    )
+
+
+def _read_sentence(training: MeasuredTraining, group: list[ReadSource]) -> StandingOut:
+    facts, first, name = training.facts, group[0], group[0].step.op.removesuffix(".step")
+    rows = [row for each in group if (row := training.row(each.parameter)) is not None]
+    sources = list(dict.fromkeys(f"`{facts.name(each.source)}`" for each in group))
+    others = " and ".join(sources[:2]) + (" and more" if len(sources) > 2 else "")
+    text = f"{listed(rows)} {'shares' if len(rows) == 1 else 'share'} memory with {others} after "
+    text += f"{as_written(facts, first.made)}: steps of `{name}` write to both, and a later loss reads both"
+    return stands_out(
+        text,
+        facts.label("shared_here", first.made.site, "they share their memory from here on", first.made.index),
+        facts.label("modified_here", first.step.site, "writes to both"),
+        facts.label("needed_here", first.read.site, f"reads {sources[0]} after a step", first.read.index),
     )

@@ -80,12 +80,49 @@ for _ in range(3):
 STATE = "`h.detach()` cuts a state off at each step of a loop, 5 times in the graph of one backward pass"
 LAST = LOOP.replace("        loss = loss +", "    loss =").replace("y[t]", "y[0]")
 ONE_BY_ONE = LAST.replace("GRUCell", "GRU").replace("torch.zeros(4, 8)", "torch.zeros(1, 4, 8)")
+READER = """\
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.new = nn.Linear(11, 8), nn.Linear(11, 8)
+    def forward(self, x, h):
+        g = self.gate(torch.cat([x, h], 1)).sigmoid()
+        return g * h + (1 - g) * self.new(torch.cat([x, g * h], 1)).tanh()
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head, self.state = Cell(), nn.Linear(8, 1), None
+    def forward(self, x):
+        h = self.cell(x, self.state)
+        self.state = h.detach()  #!
+        return self.head(h)
+model = Reader()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+def read(x):
+    model.state = torch.zeros(4, 8)
+    for part in x.unbind(1):
+        out = model(part)
+    return out
+for _ in range(3):
+    x, y = torch.randn(4, 6, 3), torch.randn(4, 1)
+    loss = (read(x) - y).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+AFTER = LAST.replace("h.detach())  #!", "h); out = head(h); h = h.detach()  #!").replace("(head(h) -", "(out -")
 WRONG = {
     "a state of which only the last is read": (
         LAST + STEP, "`h.detach()` cuts a state off at each step of a loop, 5 times before one backward pass, whose"),
     "a state of a layer of which only the last is read": (
         ONE_BY_ONE.replace("h = cell(x[t], h.detach())", "_, h = cell(x[t : t + 1], h.detach())") + STEP,
         "5 times before one backward pass, whose graph has only the last step"),
+    "a state that a step detaches at its end": (
+        AFTER + STEP, "5 times before one backward pass, whose graph has only the last step"),
+    "a state that a module detaches at its end": (
+        READER, "5 times before one backward pass, whose graph has only the last step"),
+    "a state that a module detaches, also in an evaluation": (
+        READER + "for part in x.unbind(1):\n    model(part)\n", "5 times before one backward pass"),
     "a state of a cell": (LOOP + STEP, STATE),
     "data of a state": (LOOP.replace("h.detach()", "h.data") + STEP, "`h.data` cuts a state off at each step"),
     "states of two cells": (
@@ -144,6 +181,23 @@ WRONG = {
         FROZEN, "`body.weight` and `body.bias` get gradients after `body.requires_grad_(True)`, but no optimizer that"),
 }  # fmt: skip
 RIGHT = {
+    "a pass at each step": READER.replace("        out = model(part)\n", (
+        "        out = model(part)\n        opt.zero_grad()\n        (out - part.sum()).square().mean().backward()\n"
+        "        opt.step()\n")).replace("    loss = (read(x) - y).square().mean()\n    opt.zero_grad()\n"
+                                         "    loss.backward()\n    opt.step()\n", "    read(x)\n"),
+    "a step after some that only give a state": READER.replace("x.unbind(1):", "x[:, :5].unbind(1):").replace(
+        "    return out", "    return model(x[:, 5])"),
+    "a step after a function that only gives a state": READER.replace("x.unbind(1):", "x[:, :5].unbind(1):").replace(
+        "loss = (read(x) -", "read(x); loss = (model(x[:, 5]) -"),
+    "an iteration to a fixed point, detached at its end": AFTER.replace("x[t]", "x[0]") + STEP,
+    "a module that iterates to a fixed point": READER.replace("x.unbind(1)", "[x[:, 0]] * 6"),
+    "moves of a policy with a pass for the last parts": READER.replace(
+        "self.state = h.detach()  #!", "self.state = h if self.keeps else h.detach()").replace(
+        "model = Reader()", "model = Reader()\nmodel.keeps = False").replace("    for part in", (
+            "    with torch.no_grad():\n        for part in x.unbind(1):\n            model(part)\n"
+            "    model.keeps = True\n    for part in")),
+    "chunks with a pass each": READER.replace("h.detach()  #!", "h").replace(
+        "        out = model(part)\n", "        out = model(part)\n    model.state = model.state.detach()\n"),
     "an iteration to a fixed point": LAST.replace("x[t]", "x[0]") + STEP,
     "steps that only give a state": LAST.replace("range(6)", "range(5)").replace(
         "cell(x[t], h.detach())", "cell(x[t], h).detach()").replace(
