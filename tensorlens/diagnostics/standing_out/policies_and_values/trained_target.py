@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tensorlens.analysis.training.losses.measured_targets import measured_targets
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.policies_and_values.later_moves import is_copied_for_a_round, moves_later
+from tensorlens.analysis.training.policies_and_values.measured_targets import measured_targets
 from tensorlens.analysis.training.policies_and_values.trained_hints import trained_hints
 from tensorlens.analysis.training.policies_and_values.trained_targets import (
     FixedTarget,
