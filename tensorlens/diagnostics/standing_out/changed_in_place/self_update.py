@@ -59,14 +59,22 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             reported |= {site.id for site in facts.trace.sites if facts.same_line(site.id, calls[0].site)}
             yield _update(facts, calls, met)
     for calls in differences.values():
-        if calls[0].site in reported or _compared(training, calls[-1]) is None:
-            continue  # nearly every line: the other calls need no look
-        compared = [_compared(training, call) for call in calls]
-        first = next((place for place, found in enumerate(compared) if found is not None), len(calls))
-        since = [found for found in compared[first:] if found is not None]
-        # an assignment of `.data` may have made the two share their memory after the first calls
-        if 2 * len(since) > len(calls) and len(since) == len(calls) - first:
-            yield _difference(facts, calls[first:], since[0], is_always=not first)
+        if calls[0].site not in reported:
+            yield from _always_zero(training, calls)
+
+
+def _always_zero(training: MeasuredTraining, calls: list[Call]) -> Iterator[StandingOut]:
+    """Yields the sentence about a line, if it subtracts a parameter from itself at each of its last runs."""
+    if _compared(training, calls[-1]) is None:
+        return  # nearly every line: the other calls need no look
+    compared = [_compared(training, call) for call in calls]
+    first = next((place for place, found in enumerate(compared) if found is not None), len(calls))
+    since = [found for found in compared[first:] if found is not None]
+    # an assignment of `.data`, or a new alias, may have made the two share their memory after the first calls
+    if 2 * len(since) <= len(calls) or len(since) < len(calls) - first:
+        return
+    if not _are_attributes(since[0]) or any(_outlasts_a_step(training.facts, call) for call in calls[first:]):
+        yield _difference(training.facts, calls[first:], since[0], is_always=not first)
 
 
 def found_already(facts: TraceIndex) -> set[int]:
@@ -128,11 +136,28 @@ def _compared(training: MeasuredTraining, call: Call) -> tuple[Operand, Operand]
         return None  # one of them is broadcast
     if not is_one(facts, one.tensor, other.tensor, call.index) or not are_two_things(facts, call, one, other):
         return None
-    if all("." in (each.name or "") and "[" not in (each.name or "") for each in (one, other)):
+    if _are_attributes((one, other)) and not any(_is_kept_alias(facts, each.tensor, call) for each in (one, other)):
         return None  # `model.a.weight - model.b.weight` of tied weights
     memory = facts.storage_of(one.tensor, call.index)
     stepped = training.training.stepped
     return (one, other) if any(facts.storage_of(number, call.index) == memory for number in stepped) else None
+
+
+def _are_attributes(met: tuple[Operand, Operand]) -> bool:
+    return all("." in (each.name or "") and "[" not in (each.name or "") for each in met)
+
+
+def _is_kept_alias(facts: TraceIndex, number: int, call: Call) -> bool:
+    """Returns whether another line made a tensor from a parameter, as `self.old = self.loc.detach()` does."""
+    made = facts.creator(number)
+    is_alias = made is not None and facts.tensor(number).type != "Parameter"
+    return is_alias and made is not None and not facts.same_line(made.site, call.site)
+
+
+def _outlasts_a_step(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a step of an optimizer ran after a line made one of the tensors that a call compares."""
+    made = max((each.index for access in call.inputs if (each := facts.creator(access.tensor))), default=call.index)
+    return any(made < step.index < call.index for step in facts.trace.inspection.steps)
 
 
 def _passes_gradient_on(facts: TraceIndex, call: Call, added: set[int]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tensorlens.analysis.naming.bindings import root_of
+from tensorlens.analysis.training.checkpoints_and_averages.kept_snapshots import Reader, is_load, snapshots
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.one_memory import origin
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -21,7 +22,6 @@ from tensorlens.records.report import StandingOut
 from tensorlens.records.training import SavedToFile
 
 _STATE = "Module.state_dict"
-_LOADS = "Module.load_state_dict"
 _MIN_ROUNDS = 3
 _NEAR = 40  # events after a read
 
@@ -35,7 +35,7 @@ class _Alias:
     row: ParameterRow
     step: Step  # the first one after it was made
     name: str  # that it or its container has at the end of the run; "" if nothing names it
-    read: Call | SavedToFile | None  # the last reader after the step
+    read: Reader | None  # the last reader after the step
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -58,7 +58,7 @@ class _Search:
         self._rows = {row.tensor: row for row in training.rows if row.is_stepped}
 
     def aliases(self) -> Iterator[_Alias]:
-        for number in self._candidates():
+        for number in self._candidates:
             made = self._facts.creator(number)
             assert made is not None
             parameter = self._parameter(number)
@@ -78,18 +78,29 @@ class _Search:
         attribute = next((name for name in names if self._is_attribute(name)), None)
         if attribute is not None:
             return _Alias(number, made, row, step, attribute, None)
+        kept_name = names[0].partition("[")[0] if names else ""
+        if number in self._snapshots:
+            return _Alias(number, made, row, step, kept_name, self._snapshots[number])
         if any(made.index < reader.index <= step.index for reader in readers):
             return None
         after = [reader for reader in readers if reader.index > step.index]
         if self._is_live(number, row.tensor, after):
             return None
         if names:
-            return _Alias(number, made, row, step, names[0].partition("[")[0], after[-1] if after else None)
-        is_state = self._facts.trace.sites[made.site].through == _STATE
-        used = [each for each in after if not self._is_load(each)]
-        return _Alias(number, made, row, step, "", used[-1]) if is_state and used else None
+            return _Alias(number, made, row, step, kept_name, after[-1] if after else None)
+        used = [each for each in after if not is_load(self._facts, each)]
+        if not self._is_of_state(made):
+            used = []
+        elif self._facts.trace.sites[made.site].through != _STATE:
+            used = [each for each in used if isinstance(each, SavedToFile)]
+        return _Alias(number, made, row, step, "", used[-1]) if used else None
 
-    def _is_live(self, number: int, parameter: int, readers: list[Call | SavedToFile]) -> bool:
+    def _is_of_state(self, made: Call) -> bool:
+        """Returns whether `state_dict()` has made an alias, or the tensor that a line detaches again."""
+        source = self._facts.creator(made.inputs[0].tensor)
+        return any(each is not None and self._facts.trace.sites[each.site].through == _STATE for each in (made, source))
+
+    def _is_live(self, number: int, parameter: int, readers: list[Reader]) -> bool:
         """Returns whether one line reads an alias again and again, with steps in between, and no line compares it with
         the parameter: then it is wanted as the parameter is at that time."""
         lines: dict[int | None, set[int]] = defaultdict(set)
@@ -116,11 +127,17 @@ class _Search:
             other |= {access.tensor for access in call.outputs} if is_other else set()
         return False
 
-    def _is_load(self, reader: Call | SavedToFile) -> bool:
-        return isinstance(reader, Call) and self._facts.trace.sites[reader.site].through == _LOADS
+    @cached_property
+    def _snapshots(self) -> dict[int, Reader]:
+        """The aliases that the script keeps as earlier values, each with its last reader."""
+        pairs = [(number, self._parameter(number)) for number in self._candidates]
+        aliases = [(number, parameter) for number, parameter in pairs if parameter in self._rows]
+        steps = {number: [step.index for step in found] for number, found in self._steps.items()}
+        return snapshots(self._facts, aliases, self._readers, steps)
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
+    @cached_property
     def _candidates(self) -> list[int]:
         """Returns the tensors that use the memory of a stepped parameter, and are made from it, in order."""
         known = {*self._names, *self._readers} - self._rows.keys() - self._training.training.stepped
@@ -180,9 +197,9 @@ class _Search:
     # --- what happened to it ------------------------------------------------------------------------------------------
 
     @cached_property
-    def _readers(self) -> dict[int, list[Call | SavedToFile]]:
+    def _readers(self) -> dict[int, list[Reader]]:
         """The calls and files that read each tensor, in order. A call that only returns it again does not count."""
-        readers: dict[int, list[Call | SavedToFile]] = defaultdict(list)
+        readers: dict[int, list[Reader]] = defaultdict(list)
         for call in self._facts.calls:
             outputs = {access.tensor for access in call.outputs}
             for number in {access.tensor for access in call.inputs} - outputs:

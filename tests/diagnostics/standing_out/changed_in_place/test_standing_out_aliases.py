@@ -112,6 +112,71 @@ KEPT = {  # a snapshot that is no copy; the line of the first label ends with `#
         train(model, torch.optim.SGD(model.parameters(), lr=0.1))
         """,
     ),
+    "members of a league that each round reads": (
+        "what `value.detach()` returns shares memory with `net.fc.weight` and `net.fc.bias`",
+        """
+        def play():
+            league, opponent = [], Net()
+            for _ in range(5):
+                league.append({name: value.detach().cpu() for name, value in net.state_dict().items()})  # here
+                for member in league:
+                    torch.func.functional_call(opponent, member, (torch.ones(2, 3),))
+                train(net, opt)
+        play()
+        """,
+    ),
+    "members of a league that are loaded": (
+        "what `value.detach()` returns shares memory with",
+        """
+        class Player:
+            def __init__(self):
+                self.weights = {name: value.detach() for name, value in net.named_parameters()}  # here
+        def play():
+            league, opponent = [Player()], Net()
+            for turn in range(6):
+                opponent.load_state_dict(league[turn // 2].weights)
+                train(net, opt)
+                league.append(Player())
+        play()
+        """,
+    ),
+    "values that are stacked in a function": (
+        "what `net.fc.weight.detach()` returns shares memory with `net.fc.weight`",
+        """
+        def run():
+            history = []
+            for _ in range(4):
+                train(net, opt)
+                history.append(net.fc.weight.detach())  # here
+            return torch.stack(history).mean(0)
+        run()
+        """,
+    ),
+    "the best weights in a function": (
+        "what `value.detach()` returns shares memory with",
+        """
+        def run():
+            for epoch in range(5):
+                train(net, opt)
+                if epoch in (0, 2):
+                    best = {name: value.detach().cpu() for name, value in net.state_dict().items()}  # here
+            final = Net()
+            final.load_state_dict(best)
+        run()
+        """,
+    ),
+    "detached states that are saved when it is over": (
+        "what `value.detach()` returns shares memory with",
+        """
+        def run():
+            for epoch in range(3):
+                train(net, opt)
+                if epoch == 0:
+                    best = {name: value.detach() for name, value in net.state_dict().items()}  # here
+            torch.save(best, io.BytesIO())
+        run()
+        """,
+    ),
 }
 
 GIVEN = {  # `.data = ...` makes two tensors one memory
@@ -287,6 +352,28 @@ UPDATED = {  # an update or a comparison of a tensor with itself
         print(sum((p - o).norm() for p, o in zip(net.parameters(), start)))  # here
         """,
     ),
+    "the prior of the next task": (
+        "compares a tensor with itself in each of the last 6 times that it runs: `self.loc` and `self.prior_loc`",
+        """
+        class Belief(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.loc = nn.Parameter(torch.ones(3))
+                self.register_buffer("prior_loc", torch.zeros(3))
+            def penalty(self):
+                return ((self.loc - self.prior_loc) / 0.5).square().sum()  # here
+            def carry_over(self):
+                self.prior_loc = self.loc.detach()
+        belief = Belief()
+        opt = torch.optim.SGD(belief.parameters(), lr=0.1)
+        for task in range(3):
+            for _ in range(3):
+                opt.zero_grad()
+                ((torch.ones(4, 3) @ belief.loc - task).square().mean() + belief.penalty()).backward()
+                opt.step()
+            belief.carry_over()
+        """,
+    ),
     "the distance to the same parameters": (
         "`p - start[name]` compares a tensor with itself",
         """
@@ -460,6 +547,104 @@ ITEMS = {  # a list whose items share their memory, and parts of an expanded ten
 }
 
 RIGHT = {
+    "a prior that is cloned": """
+        class Belief(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.loc = nn.Parameter(torch.ones(3))
+                self.register_buffer("prior_loc", torch.zeros(3))
+        belief = Belief()
+        opt = torch.optim.SGD(belief.parameters(), lr=0.1)
+        for task in range(3):
+            for _ in range(3):
+                fit = (torch.ones(4, 3) @ belief.loc - task).square().mean()
+                opt.zero_grad()
+                (fit + (belief.loc - belief.prior_loc).square().sum()).backward()
+                opt.step()
+            belief.prior_loc = belief.loc.detach().clone()
+        """,
+    "an attribute that each pass makes anew": """
+        class Rounding(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(3))
+            def forward(self, x):
+                self.fixed = self.weight.detach()
+                return x @ (self.fixed.round() * (1 + self.weight - self.fixed))
+        def run():
+            model = Rounding()
+            opt = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(4):
+                opt.zero_grad(); model(torch.ones(4, 3)).square().mean().backward(); opt.step()
+                model.fixed.norm().item()
+        run()
+        """,
+    "members of a league that are cloned": """
+        def play():
+            league, opponent = [], Net()
+            for _ in range(5):
+                league.append({name: value.detach().clone() for name, value in net.state_dict().items()})
+                for member in league:
+                    torch.func.functional_call(opponent, member, (torch.ones(2, 3),))
+                opponent.load_state_dict(league[0])
+                train(net, opt)
+        play()
+        """,
+    "weights that each round sends": """
+        def play():
+            actor = Net()
+            for _ in range(5):
+                weights = {name: value.detach().cpu() for name, value in net.state_dict().items()}
+                actor.load_state_dict(weights)
+                actor(torch.ones(2, 3)).mean().item()
+                train(net, opt)
+        play()
+        """,
+    "a monitor of each phase": """
+        class Monitor:
+            def __init__(self, model):
+                self.views = [p.detach() for p in model.parameters()]
+            def report(self):
+                return [float(view.norm()) for view in self.views]
+        def run():
+            monitors = []
+            for phase in range(4):
+                monitors.append(Monitor(net))
+                for _ in range(2):
+                    train(net, opt)
+                    for monitor in monitors:
+                        monitor.report()
+        run()
+        """,
+    "norms by views of each step": """
+        def norm():
+            params = [p.detach() for p in net.parameters()]
+            return torch.stack([p.norm() for p in params]).norm().item()
+        def run():
+            for _ in range(5):
+                before = norm()
+                train(net, opt)
+                after = norm()
+        run()
+        """,
+    "views that the last round made, and new ones": """
+        def run():
+            views = [p.detach() for p in net.parameters()]
+            for _ in range(5):
+                train(net, opt)
+                size = sum(float(view.square().sum()) for view in views)
+                views = [p.detach() for p in net.parameters()]
+        run()
+        """,
+    "the last weights in a function": """
+        def run():
+            for epoch in range(4):
+                train(net, opt)
+                last = {name: value.detach().cpu() for name, value in net.state_dict().items()}
+            final = Net()
+            final.load_state_dict(last)
+        run()
+        """,
     "a live view that each round reads": """
         rows = net.fc.weight.data
         for _ in range(4):
