@@ -247,6 +247,18 @@ def test_a_hooked_module_is_known_by_where_it_was_made_and_called() -> None:
     assert ("hooked forward", "self.inner(value)", 1) in told
 
 
+def test_a_module_with_a_forward_hook_is_known_by_its_class() -> None:
+    def program() -> None:
+        layer = nn.Linear(2, 2)
+        layer.register_forward_hook(look)
+        layer.register_full_backward_hook(look)
+
+    known = traced(program).callbacks
+    told = [(each.kind, known.functions[each.function].name, each.target) for each in known.registrations]
+    assert ("module of a forward hook", "Linear", 0) in told
+    assert len(told) == 3
+
+
 def test_operators_and_once_differentiable_are_known_by_their_lines() -> None:
     def program() -> None:
         @torch.library.custom_op("callbacks::tripled", mutates_args=())

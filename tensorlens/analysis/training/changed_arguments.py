@@ -18,7 +18,7 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Call, Span
 
-_ACTIVATIONS = frozenset(
+ACTIVATIONS = frozenset(
     "relu relu6 leaky_relu elu selu celu hardtanh hardswish hardsigmoid silu mish threshold rrelu dropout "
     "alpha_dropout feature_alpha_dropout dropout1d dropout2d dropout3d".split()
 )
@@ -54,7 +54,7 @@ def changed_arguments(training: Training) -> Iterator[ChangedArgument]:
         if not change.writes or change.within or looks[change.site] >= _MAX_CHANGES:
             continue
         looks[change.site] += 1
-        each = _of_module(facts, place) if op_name(change) in _ACTIVATIONS else _of_function(training, place)
+        each = _of_module(facts, place) if op_name(change) in ACTIVATIONS else _of_function(training, place)
         if each is None:
             continue
         looks[change.site] = _MAX_CHANGES

@@ -27,12 +27,22 @@ def _module_hook(kind: str) -> Observing[Recorder]:
             frame: FrameType, /, self: torch.nn.Module, hook: Function, *args: object, **kwargs: object
         ) -> object:
             added = recorder.callbacks.add(kind, hook, frame, recorder.callbacks.module(self))
+            if added is not None and kind == "forward hook":
+                _note_class(recorder, self, frame)
             hook = _late(recorder, kind, hook, frame)
             return _remember(recorder.callbacks, original(self, hook, *args, **kwargs), added)
 
         return register
 
     return wrap
+
+
+def _note_class(recorder: Recorder, module: torch.nn.Module, frame: FrameType) -> None:
+    """Notes the name of the class of a module that a forward hook is registered on."""
+    callbacks, site = recorder.callbacks, recorder.sites.site_of(frame)
+    if site != NONE:
+        name = callbacks.functions.of_library(type(module)).number
+        callbacks.register("module of a forward hook", name, site, callbacks.module(module))
 
 
 def _global_hook(kind: str) -> Observing[Recorder]:

@@ -6,9 +6,10 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from tensorlens.analysis.code_around import first_line, is_inside, statement_around
+from tensorlens.analysis.code_around import is_inside, statement_around
 from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.hook_functions import Definition, definition_of
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -36,7 +37,6 @@ _ACTING = ("save", "manual_seed", "seed", "set_rng_state")
 _MIN_STEPS = 2
 _OF_MODULE_CALLS = ("forward hook", "forward pre-hook")  # the trace has no runs of these
 _OF_MODULE_PASSES = ("module backward hook", "module backward pre-hook")
-_Definition = tuple[str, ast.FunctionDef | ast.Lambda]  # the file that has it
 
 
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
@@ -56,7 +56,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if kind not in _REPLACE or number in reported:
             continue
         reported.add(number)
-        definition = _definition(facts, number)
+        definition = definition_of(facts, number)
         if not made and kind in _OF_MODULE_CALLS and _may_be_called(facts, site):
             continue
         if not made and kind in _OF_MODULE_PASSES and not _is_trained(training, site):
@@ -94,7 +94,7 @@ def _is_trained(training: MeasuredTraining, site: int) -> bool:
     return bool(name) and any(name in [part.strip(".") for part in row.owner] for row in rows)
 
 
-def _has_not_run(facts: TraceIndex, definition: _Definition | None) -> bool:
+def _has_not_run(facts: TraceIndex, definition: Definition | None) -> bool:
     """Returns whether a hook computes with its arguments in each of its runs, and the trace has no call inside it."""
     if definition is None:
         return False
@@ -204,7 +204,7 @@ def _is_removed(facts: TraceIndex) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr in ("remove", "clear", "pop") for node in nodes)
 
 
-def _nothing(facts: TraceIndex, registration: Registration, definition: _Definition) -> Iterator[StandingOut]:
+def _nothing(facts: TraceIndex, registration: Registration, definition: Definition) -> Iterator[StandingOut]:
     """Finds a statement of a hook that computes a value which the hook neither uses nor returns."""
     file, function = definition
     known = facts.trace.callbacks.functions[registration.function]
@@ -222,24 +222,6 @@ def _nothing(facts: TraceIndex, registration: Registration, definition: _Definit
                 facts.label("function_defined_here", known.defined, "the hook"),
             )
             return
-
-
-def _definition(facts: TraceIndex, number: int) -> _Definition | None:
-    """Returns the file and the definition of a callback: that at the place where it is defined."""
-    defined = facts.trace.callbacks.functions[number]
-    span = facts.span(defined.defined)
-    if span is None:
-        return None
-    for node in ast.walk(facts.tree(span.file)):
-        if isinstance(node, ast.FunctionDef | ast.Lambda) and span.line in (node.lineno, _first_line(node)):
-            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-            if name == defined.name.rpartition(".")[2]:
-                return span.file, node
-    return None
-
-
-def _first_line(node: ast.FunctionDef | ast.Lambda) -> int:
-    return node.body.lineno if isinstance(node, ast.Lambda) else first_line(node)
 
 
 def _is_unused(statement: ast.stmt, definition: ast.FunctionDef) -> bool:
