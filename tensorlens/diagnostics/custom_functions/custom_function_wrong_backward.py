@@ -85,7 +85,7 @@ def _uses(facts: TraceIndex, run: Run) -> list[Label]:
     loads = (node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name)
     lines = {node.lineno: node for node in loads if isinstance(node.ctx, ast.Load)}
     return [
-        Label("value_made_here", facts.span_of(lines[line], returned.file), f"uses a part of `{name}`")
+        Label("value_made_here", facts.span_of(lines[line], returned.file), f"uses `{name}`")
         for line in sorted(lines)[:_MOST_USES]
     ]
 

@@ -143,12 +143,16 @@ class _Examination:
         given, outputs = self._application.given, self._outputs
         if len(outputs) != 1 or not given or given[0].shape != outputs[0].shape or outputs[0].dim() < 2:
             return None
+        ones = [torch.ones(outputs[0].shape, dtype=torch.float64)]
+        whole, again = (self._gradients(ones) for _ in range(2))  # a backward may draw parts by chance
+        if whole.keys() != again.keys() or not all(torch.equal(whole[n], again[n]) for n in whole):
+            return None
         used = [k for k, part in enumerate(given[0]) if part.count_nonzero()]
         for part in dict.fromkeys((*used[:1], *used[len(used) // 2 :][:1], *used[-1:])):
             weights = torch.zeros(outputs[0].shape, dtype=torch.float64)
             weights[part] = 1.0
             for place, gradient in self._gradients([weights]).items():
-                if not gradient.count_nonzero():
+                if not gradient.count_nonzero() and whole[place].count_nonzero():  # else it is off on purpose
                     pairs = self._pairs(place, [weights], gradient)
                     changes = [(b, n) for b, n in pairs if abs(n) > _CERTAIN * float(outputs[0].abs().max())]
                     if changes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from tensorlens.analysis.code_around import function_around, is_inside, scope_around, statement_around
@@ -31,9 +31,11 @@ from tensorlens.analysis.training.changed_in_place.hook_keeps import (
 from tensorlens.analysis.training.changed_in_place.model_keeps import ModelCode
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.hook_functions import hook_sites
+from tensorlens.analysis.training.timeline import GRAD_READ
 from tensorlens.records.model import Call
 
 _CHANGING = ACTIVATIONS | {"add"}  # `out += shortcut`, too
+_COMPARISONS = frozenset("le lt ge gt".split())  # with zero, the same before and after relu()
 _NO_VALUES = frozenset("register_hook retain_grad requires_grad size dim numel".split())  # ops that read no values
 
 
@@ -91,7 +93,10 @@ def _kept_at(facts: TraceIndex, call: Call, keeps: Iterable[KeptOutput]) -> Kept
         if span is None or not is_inside(span, facts.span_of(each.function, each.span.file)):
             continue
         if is_same(node, same_names(each.function, {each.output}), views=True):
-            found = each if found is None or is_inside(span, each.span) else found
+            if found is not None and found.span == each.span and found.of != each.of:
+                found = replace(found, of="")  # one function is the hook of several modules
+            elif found is None or is_inside(span, each.span):
+                found = each
     return found
 
 
@@ -101,7 +106,9 @@ def _changes(call: Call) -> bool:
 
 def _reads_values(facts: TraceIndex, call: Call, hooks: set[int]) -> bool:
     """Returns whether a call outside hooks may read the values of its inputs."""
-    if call.within or call.writes or takes_shape_only(call) or op_name(call) in _NO_VALUES:
+    if call.within or call.writes or takes_shape_only(call) or op_name(call) in _NO_VALUES or call.op == GRAD_READ:
+        return False
+    if op_name(call) == "relu" or op_name(call) in _COMPARISONS:
         return False
     return not call.op.endswith("__set__") and hooks.isdisjoint(facts.call_chain(call.site))
 

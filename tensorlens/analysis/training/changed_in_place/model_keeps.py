@@ -11,7 +11,12 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_in_place.hook_keeps import Function, gives_on, is_same, keeping
 
 _JOINING = frozenset("cat concat concatenate stack hstack vstack einsum".split())
+_TRACING = frozenset("symbolic_trace create_feature_extractor IntermediateLayerGetter GraphModule timm".split())
 _DISPLAYS = ast.Tuple | ast.List | ast.Dict | ast.ListComp | ast.GeneratorExp | ast.DictComp
+
+
+def _name_of(node: ast.Name | ast.Attribute | ast.alias) -> str:
+    return node.name if isinstance(node, ast.alias) else last_name(node)
 
 
 class ModelCode:
@@ -20,6 +25,11 @@ class ModelCode:
     def __init__(self, facts: TraceIndex, hooks: set[int]) -> None:
         self._facts = facts
         self._hooks = hooks  # the ids of their syntax trees
+        self._is_traced = any(
+            isinstance(each, ast.Name | ast.Attribute | ast.alias) and _name_of(each) in _TRACING
+            for _, tree in facts.trees()
+            for each in ast.walk(tree)
+        )
         classes = [(file, node) for file, tree in facts.trees() for node in ast.walk(tree)
                    if isinstance(node, ast.ClassDef)]  # fmt: skip
         self._methods = [
@@ -31,7 +41,10 @@ class ModelCode:
         ]
 
     def keeps(self, sites: Iterable[int]) -> bool:
-        """Returns whether one of them, or a function with one of some sites, may keep a result of a layer."""
+        """Returns whether one of them, or a function with one of some sites, may keep a result of a layer. So may code
+        that a library makes of a model."""
+        if self._is_traced:
+            return True
         spans = (self._facts.span(site) for site in sites)
         around = [(span.file, found) for span in spans if span is not None
                   if (found := function_around(self._facts, span.file, span.line)) is not None]  # fmt: skip
@@ -52,6 +65,8 @@ class ModelCode:
                 if self._is_outer(node) and (
                     is_same(node.value, names, views=True) or isinstance(node.value, ast.Call)
                 ):
+                    return True
+                if isinstance(node.value, ast.Call) and self._makes(node.value, names):
                     return True
             elif isinstance(node, ast.Yield | ast.YieldFrom | ast.Global | ast.Nonlocal):
                 return True

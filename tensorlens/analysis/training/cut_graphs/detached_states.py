@@ -60,10 +60,10 @@ def detached_states(training: Training) -> Iterator[DetachedState]:
             used = {access.tensor for access in call.outputs}
             if call.index < backward.index and call.inputs[0].tensor in made and used & read:
                 by_site[call.site].append(call)
-        for found in _behind_last(facts, backward, cuts, (made, read)):
-            if found[0].site not in reported:
-                reported.add(found[0].site)
-                yield DetachedState(found[0], backward, len(found), is_read_last=True)
+        for cut, count in _behind_last(facts, backward, cuts, (made, read)):
+            if cut.site not in reported:
+                reported.add(cut.site)
+                yield DetachedState(cut, backward, count, is_read_last=True)
         for site, found in by_site.items():
             states = _states(facts, found) if site not in reported and len(found) <= _MOST_STEPS else 0
             if states:
@@ -73,10 +73,10 @@ def detached_states(training: Training) -> Iterator[DetachedState]:
 
 def _behind_last(
     facts: TraceIndex, backward: Backward, cuts: list[Call], graph: tuple[set[int], set[int]]
-) -> Iterator[list[Call]]:
-    """Yields the cuts of each line since the pass before, if the graph has only the result of the last one, and each
-    step reads its own part of a sequence. Rounds that read the same value may be those of an iteration to a fixed
-    point, which is differentiated at its end only."""
+) -> Iterator[tuple[Call, int]]:
+    """Yields the first cut of each line since the pass before, and how often it cut a state, if the graph has only the
+    result of the last cut, and each step reads its own part of a sequence. Rounds that read the same value may be those
+    of an iteration to a fixed point, which is differentiated at its end only."""
     made, read = graph
     since = max((each.index for each in facts.backwards if each.index < backward.started), default=-1)
     by_site: dict[int, list[Call]] = defaultdict(list)
@@ -88,7 +88,9 @@ def _behind_last(
         if any(call.inputs[0].tensor in made for call in found) or not found or len(found) > _MOST_STEPS:
             continue
         last = len(each) - len(found)  # cuts at the end of the step that the graph has
-        if not (last and is_one_loop(facts, each[-1])) and not _goes_on(facts, found, backward, read):
+        if any(_is_compared(facts, cut.inputs[0].tensor, backward) for cut in each[len(found) :]):
+            continue  # a prediction that is the next input, as for the pushforward trick
+        if not (is_one_loop(facts, each[-1]) if last else _goes_on(facts, found, backward, read)):
             continue
         for states in range(1, _MOST_STATES + 1):
             series = [found[first::states] for first in range(states)]
@@ -97,7 +99,7 @@ def _behind_last(
                 continue
             if not _repeats_after(facts, series[0], each[-1].index if last else backward.index):
                 if all(_is_read_last(facts, cuts, read) for cuts in series):
-                    yield series[0]
+                    yield series[0][0], len(each) // states
                     break
 
 
@@ -108,6 +110,17 @@ def _without_last(cuts: list[Call], made: set[int], read: set[int]) -> list[Call
     while count and cuts[count - 1].inputs[0].tensor in made and cuts[count - 1].outputs[0].tensor not in read:
         count -= 1
     return cuts[:count]
+
+
+def _is_compared(facts: TraceIndex, number: int, backward: Backward) -> bool:
+    """Returns whether a loss compares a tensor itself with data of its shape."""
+    shape = facts.tensor(number).shape
+    calls = (call for call in recorded_above(facts, backward) if any(each.tensor == number for each in call.inputs))
+    return any(
+        facts.tensor(each.tensor).shape == shape and not facts.requires_grad(each.tensor, call.index - 1)
+        for call in calls
+        for each in call.inputs
+    )
 
 
 def _goes_on(facts: TraceIndex, cuts: list[Call], backward: Backward, read: set[int]) -> bool:

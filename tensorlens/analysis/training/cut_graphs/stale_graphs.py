@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.code_around import statement_around, upwards
+from tensorlens.analysis.code_around import function_around, statement_around, upwards
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.cut_graphs.stale_factors import is_given_anew, is_of_start
@@ -40,15 +40,15 @@ def stale_graphs(training: Training) -> Iterator[StaleGraph]:
     facts = training.facts
     steps = [step.index for step in training.steps]
     last = {each.site: each for each in facts.backwards if not each.failed} if len(steps) >= _MIN_STEPS else {}
-    groups, done = dict[tuple[int, int], list[tuple[int, Call, Call]]](), set[int]()
+    groups, done = dict[tuple[int, int, int], list[tuple[int, Call, Call]]](), set[int]()
     for backward in last.values():
         for number, made, used in _older(facts, backward, steps):
             if number in done or made.within or not _is_kept_as_is(facts, number, made):
                 continue
             done.add(number)
             for parameter, count in _below(training, backward, number, made, used):
-                groups.setdefault((made.site, count), []).append((parameter, made, used))
-    for (site, count), found in groups.items():
+                groups.setdefault((made.site, used.site, count), []).append((parameter, made, used))
+    for (site, _, count), found in groups.items():
         _, made, used = found[0]
         is_once = Counter(call.site for call in facts.calls)[site] == 1
         parameters = tuple(dict.fromkeys(parameter for parameter, _, _ in found))
@@ -59,7 +59,8 @@ def _older(facts: TraceIndex, backward: Backward, steps: list[int]) -> Iterator[
     """Yields the values that calls of a loss use several steps after they were computed, with both calls."""
     for call in recorded_above(facts, backward):
         place = bisect_left(steps, call.index)
-        for access in call.inputs if place >= _MIN_STEPS else ():
+        is_own = call.op.endswith(".apply")  # a custom Function may read the parameters itself
+        for access in call.inputs if place >= _MIN_STEPS and not is_own else ():
             made = next(iter(facts.producers(access.tensor, call.index)), None)
             if (
                 made is not None
@@ -81,11 +82,14 @@ def _is_kept_as_is(facts: TraceIndex, number: int, made: Call) -> bool:
 
 
 def _is_at_times(facts: TraceIndex, made: Call) -> bool:
-    """Returns whether a condition such as `step % 100 == 0` is around a line, which a longer run gets to again."""
+    """Returns whether a condition such as `step % 100 == 0` is around a line, or in its function, which a longer run
+    gets to again."""
     spans = [facts.trace.sites[site].span for site in facts.call_chain(made.site)]
     statements = [(span.file, statement) for span in spans if (statement := statement_around(facts, span)) is not None]
     around = (each for file, statement in statements for each in upwards(facts, file, statement))
-    tests = [each.test for each in around if isinstance(each, ast.If)]
+    functions = (function_around(facts, span.file, span.line) for span in spans)
+    inside = (node for function in functions if function is not None for node in ast.walk(function))
+    tests = [each.test for each in (*around, *inside) if isinstance(each, ast.If | ast.IfExp)]
     return any(isinstance(node, ast.Mod) for test in tests for node in ast.walk(test))
 
 

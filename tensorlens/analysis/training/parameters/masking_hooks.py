@@ -9,7 +9,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.parameters.masked_gradients import zeroing_mask
-from tensorlens.analysis.training.value_ranges import ZEROS, assigned_number
+from tensorlens.analysis.training.value_ranges import ZEROS, assigned_number, is_zero_or_one
 from tensorlens.records.callbacks import Registration, Run
 from tensorlens.records.model import Call
 
@@ -44,11 +44,13 @@ def _is_masked(facts: TraceIndex, made: Call, number: int, run: Run) -> bool:
 
 
 def _has_values(facts: TraceIndex, call: Call, run: Run) -> bool:
-    """Returns whether a call gets a mask of several values, which is not computed from the gradient."""
+    """Returns whether a call gets a mask of several values, which is not computed from the gradient. A factor that has
+    other numbers than zeros and ones makes no zeros: it may weigh the rows."""
     own = {run.given[0]} if run.given else set[int]()
     own |= {access.tensor for access in call.outputs}
     others = [access.tensor for access in call.inputs if access.tensor not in own]
-    return any(prod(facts.tensor(each).shape) > 1 for each in others) and _is_at_fixed_places(facts, call, run)
+    masks = [each for each in others if facts.tensor(each).dtype == "bool" or is_zero_or_one(facts, each, call.index)]
+    return any(prod(facts.tensor(each).shape) > 1 for each in masks) and _is_at_fixed_places(facts, call, run)
 
 
 def _is_at_fixed_places(facts: TraceIndex, call: Call, run: Run) -> bool:

@@ -23,6 +23,7 @@ _COUNTS = frozenset("sum mean any all item numel count_nonzero tolist size".spli
 _LOOKS = frozenset("numpy array nonzero abs where sign bool".split())
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
 _ONES = frozenset(("ones", "ones_like", "new_ones"))
+_AVERAGES = frozenset(("momentum_buffer", "exp_avg"))  # of the gradients, in the state of an optimizer
 _MIN_STEPS = 3
 _MAX_DEPTH = 4
 
@@ -222,8 +223,10 @@ def _counted(facts: TraceIndex, comparisons: list[Call]) -> set[int]:
 
 def _changes_state(facts: TraceIndex) -> bool:
     """Returns whether the program reads or loads the state of an optimizer, where it may clear averages."""
-    nodes = (node for _, tree in facts.trees() for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    return any(node.attr in ("state", "load_state_dict") for node in nodes)
+    nodes = [node for _, tree in facts.trees() for node in ast.walk(tree)]
+    named = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    written = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return bool(named & {"state", "load_state_dict"} or written & _AVERAGES)
 
 
 def _has_averages(training: MeasuredTraining, row: ParameterRow) -> bool:

@@ -20,6 +20,7 @@ from tensorlens.records.observations import Step
 
 _LOOK_UPS = frozenset(("embedding", "embedding_bag", "index_select", "gather", "take_along_dim"))
 _PRODUCTS = frozenset(("linear", "matmul", "rmatmul", "mm"))
+_REPLACING = frozenset("where masked_scatter index_put index_copy scatter setitem copy".split())
 _MAX_VIEWS = 10
 _MAX_STEPS = 20
 _MAX_PASSES = 3
@@ -100,18 +101,21 @@ def _first_step(facts: TraceIndex, call: Call, given: int, source: int) -> Step 
 def _is_meant(facts: TraceIndex, given: int, source: int, stepped: set[int], step: Step) -> bool:
     """Returns whether the two are used as one: parts that are trained together, or a table and a layer."""
     used: dict[int, set[str]] = defaultdict(set)
+    whole = {given: given, source: source}  # parts of the parameter, too
     for call in facts.calls:
-        for access in call.inputs:
-            if access.tensor in (given, source):
-                used[access.tensor].add(_use(call))
+        for number in {whole[access.tensor] for access in call.inputs if access.tensor in whole}:
+            used[number].add(_use(call))
+            if number == given and _use(call) == "getitem":
+                whole |= dict.fromkeys((access.tensor for access in call.outputs), given)
     looked_up, weights = _LOOK_UPS & used[given], _PRODUCTS & used[given]
     if elements(facts.tensor(given).shape) == elements(facts.tensor(source).shape):
         is_tied = bool(looked_up and _PRODUCTS & used[source]) or bool(weights and _LOOK_UPS & used[source])
         return is_tied or not is_one(facts, given, source, step.index)
     memory = facts.storage_of(source, step.index)
     parts = [number for number in stepped - {source} if facts.storage_of(number, step.index) == memory]
+    is_replacing = bool(_REPLACING & used[given])  # it replaces a part, as where ids are those of a new word
     is_whole = sum(elements(facts.tensor(number).shape) for number in parts) >= elements(facts.tensor(source).shape)
-    return is_whole or bool(weights) or bool(looked_up and _LOOK_UPS & used[source])
+    return is_whole or is_replacing or bool(weights) or bool(looked_up and _LOOK_UPS & used[source])
 
 
 def _use(call: Call) -> str:
@@ -132,7 +136,8 @@ def _read_after(facts: TraceIndex, given: int, source: int, step: Step) -> Call 
         for root in backward.roots:
             for _, call in ancestry(facts, root.tensor, backward.index, since=step.index):
                 is_input = not call.within and any(access.tensor == source for access in call.inputs)
-                if is_input and _reads_values(facts, call, source):
+                is_shared = facts.storage_of(source, call.index) == facts.storage_of(given, call.index)
+                if is_input and is_shared and _reads_values(facts, call, source):
                     return call
         passes += 1
         if passes == _MAX_PASSES:

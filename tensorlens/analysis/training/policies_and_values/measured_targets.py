@@ -21,6 +21,8 @@ _LOSSES = frozenset(("binary_cross_entropy", "binary_cross_entropy_with_logits")
 _TO_TARGETS = _LOSSES | ERRORS | {"kl_div", "cross_entropy"}
 _MEASURING = ERRORS | frozenset("minimum maximum min max sub rsub cosine_similarity".split())
 _WRITING = frozenset("setitem index_put masked_scatter scatter where".split())
+_WITHOUT_GRADIENT = frozenset("round floor ceil trunc sign heaviside".split())
+_FILLED = ZEROS | {"ones", "ones_like", "new_ones", "full", "full_like", "new_full"}
 _KEPT = RESHAPING | frozenset("clamp clip clamp_min clamp_max".split())
 _MAX_DEPTH, _MAX_CALLS = 8, 60
 
@@ -56,6 +58,9 @@ def _written(facts: TraceIndex, loss: Call) -> tuple[int, Call] | None:
             given = [access.tensor for access in call.inputs]
             values = [each for each in given if each != number and facts.requires_grad(each, call.index - 1)]
             filled = (facts.creator(each) for each in given if each not in values)
+            makers = [facts.creator(each) for each in values]
+            if any(made is not None and op_name(made) in _WITHOUT_GRADIENT for made in makers):
+                return None
             is_of_zeros = any(made is not None and op_name(made) in ZEROS for made in filled)
             return (values[0], call) if len(values) == 1 and is_of_zeros else None
         if op_name(call) not in _KEPT:
@@ -76,7 +81,11 @@ def _is_measure(facts: TraceIndex, value: int, written: Call) -> bool:
         recorded = [each for each in given if facts.requires_grad(each, call.index - 1)]
         if any(facts.is_leaf_requiring_grad(each, call.index - 1) for each in recorded):
             continue
-        if op_name(call) in _MEASURING and len(given) == 2 and len(recorded) == 1:
+        if op_name(call) in _WITHOUT_GRADIENT:
+            continue
+        data = [facts.creator(each) for each in given if each not in recorded]
+        is_filled = any(made is not None and op_name(made) in _FILLED for made in data)  # no labels
+        if op_name(call) in _MEASURING and len(given) == 2 and len(recorded) == 1 and not is_filled:
             shapes = {facts.tensor(each).shape for each in given}
             if len(shapes) == 1 and len(*shapes) > 1:
                 return True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import statement_around
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
@@ -65,7 +67,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _always_zero(training: MeasuredTraining, calls: list[Call]) -> Iterator[StandingOut]:
     """Yields the sentence about a line, if it subtracts a parameter from itself at each of its last runs."""
-    if _compared(training, calls[-1]) is None:
+    if _compared(training, calls[-1]) is None or _is_asserted(training.facts, calls[-1]):
         return  # nearly every line: the other calls need no look
     compared = [_compared(training, call) for call in calls]
     first = next((place for place, found in enumerate(compared) if found is not None), len(calls))
@@ -152,6 +154,11 @@ def _is_kept_alias(facts: TraceIndex, number: int, call: Call) -> bool:
     made = facts.creator(number)
     is_alias = made is not None and facts.tensor(number).type != "Parameter"
     return is_alias and made is not None and not facts.same_line(made.site, call.site)
+
+
+def _is_asserted(facts: TraceIndex, call: Call) -> bool:
+    span = facts.span(call.site)
+    return span is not None and isinstance(statement_around(facts, span), ast.Assert)
 
 
 def _outlasts_a_step(facts: TraceIndex, call: Call) -> bool:

@@ -12,6 +12,7 @@ from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.parameters.masking_hooks import masking_hook
 from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET
+from tensorlens.analysis.training.value_ranges import is_zero_or_one
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.records.model import Call
 from tensorlens.records.report import Label, StandingOut
@@ -54,7 +55,17 @@ def _touches(training: MeasuredTraining, row: ParameterRow) -> list[Call]:
     calls = [m.event for m in moments if m.kind == "touch" and isinstance(m.event, Call) and not m.event.within]
     scaling = {call.site for call in calls if is_clip(training, call.site)}
     calls = [call for call in calls if call.site not in scaling and not _is_scaling(training.facts, call)]
+    calls = [call for call in calls if not _is_guard(training.facts, call)]
     return [call for call in calls if call.op != GRAD_SET or _is_of_its_own(training.facts, row.tensor, call)]
+
+
+def _is_guard(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call writes at places that are computed from the gradient, as `grad[grad.isnan()] = 0` does."""
+    written = {write.tensor for write in call.writes}
+    others = [access.tensor for access in call.inputs if access.tensor not in written]
+    masks = [each for each in others if facts.tensor(each).dtype == "bool"]
+    above = (made for each in masks for _, made in ancestry(facts, each, call.index, _MAX_CALLS))
+    return any(access.tensor in written for made in above for access in made.inputs)
 
 
 def _is_of_its_own(facts: TraceIndex, leaf: int, call: Call) -> bool:
@@ -116,7 +127,7 @@ def _of_later_steps(training: MeasuredTraining) -> Iterator[StandingOut]:
         if group is None or not group.weight_decay > 0 or not group.steps > 1 or group.turns[1] > len(steps):
             continue
         since = steps[group.turns[0] - 1].index
-        masked = None if training.written_after(row.tensor, since) else _masked(training, row, since)
+        masked = None if training.written_after(row.tensor, since) else _masked_after(training, row, since)
         if masked is not None:
             found.setdefault((group.optimizer, masked.span.line), []).append((row, group, masked))
     for parts in found.values():
@@ -135,14 +146,33 @@ def _counts(row: ParameterRow) -> tuple[int, int]:
     return row.movement.last[2], row.movement.elements
 
 
-def _masked(training: MeasuredTraining, row: ParameterRow, since: int = -1) -> Label | None:
-    """Names what sets parts of the gradient of a parameter to zero after an event: a line, or a hook."""
-    facts = training.facts
-    touched = [call for call in _touches(training, row) if call.index > since]
+def _masked(training: MeasuredTraining, row: ParameterRow) -> Label | None:
+    """Names what sets parts of the gradient of a parameter to zero: a line, or a hook."""
+    touched = _touches(training, row)
     if touched:
         site, index = touched[-1].site, touched[-1].index
+        return training.facts.label("modified_here", site, "the gradient is changed here", index)
+    return _hooked(training, row)
+
+
+def _masked_after(training: MeasuredTraining, row: ParameterRow, since: int) -> Label | None:
+    """Names a line that multiplies the gradient of a parameter by one mask after an event, or a hook that masks it."""
+    facts = training.facts
+    touched = [call for call in _touches(training, row) if call.index > since]
+    masks = {
+        access.tensor
+        for call in touched
+        for access in call.inputs
+        if access.tensor not in {write.tensor for write in call.writes}
+        and is_zero_or_one(facts, access.tensor, call.index)
+    }
+    if touched and len(masks) == 1:
+        site, index = touched[-1].site, touched[-1].index
         return facts.label("modified_here", site, "the gradient is changed here", index)
-    hook = masking_hook(facts, row.tensor, since)
-    if hook is None:
-        return None
-    return facts.label("hook_registered_here", hook.site, "this hook masks the gradient")
+    return _hooked(training, row, since)
+
+
+def _hooked(training: MeasuredTraining, row: ParameterRow, since: int = 0) -> Label | None:
+    """Names the hook that sets parts of the gradient of a parameter to zero after an event."""
+    hook = masking_hook(training.facts, row.tensor, since)
+    return None if hook is None else training.facts.label("hook_registered_here", hook.site, "this hook masks it")

@@ -118,11 +118,11 @@ WRONG = {
         ONE_BY_ONE.replace("h = cell(x[t], h.detach())", "_, h = cell(x[t : t + 1], h.detach())") + STEP,
         "5 times before one backward pass, whose graph has only the last step"),
     "a state that a step detaches at its end": (
-        AFTER + STEP, "5 times before one backward pass, whose graph has only the last step"),
+        AFTER + STEP, "6 times before one backward pass, whose graph has only the last step"),
     "a state that a module detaches at its end": (
-        READER, "5 times before one backward pass, whose graph has only the last step"),
+        READER, "6 times before one backward pass, whose graph has only the last step"),
     "a state that a module detaches, also in an evaluation": (
-        READER + "for part in x.unbind(1):\n    model(part)\n", "5 times before one backward pass"),
+        READER + "for part in x.unbind(1):\n    model(part)\n", "6 times before one backward pass"),
     "a state of a cell": (LOOP + STEP, STATE),
     "data of a state": (LOOP.replace("h.detach()", "h.data") + STEP, "`h.data` cuts a state off at each step"),
     "states of two cells": (
@@ -189,6 +189,14 @@ RIGHT = {
         "    return out", "    return model(x[:, 5])"),
     "a step after a function that only gives a state": READER.replace("x.unbind(1):", "x[:, :5].unbind(1):").replace(
         "loss = (read(x) -", "read(x); loss = (model(x[:, 5]) -"),
+    "a prediction that is the next input": (
+        AFTER.replace("out = head(h); h = h.detach()", "out = h; h = h.detach()").replace("torch.randn(6, 4, 1)", (
+            "torch.randn(6, 4, 8)")) + STEP),
+    "steps that warm up a module": READER.replace("    loss = (read(x) - y)", (
+        "    model.state = torch.zeros(4, 8)\n    for part in x[:, :5].unbind(1):\n        model(part)\n"
+        "    loss = (model(x[:, 5]) - y)")).replace("    opt.zero_grad()\n    loss.backward()\n", (
+        "    opt.zero_grad()\n    update(loss)\n")).replace(
+        "def read", "def update(loss):\n    loss.backward()\ndef read"),
     "an iteration to a fixed point, detached at its end": AFTER.replace("x[t]", "x[0]") + STEP,
     "a module that iterates to a fixed point": READER.replace("x.unbind(1)", "[x[:, 0]] * 6"),
     "moves of a policy with a pass for the last parts": READER.replace(

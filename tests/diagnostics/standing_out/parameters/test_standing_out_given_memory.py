@@ -85,6 +85,8 @@ WRONG = {
 }  # fmt: skip
 RIGHT = {
     "a copy of a part": PROMPT.replace("weight[:3]", "weight[:3].clone()"),
+    "rows in the place of those of the table": PROMPT.replace("table(ids)", (
+        "torch.where(ids.unsqueeze(2) < 0, prompt[0], table(ids))")),
     "chosen rows": PROMPT.replace("weight[:3]", "weight[torch.randint(0, 10, (3,))]"),
     "a part that replaces its table": PROMPT.replace("  #!", "\nlarge, table = table, nn.Embedding(10, 4)"),
     "a part beside the other part": PROMPT.replace("table(ids)", "table.weight[3:].expand(8, -1, -1)"),

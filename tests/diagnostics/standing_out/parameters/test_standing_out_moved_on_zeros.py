@@ -235,6 +235,11 @@ LATER_RIGHT = {
         "        opt.step()", "        opt.step()\n        if 'keep' in globals(): table.data.mul_(keep)"),
     "gradients that are not finite": LATER.replace(PUT, "    return grad * grad.isfinite()").replace(
         SECOND, SECOND.replace("arange(4)", "arange(2)")),
+    "a guard, and rows that no batch uses": LATER.replace("hook = table.register_hook(held)  #!\n", "").replace(
+        "        opt.step()", "        table.grad[table.grad.isnan()] = 0\n        opt.step()").replace(
+        SECOND, SECOND.replace("arange(4)", "arange(2)")),
+    "a hook that weighs rows, and rows that no batch uses": LATER.replace(
+        PUT, "    return grad * (mask + 0.5)").replace(SECOND, SECOND.replace("arange(4)", "arange(2)")),
     "a hook of the first optimizer alone": LATER.replace("fit(torch.optim.Adam([table], lr=0.01), ", (
         "first = torch.optim.Adam([table], lr=0.01)\nfit(first, ")).replace(
         SECOND, "fit(first, torch.arange(4))\nhook.remove()\n" + SECOND.replace("arange(4)", "arange(2)")),
