@@ -21,6 +21,7 @@ from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 
 _MIN_STEPS = _MIN_USES = 3
+_LEAVING = ast.Return | ast.Continue
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +83,18 @@ def _is_kept_as_is(facts: TraceIndex, number: int, made: Call) -> bool:
 
 
 def _is_at_times(facts: TraceIndex, made: Call) -> bool:
-    """Returns whether a condition such as `step % 100 == 0` is around a line, or in its function, which a longer run
-    gets to again."""
+    """Returns whether a condition such as `step % 100 == 0` is around a line, which a longer run gets to again, or is
+    in it, or ends its function or round before it."""
     spans = [facts.trace.sites[site].span for site in facts.call_chain(made.site)]
     statements = [(span.file, statement) for span in spans if (statement := statement_around(facts, span)) is not None]
     around = (each for file, statement in statements for each in upwards(facts, file, statement))
-    functions = (function_around(facts, span.file, span.line) for span in spans)
-    inside = (node for function in functions if function is not None for node in ast.walk(function))
-    tests = [each.test for each in (*around, *inside) if isinstance(each, ast.If | ast.IfExp)]
+    tests = [each.test for each in around if isinstance(each, ast.If)]
+    tests += [each.test for _, statement in statements for each in ast.walk(statement) if isinstance(each, ast.IfExp)]
+    for span in spans:
+        function = function_around(facts, span.file, span.line)
+        for each in ast.walk(function) if function is not None else ():
+            if isinstance(each, ast.If) and each.lineno < span.line and isinstance(each.body[-1], _LEAVING):
+                tests.append(each.test)
     return any(isinstance(node, ast.Mod) for test in tests for node in ast.walk(test))
 
 
