@@ -175,4 +175,6 @@ def _masked_after(training: MeasuredTraining, row: ParameterRow, since: int) -> 
 def _hooked(training: MeasuredTraining, row: ParameterRow, since: int = 0) -> Label | None:
     """Names the hook that sets parts of the gradient of a parameter to zero after an event."""
     hook = masking_hook(training.facts, row.tensor, since)
-    return None if hook is None else training.facts.label("hook_registered_here", hook.site, "this hook masks it")
+    if hook is None:
+        return None
+    return training.facts.label("hook_registered_here", hook.site, "this hook masks the gradient")

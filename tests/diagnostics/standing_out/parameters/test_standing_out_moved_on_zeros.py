@@ -238,6 +238,9 @@ LATER_RIGHT = {
     "a guard, and rows that no batch uses": LATER.replace("hook = table.register_hook(held)  #!\n", "").replace(
         "        opt.step()", "        table.grad[table.grad.isnan()] = 0\n        opt.step()").replace(
         SECOND, SECOND.replace("arange(4)", "arange(2)")),
+    "a guard from the first step on": LATER.partition("fit(torch")[0].replace(
+        "        opt.step()", "        table.grad[table.grad.isnan()] = 0\n        opt.step()")
+        + SECOND.replace("arange(4)", "arange(2)"),
     "a hook that weighs rows, and rows that no batch uses": LATER.replace(
         PUT, "    return grad * (mask + 0.5)").replace(SECOND, SECOND.replace("arange(4)", "arange(2)")),
     "a hook of the first optimizer alone": LATER.replace("fit(torch.optim.Adam([table], lr=0.01), ", (
