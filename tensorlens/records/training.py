@@ -85,8 +85,8 @@ class ParameterMovement:
     unreached: NonNegative  # elements whose gradient was missing or exactly zero in each round
     unreached_moved: NonNegative  # of these, the ones with another value now
     last: tuple[int, int, int] = (-1, 0, 0)
-    """(optimizer, unreached, unreached_moved) for the steps of its last optimizer, if others stepped it before; -1: none
-    did. The last number counts only elements that had a gradient under those others."""
+    """(optimizer, unreached, unreached_moved) for the steps of its last optimizer, if others stepped it before; -1:
+    none did. The last number counts only elements that had a gradient under those others."""
 
 
 @dataclass(frozen=True, slots=True)
