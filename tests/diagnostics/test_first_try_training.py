@@ -53,6 +53,7 @@ SETS = (
     "training_twenty_seventh",
     "training_twenty_eighth",
     "training_twenty_ninth",
+    "training_thirtieth",
     "training_forms",
     "training_forms_second",
     "training_forms_third",
