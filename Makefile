@@ -52,7 +52,7 @@ advice: $(READY)  # docs/advice.md: the first help of each report, followed and 
 course: $(READY)  # docs/course.md: the transcripts
 	PYTHONPATH=tests $(BIN)/python -m tools.course_page
 
-bench: $(READY)  # docs/benchmarks.md: ten minutes; the longer parts: python -m benchmarks --help
+bench: $(READY)  # docs/benchmarks.md: twenty minutes; the longer parts: python -m benchmarks --help
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
 

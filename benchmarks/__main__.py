@@ -1,4 +1,4 @@
-"""`make bench` measures what the lens costs, in about ten minutes, and writes docs/benchmarks.md.
+"""`make bench` measures what the lens costs, in about twenty minutes, and writes docs/benchmarks.md.
 
 The page keeps the sections that are not measured.
 """

@@ -1,5 +1,8 @@
-"""Measures ratios of times on a noisy machine: the better of two runs under an observer, divided by the better of two
-plain runs of the same round."""
+"""Measures ratios of times on a noisy machine, and what an observer costs once.
+
+Each round runs the workload three times under each observer. The better of the two later runs is divided by the better
+plain one of the same round. What the first run takes longer is what the observer costs once.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,18 @@ from benchmarks.workloads import Workload
 
 @dataclass(frozen=True)
 class Measured:
-    """One observer on one workload: the ratio of each round to the plain time."""
+    """One observer on one workload: the ratio of each round to the plain time, and the seconds that it adds once."""
 
     ratios: list[float]
+    once: list[float]
 
     @property
     def ratio(self) -> float:
         return median(self.ratios)
+
+    @property
+    def seconds_once(self) -> float:
+        return median(self.once)
 
     @property
     def spread(self) -> tuple[float, float]:
@@ -39,22 +47,26 @@ def measure(make: Callable[[], Workload], observers: dict[str, Observer], rounds
     torch.manual_seed(0)
     run = make()
     run()
-    results: dict[str, Measured] = {name: Measured([]) for name in observers}
+    results: dict[str, Measured] = {name: Measured([], []) for name in observers}
     for _ in range(rounds):
-        plain = _best(run, observers["plain"])
+        plain, plain_once = _seconds(run, observers["plain"])
         for name, observer in observers.items():
-            results[name].ratios.append(1.0 if name == "plain" else _best(run, observer) / plain)
+            seconds, once = (plain, plain_once) if name == "plain" else _seconds(run, observer)
+            results[name].ratios.append(seconds / plain)
+            results[name].once.append(once - plain_once)
     return results
 
 
-def _best(run: Workload, observer: Observer) -> float:
-    """Returns the better of two runs, since one may have been disturbed."""
-    return min(_seconds(run, observer), _seconds(run, observer))
-
-
-def _seconds(run: Workload, observer: Observer) -> float:
+def _seconds(run: Workload, observer: Observer) -> tuple[float, float]:
+    """Returns what the better of two runs takes, since one may have been disturbed, and what the run before them takes
+    longer."""
     with observer():
         gc.collect()  # garbage of an earlier observer must not count
-        start = time.perf_counter()
-        run()
-        return time.perf_counter() - start
+        first, *later = (_seconds_of(run) for _ in range(3))
+        return min(later), first - min(later)
+
+
+def _seconds_of(run: Workload) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
