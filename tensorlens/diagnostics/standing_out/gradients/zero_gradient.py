@@ -11,6 +11,7 @@ from tensorlens.analysis.training.gradients.cancelled_means import cancelled_mea
 from tensorlens.analysis.training.gradients.constant_ratios import ConstantRatio, constant_ratios
 from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.parameters.cancelled_biases import is_cancelled_bias
 from tensorlens.analysis.training.summed_terms import Loss, LossTerm, term_name
 from tensorlens.analysis.training.term_shares import cancelling_terms
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -24,15 +25,14 @@ from tensorlens.records.report import StandingOut
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds these parameters, grouped by how often they had such a gradient, and by what makes it."""
     groups: dict[tuple[object, ...], list[ParameterRow]] = {}
-    trained = {row.name for row in training.rows if (own := row.statistics) and own.filled > own.zero}
     ratios = list(constant_ratios(training.facts)) if any(row.is_zero for row in training.rows) else []
     for row in training.rows:
         if row.is_zero and row.requires_grad:
             calls, changed = _cause(training, row)
             if changed is not None and _is_meant(training, changed):
                 continue
-            if changed is None and not calls and _is_bias_of(row.name, trained):
-                continue  # its gradients cancel, as in a critic that compares the means of two batches
+            if changed is None and is_cancelled_bias(training, row, calls):
+                continue
             if changed is None and is_of_choice(training, row, calls, ratios):
                 continue
             sites = tuple(dict.fromkeys(call.site for call in (*calls, *([] if changed is None else [changed]))))
@@ -71,12 +71,6 @@ def _is_gradient(node: ast.AST) -> bool:
     if not isinstance(node, ast.Attribute) or node.attr != "grad":
         return False
     return isinstance(node.value, (ast.Attribute, ast.Subscript))
-
-
-def _is_bias_of(name: str, trained: set[str]) -> bool:
-    """Returns whether a name is that of a bias whose layer has a weight with a gradient."""
-    layer, _, last = name.rpartition(".")
-    return last == "bias" and f"{layer}.weight" in trained
 
 
 def _when(row: ParameterRow) -> str:

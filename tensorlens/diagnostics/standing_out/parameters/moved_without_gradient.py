@@ -10,6 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
+from tensorlens.analysis.training.parameters.cancelled_biases import is_cancelled_bias
 from tensorlens.analysis.training.parameters.masking_hooks import masking_hook
 from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET
 from tensorlens.analysis.training.value_ranges import is_zero_or_one
@@ -37,6 +38,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if training.writes(row.tensor):
             continue
         if movement.unreached == movement.elements:
+            if is_cancelled_bias(training, row) and _masked(training, row) is None:
+                continue
             whole.setdefault((group.optimizer, group.group), []).append(row)
         elif (masked := _masked(training, row)) is not None:
             yield _part(training, row, masked)

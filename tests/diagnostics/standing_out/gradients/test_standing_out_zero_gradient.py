@@ -169,3 +169,29 @@ def test_no_operation_is_named_for_zeros_that_a_line_sets(tmp_path: Path) -> Non
 def test_a_gradient_that_a_line_clears_by_name_is_meant(tmp_path: Path, statement: str) -> None:
     body = SET_TO_ZERO.replace("for p in a.parameters():\n        p.grad.zero_()", statement)
     assert [each.text for each in sentences(tmp_path, body) if "exactly zero" in each.text] == []
+
+
+PAIRS = (
+    "net = nn.Linear(4, 1)\nopt = torch.optim.AdamW(net.parameters(), lr=0.1, weight_decay=0.01)\n"
+    + LOOP
+    + "    x, y = torch.randn(8, 4) + 1, torch.randn(8, 4)\n    {}\n"
+    + "    nn.functional.softplus(b - a).mean().backward()\n    opt.step()\n"
+)
+
+
+@pytest.mark.parametrize(
+    "scores", ["a, b = net(x), net(y)", "a, b = net(torch.cat([x, y])).chunk(2)", "a, b = net(torch.stack([x, y]))"]
+)
+def test_a_bias_that_cancels_in_a_difference_is_left_alone(tmp_path: Path, scores: str) -> None:
+    assert sentences(tmp_path, PAIRS.format(scores)) == ()
+
+
+def test_a_bias_of_a_layer_without_gradients_is_named(tmp_path: Path) -> None:
+    assert "`net.bias`" in sentences(tmp_path, PAIRS.format("a, b = net(x).round(), net(y).round()"))[0].text
+
+
+def test_a_bias_whose_gradient_a_line_clears_is_named(tmp_path: Path) -> None:
+    cleared = PAIRS.format("a, b = net(x), net(y)").replace(
+        "    opt.step()", "    for p in [net.bias]:\n        p.grad.zero_()\n    opt.step()"
+    )
+    assert "`p.grad.zero_()` changes it" in sentences(tmp_path, cleared)[0].text
