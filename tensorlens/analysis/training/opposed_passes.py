@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.turned_signs import sign_in_sum
@@ -54,6 +55,26 @@ def is_adversarial(
         for each in (own if opposed else ())
         for call, _ in _layers(facts, each, shared)
     )
+
+
+def opposed_results(
+    facts: TraceIndex, one: Backward, other: Backward, shared: set[int], leaves: set[int]
+) -> tuple[Call, Call] | None:
+    """Returns the calls that read `shared`, one of each pass, whose results have opposite signs in the two losses, if
+    both losses reach the leaves through them."""
+    found: list[dict[frozenset[int], list[tuple[Call, int]]]] = []
+    for backward in (one, other):
+        layers: dict[frozenset[int], list[tuple[Call, int]]] = {}
+        for call, sign in _layers(facts, backward, shared):
+            if call.outputs and leaves & graph_leaves(facts, call.outputs[0].tensor, call.index + 1):
+                layer = frozenset(access.tensor for access in call.inputs if access.tensor in shared)
+                layers.setdefault(layer, []).append((call, sign))
+        found.append(layers)
+    pairs = [(found[0][layer], found[1][layer]) for layer in found[0] if layer in found[1]]
+    signs = [({sign for _, sign in first}, {sign for _, sign in second}) for first, second in pairs]
+    if not pairs or any(len(first) > 1 or len(second) > 1 or first == second for first, second in signs):
+        return None
+    return pairs[0][0][0][0], pairs[0][1][0][0]
 
 
 def _reached(backward: Backward) -> set[int]:

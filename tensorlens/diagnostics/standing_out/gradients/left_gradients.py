@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.gradients.leaked_gradients import LeakedGradient, leaked_gradients
 from tensorlens.analysis.training.gradients.leftover_gradients import JoinedGradient, joined_gradients, left_gradients
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
@@ -27,11 +28,27 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 facts.label("needed_here", each.second.site, "adds to them"),
                 None if each.step is None else facts.label("state_changed_here", each.step.site, "uses the sums"),
             )
+    for leaked in leaked_gradients(training.training):
+        rows = [row for row in training.rows if row.tensor in leaked.leaves]
+        judges = [row for row in training.rows if row.tensor in leaked.judges]
+        if rows and judges:
+            yield _leaked(facts, leaked, listed(rows), listed(judges))
     for joined in joined_gradients(training.training):
         rows = [row for row in training.rows if row.tensor in joined.leaves]
         others = [row for row in training.rows if row.tensor in joined.others]
         if rows and others:
             yield _joined(facts, joined, listed(rows), listed(others))
+
+
+def _leaked(facts: TraceIndex, leaked: LeakedGradient, rows: str, judges: str) -> StandingOut:
+    return stands_out(
+        f"`{leaked.step.op}()` uses sums of gradients of {rows}: the losses of two passes pull a result of these to "
+        f"opposite sides, and one of the passes is for {judges}, whose own step uses no gradient of the other pass",
+        facts.label("accumulated_here", leaked.leaked.site, "adds to them, and nothing clears them before"),
+        facts.label("observed_here", leaked.judged.site, "the result", leaked.judged.index),
+        facts.label("needed_here", leaked.own.site, "the other pass"),
+        facts.label("state_changed_here", leaked.step.site, "uses the sums"),
+    )
 
 
 def _joined(facts: TraceIndex, joined: JoinedGradient, rows: str, others: str) -> StandingOut:

@@ -6,48 +6,32 @@ So it is with the importance of weights, as in elastic weight consolidation, if 
 from __future__ import annotations
 
 import ast
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tensorlens.analysis.code_around import statement_around, upwards
-from tensorlens.analysis.naming.syntax import called_name, last_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.constant_terms import op_name
+from tensorlens.analysis.training.gradients.held_gradients import SAME, HeldGradient, adds_up, called_op, held_by
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.timeline import GRAD_READ, Moment
+from tensorlens.analysis.training.timeline import GRAD_READ
 from tensorlens.analysis.written_numbers import written_number
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.diagnostics.shared.wording import as_written
 from tensorlens.records.model import Call
 from tensorlens.records.report import StandingOut
 
-_SAME = frozenset("detach clone data to float double cpu contiguous flatten reshape view ravel div mul".split())
-_ALIASES = frozenset("detach data view flatten reshape ravel contiguous".split())
-_SCALING = frozenset(("div", "mul"))
 _JOINING = frozenset(("cat", "stack"))
 _REDUCING = frozenset(("sum", "mean"))
 _LEAVING = frozenset(("numpy", "from_numpy"))
 _NEW = frozenset(("zero", "fill", "copy"))  # a sum begins anew
-_DATA_READ = "Tensor.data.__get__"
 _MIN_RUNS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A tensor that is a gradient, or a plain multiple or copy of one."""
-
-    leaf: int
-    gradient: int
-    at: int | None  # the read of the gradient from which a copy was made; None: it shares the gradient's memory
 
 
 @dataclass(frozen=True, slots=True)
 class _Square:
     call: Call
-    held: _Held
+    held: HeldGradient
 
     @property
     def at(self) -> int:
@@ -58,7 +42,7 @@ class _Square:
 class _Found:
     """Maps tensors to what they hold."""
 
-    held: dict[int, _Held]
+    held: dict[int, HeldGradient]
     squares: dict[int, _Square]
     joined: dict[int, list[_Square]]
     sums: dict[int | None, dict[int, _Square]]  # by memory and leaf: the square that was added last
@@ -69,7 +53,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     runs: dict[tuple[int, int], list[_Square]] = defaultdict(list)  # by line and leaf
     for one, other in _added(facts):
         moments = training.training.moments.get(other.held.leaf, [])
-        if one.held.leaf == other.held.leaf and _adds_up(facts, moments, one, other):
+        if one.held.leaf == other.held.leaf and adds_up(facts, moments, other.held.gradient, one.at, other.at):
             runs[other.call.site, other.held.leaf].append(other)
     for (site, leaf), squares in runs.items():
         if site not in reported and len(squares) + 1 >= _MIN_RUNS:
@@ -89,7 +73,7 @@ def _added(facts: TraceIndex) -> list[tuple[_Square, _Square]]:
     the same sum; none if an array may clear the gradients."""
     found, pairs = _Found({}, {}, {}, {}), list[tuple[_Square, _Square]]()
     for call in facts.calls:
-        given, name = [access.tensor for access in call.inputs], _name(call)
+        given, name = [access.tensor for access in call.inputs], called_op(call)
         if name in _LEAVING and given and given[0] in found.held:
             return []
         for write in call.writes if name in _NEW else ():
@@ -98,7 +82,7 @@ def _added(facts: TraceIndex) -> list[tuple[_Square, _Square]]:
             continue
         result = call.outputs[0].tensor
         if call.op == GRAD_READ:
-            found.held[result] = _Held(given[0], result, None)
+            found.held[result] = HeldGradient(given[0], result, None)
         elif not any(number in each for number in given for each in (found.held, found.squares, found.joined)):
             continue
         elif name in _REDUCING and given[0] in found.joined:
@@ -109,49 +93,18 @@ def _added(facts: TraceIndex) -> list[tuple[_Square, _Square]]:
             pairs += _summed(facts, call, found)
         elif (square := _square_of(facts, call, found)) is not None:
             found.squares[result] = square
-        elif (copied := _held_by(facts, call, found.held)) is not None:
+        elif (copied := held_by(facts, call, found.held)) is not None:
             found.held[result] = copied
     return pairs
 
 
-def _name(call: Call) -> str:
-    return {_DATA_READ: "data", "Tensor.__truediv__": "div"}.get(call.op, op_name(call))
-
-
-def _held_by(facts: TraceIndex, call: Call, held: dict[int, _Held]) -> _Held | None:
-    """Returns what the result of a call holds of a gradient, if it holds one; of several in a row, the first one."""
-    given, name = [held.get(access.tensor) for access in call.inputs], _name(call)
-    first = given[0]
-    is_same = (name == "cat" and all(given)) or (name in _SAME and len(given) == 1)
-    if first is None or not is_same or (name in _SCALING and _is_counted(facts, call)):
-        return None
-    return first if name in _ALIASES or first.at is not None else _Held(first.leaf, first.gradient, call.index)
-
-
-def _is_counted(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a factor or divisor counts the rounds of a loop, as in `p.grad / (k + 1)`, a mean so far."""
-    span, node = facts.span(call.site), facts.node_at(call.site)
-    statement = None if span is None else statement_around(facts, span)
-    if span is None or node is None or statement is None:
-        return False
-    counts = set[str]()
-    for loop in (each for each in upwards(facts, span.file, statement) if isinstance(each, ast.For | ast.While)):
-        if isinstance(loop, ast.For) and called_name(loop.iter) in ("range", "enumerate", "count"):
-            target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else loop.target
-            counts.add(last_name(target))
-        counts |= {last_name(each.target) for each in ast.walk(loop) if isinstance(each, ast.AugAssign)}
-    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else getattr(node, "args", [])
-    factors = [part for part in parts if not any(last_name(each) == "grad" for each in ast.walk(part))]
-    return any(last_name(each) in counts - {""} for part in factors for each in ast.walk(part))
-
-
 def _square_of(facts: TraceIndex, call: Call, found: _Found) -> _Square | None:
     """Returns the square that a call makes, or takes as it is or times a number or a tensor of one element."""
-    given, name, held = [access.tensor for access in call.inputs], _name(call), found.held
+    given, name, held = [access.tensor for access in call.inputs], called_op(call), found.held
     old = [number for number in given if number in found.squares]
     if old:
         factors = [facts.tensor(number).shape for number in given if number not in found.squares]
-        is_same = name in _SAME and len(old) == 1 and all(size == 1 for shape in factors for size in shape)
+        is_same = name in SAME and len(old) == 1 and all(size == 1 for shape in factors for size in shape)
         return found.squares[old[0]] if is_same else None
     one = held.get(given[0])
     is_square = name == "square" or (name == "pow" and len(given) == 1 and _is_square(facts, call))
@@ -162,7 +115,7 @@ def _square_of(facts: TraceIndex, call: Call, found: _Found) -> _Square | None:
 def _summed(facts: TraceIndex, call: Call, found: _Found) -> Iterator[tuple[_Square, _Square]]:
     """Notes the square that a call adds to a sum. Yields it with the square that was added before."""
     given, held = [access.tensor for access in call.inputs], found.held
-    if _name(call) == "addcmul":
+    if called_op(call) == "addcmul":
         one = held.get(given[1]) if len(given) == 3 and held.get(given[1]) == held.get(given[2]) else None
         added, others = None if one is None else _Square(call, one), given[:1]
     else:
@@ -180,14 +133,3 @@ def _is_square(facts: TraceIndex, call: Call) -> bool:
     node = facts.node_at(call.site)
     given = [node.right] if isinstance(node, ast.BinOp) else node.args[-1:] if isinstance(node, ast.Call) else []
     return bool(given) and written_number(facts, given[0]) == 2
-
-
-def _adds_up(facts: TraceIndex, moments: list[Moment], one: _Square, other: _Square) -> bool:
-    """Returns whether a pass adds to a gradient between two squares of it, and nothing else changes it."""
-    first, last = (bisect_left(moments, each.at, key=lambda moment: moment.index) for each in (one, other))
-    between = moments[first:last]
-    if not between or any(moment.kind != "fill" for moment in between):
-        return False
-    memory = facts.storage_of(other.held.gradient, other.at)
-    calls = facts.calls_between(one.at + 1, other.at - 1)
-    return not any(facts.storage_of(write.tensor, call.index) == memory for call in calls for write in call.writes)
