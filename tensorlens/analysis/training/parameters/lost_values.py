@@ -122,7 +122,7 @@ def uses_of(training: MeasuredTraining, numbers: set[int]) -> dict[int, list[int
     memory = {storage: number for number in numbers for storage in facts.storages_of(number)}
     uses: dict[int, list[int]] = {number: [] for number in numbers}
     for call in facts.calls:
-        if call.within or ".grad." in call.op or (not call.writes and _is_written_at_once(training, call)):
+        if call.within or ".grad." in call.op or (not call.writes and is_written_at_once(training, call)):
             continue
         touched = {access.tensor for access in call.inputs} | {write.tensor for write in call.writes}
         found = {memory.get(facts.storage_of(number, call.index - 1)) for number in touched}  # type: ignore[arg-type]
@@ -131,7 +131,7 @@ def uses_of(training: MeasuredTraining, numbers: set[int]) -> dict[int, list[int
     return uses
 
 
-def _is_written_at_once(training: MeasuredTraining, call: Call) -> bool:
+def is_written_at_once(training: MeasuredTraining, call: Call) -> bool:
     """Returns whether a call makes an alias that the same run of its line writes to, as in `p.data.copy_(q)`."""
     if len(call.inputs) != 1 or len(call.outputs) != 1:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.parameters.generated_values import generated_values
 from tensorlens.analysis.training.parameters.lost_values import lost_loads, lost_steps
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out
 from tensorlens.diagnostics.shared.wording import as_written
@@ -15,7 +16,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     if training.training.is_hidden or facts.trace.inspection.switches:
         return
+    generated = {each.write.site for each in generated_values(training)}  # another sentence says so
     for each in lost_steps(training):
+        if each.write.site in generated:
+            continue
         group = each.rows[0].group
         yield stands_out(
             f"{as_written(facts, each.write)} overwrites {listed(each.rows)} after {each.lost} of {each.steps} steps, "
