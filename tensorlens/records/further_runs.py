@@ -23,6 +23,23 @@ class WrongBackward:
 
 
 @dataclass(frozen=True, slots=True)
+class ConstantInBackward:
+    """A custom Function whose `backward` uses what `forward` computed as a constant, and is differentiated again.
+
+    Only the second run of `--training` finds it.
+    """
+
+    index: int
+    function: str  # name of the class
+    gradient: str  # the parameter of `forward` whose gradient the program differentiates again
+    argument: str  # the parameter of `forward` by which it does
+    derivatives: tuple[float, ...]  # some values of this derivative, as autograd computes them
+    differences: tuple[float, ...]  # the central differences of `backward` for the same elements
+    slots: tuple[NonNegative, ...]  # of `ctx.saved_tensors`: tensors without a graph that change with the argument
+    attributes: tuple[str, ...]  # of `ctx`, with such tensors
+
+
+@dataclass(frozen=True, slots=True)
 class Intervened:
     """An intervention of a further run, when it is made for the first time."""
 

@@ -26,7 +26,7 @@ from tensorlens.records.distributed import (
     WrapperOption,
 )
 from tensorlens.records.fields import FunctionId, LongAs, NonNegative, OverwriteId, SiteId, TensorId
-from tensorlens.records.further_runs import Intervened, WrittenLine, WrongBackward
+from tensorlens.records.further_runs import ConstantInBackward, Intervened, WrittenLine, WrongBackward
 from tensorlens.records.threads import OtherThread, SharedSite, ThreadSwitch
 
 RECOMPUTED = "recomputed"
@@ -224,6 +224,7 @@ class Observations:
     unregistered: tuple[Unregistered, ...] = ()
     held: tuple[RetainedTensors, ...] = ()
     formulas: tuple[WrongBackward, ...] = ()
+    backward_constants: tuple[ConstantInBackward, ...] = ()
     sighted: tuple[BoundNames, ...] = ()
     reached: tuple[Reached, ...] = ()
     flags: tuple[FlagOnModule, ...] = ()

@@ -102,9 +102,10 @@ def _complete(
         term_run.add_terms(first, second, other)
     if has_functions and first.reader.facts["measured"]:
         end = first.reader.facts["measured"][-1].index
-        formulas = second.reader.facts["formulas"]
         first.reader.facts["functions_checked"] = [FunctionsChecked(end)]
-        first.reader.facts["formulas"] = [replace(each, index=min(each.index, end)) for each in formulas]
+        for table in ("formulas", "backward_constants"):
+            found = second.reader.facts[table]
+            first.reader.facts[table] = [replace(each, index=min(each.index, end)) for each in found]
 
 
 def _give_up(first: FinishedRun, has_odd: bool, has_terms: bool, reason: str) -> None:

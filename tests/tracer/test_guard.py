@@ -98,8 +98,8 @@ IN_SIGHT = (
 REFERENCE = """
     reference.saved_copies._Copies._packed reference.saved_copies._Copies.begin reference.saved_copies._Copies.copy
     reference.saved_copies._with_own
-    reference.backward_check.BackwardCheck._is_users reference.backward_check.BackwardCheck.check
-    reference.backward_check.BackwardCheck.keep reference.backward_check._is_ordinary
+    reference.backward_check.BackwardCheck.is_users reference.backward_check.BackwardCheck.check
+    reference.backward_check.BackwardCheck.keep reference.backward_check.is_ordinary
     reference.backward_check.Application.take
     reference.gradient_samples.GradientSamples._gradients reference.gradient_samples.GradientSamples._leaves
     reference.gradient_samples.GradientSamples._sample reference.gradient_samples._values

@@ -125,6 +125,37 @@ def test_each_input_is_judged_by_itself(warm: Warm, tmp_path: Path, gradient: st
     assert all("`Own.backward` gives `a`" in each.title for each in found)
 
 
+MARKED = """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return torch.tanh(x), 1 - torch.tanh(x) ** 2
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(output[1])
+    @staticmethod
+    def backward(ctx, g, _):
+        (slope,) = ctx.saved_tensors
+        return {factor} * g * slope
+for step in range(5):
+    loss = (head(Own.apply(net(x))[0]) - 1).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("factor", "count"), [(1, 0), (2, 1)])
+def test_an_output_without_a_derivative_is_left_out(warm: Warm, tmp_path: Path, factor: int, count: int) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(HEAD.partition("class Own")[0] + MARKED.format(factor=factor))
+    runs = WarmRuns(warm, script, training=True)
+    first = runs.first()
+    complete(runs, first, None)
+    assert [each.code for each in report_on(first.trace()).diagnostics] == [CODE] * count
+
+
 SOLVER = """
 class Path(torch.autograd.Function):
     @staticmethod

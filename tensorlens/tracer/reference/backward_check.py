@@ -12,6 +12,7 @@ from types import FunctionType, MethodType
 
 import torch
 
+from tensorlens.journal.rows import NONE
 from tensorlens.records.further_runs import WrongBackward
 from tensorlens.records.reference import FORMULAS
 from tensorlens.tracer.isolation.guard import ErrorGuard
@@ -37,17 +38,25 @@ class BackwardCheck:
     def keep(self, kind: type[torch.autograd.Function], args: tuple[object, ...]) -> Application | None:
         """Keeps the arguments of a call that is about to run, if it is to be checked."""
         known = self._kept.get(kind, ())
-        if len(known) >= APPLICATIONS or not torch.is_grad_enabled() or not self._is_users(kind):
+        if len(known) >= APPLICATIONS or not torch.is_grad_enabled() or not self.is_users(kind):
             return None
         runs_code = any(isinstance(value, _CODE) for value in args)
         wanted = tuple(n for n, value in enumerate(args) if isinstance(value, torch.Tensor) and value.requires_grad)
-        if not wanted or not all(map(_is_ordinary, args)):
+        if not wanted or not all(map(is_ordinary, args)) or self._may_share(args):
             return None
         application = Application(kind, tuple(_kept(value, runs_code) for value in args), wanted, runs_code)
         self._kept.setdefault(kind, []).append(application)
         return application
 
-    def _is_users(self, kind: type[torch.autograd.Function]) -> bool:
+    def _may_share(self, args: tuple[object, ...]) -> bool:
+        """Returns whether a `backward` runs and gives a call a tensor without a graph, perhaps made from another one.
+
+        The call may give the other one the derivative of both, which a change of one of them alone does not show.
+        """
+        constant = (isinstance(v, torch.Tensor) and v.is_floating_point() and not v.requires_grad for v in args)
+        return self._recorder.callbacks.running.node != NONE and any(constant)
+
+    def is_users(self, kind: type[torch.autograd.Function]) -> bool:
         code = getattr(inspect.unwrap(kind.forward), "__code__", None)
         return code is not None and self._recorder.sites.is_user(code.co_filename)
 
@@ -64,8 +73,8 @@ class BackwardCheck:
 
     def _write(self, kind: type[torch.autograd.Function], application: Application, row: Wrong) -> None:
         place, backward, differences, weights = row
-        name = _parameter_name(kind, place)
-        others = tuple(_parameter_name(kind, each) for each in all_wrong(application) if each != place)
+        name = parameter_name(kind, place)
+        others = tuple(parameter_name(kind, each) for each in all_wrong(application) if each != place)
         self._recorder.rows.write_fact(
             WrongBackward, kind.__name__, name, backward, differences, weights, others if weights != "given" else ()
         )
@@ -78,7 +87,7 @@ def _kept(value: object, runs_code: bool) -> object:
     return value.detach().clone()
 
 
-def _is_ordinary(value: object) -> bool:
+def is_ordinary(value: object) -> bool:
     """Returns whether an argument can be used again: a plain value, or a tensor of moderate size in no transform."""
     if isinstance(value, torch.Tensor):
         plain = type(value) in PLAIN and not torch._C._functorch.is_functorch_wrapped_tensor(value)
@@ -88,7 +97,7 @@ def _is_ordinary(value: object) -> bool:
     return type(value) in ATOMS or isinstance(value, _CODE)
 
 
-def _parameter_name(kind: type[torch.autograd.Function], place: int) -> str:
+def parameter_name(kind: type[torch.autograd.Function], place: int) -> str:
     """Returns the name that `forward` has for an argument of `apply`."""
     taken = list(inspect.signature(kind.forward).parameters.values())
     context = kind.setup_context is torch.autograd.function._SingleLevelFunction.setup_context

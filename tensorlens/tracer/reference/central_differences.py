@@ -25,7 +25,7 @@ class _Precision:
     close: float
 
 
-_DOUBLE = _Precision(torch.float64, 1e-5, 0.02)
+DOUBLE = _Precision(torch.float64, 1e-5, 0.02)
 _SINGLE = _Precision(None, 4e-3, 0.1)
 
 
@@ -66,11 +66,11 @@ def _in_dtype(value: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
 
 def examined(application: Application) -> Wrong | None:
     """Compares one call in double precision, or in the program's own if it does not run in double."""
-    for precision in (_SINGLE,) if application.runs_code else (_DOUBLE, _SINGLE):
+    for precision in (_SINGLE,) if application.runs_code else (DOUBLE, _SINGLE):
         try:
             before = application.run({}, precision.dtype)
             if precision.dtype is None or all(output.dtype is precision.dtype for output in before):
-                return _Examination(application, precision, before).result()
+                return Examination(application, precision, before).result()
         except Exception:  # the program's own: it does not take such inputs, or cannot be run again
             if precision is _SINGLE:
                 return None
@@ -88,51 +88,63 @@ def all_wrong(application: Application) -> list[int]:
         outputs = application.run({}, torch.float64)
         if any(output.dtype is not torch.float64 for output in outputs):
             return []  # too coarse for these steps
-        return _Examination(replace(application, wanted=wanted), _DOUBLE, outputs).wrong_places()
+        return Examination(replace(application, wanted=wanted), DOUBLE, outputs).wrong_places()
     except Exception:  # the program's own: it does not take such inputs
         return []
 
 
-class _Examination:
+class Examination:
     """Compares the gradients of one application with central differences."""
 
     def __init__(self, application: Application, precision: _Precision, outputs: list[torch.Tensor]) -> None:
-        self._application, self._precision, self._outputs = application, precision, outputs
-        self._inputs = {
+        self.application, self._precision, self.outputs = application, precision, outputs
+        self.inputs = {
             n: _in_dtype(value, precision.dtype)
             for n in application.wanted
             if isinstance(value := application.args[n], torch.Tensor)
         }
-        self._random = torch.Generator().manual_seed(0)
+        self.random = torch.Generator().manual_seed(0)
         self._ends = time.thread_time() + SECONDS
 
     def result(self) -> Wrong | None:
         """Returns (place, gradients, differences, weights) of the first input whose gradient is wrong."""
         if not self._is_deterministic() or self._returns_an_input():
             return None
-        if self._application.runs_code:
+        if self.application.runs_code:
             return self._ignored_part()
-        weights = [torch.rand(o.shape, generator=self._random, dtype=torch.float64) + 0.5 for o in self._outputs]
+        weights = self._weights()
         gradients = self._gradients(weights)
         scaled = self._gradients(weights, -8.0)
         linear = [n for n, gradient in gradients.items() if _is_multiple(scaled[n], gradient, -8.0)]
         rest = {n: gradient for n, gradient in gradients.items() if n not in linear}
         if not all(_is_multiple(scaled[n], gradient, 1.0) for n, gradient in rest.items()):
             return None
-        found = [(n, list(self._pairs(n, weights, gradients[n]))) for n in linear]
+        found = [(n, list(self.pairs(n, weights, gradients[n]))) for n in linear]
         if any(_is_deliberate(pairs) for _, pairs in found):
             return None
         for place, pairs in found:
             if wrong := self._wrong(pairs):
-                ones = [torch.ones_like(weight) for weight in weights]
-                plain = self._wrong(self._pairs(place, ones, self._gradients(ones)[place]))
+                ones = [(weight != 0).to(weight) for weight in weights]
+                plain = self._wrong(self.pairs(place, ones, self._gradients(ones)[place]))
                 return _row(place, plain, "ones") if plain else _row(place, wrong, "random")
         return self._wrong_for_given(rest)
 
+    def is_right(self) -> bool:
+        """Returns whether the gradients are measured to be the derivatives, and no input is left out of this."""
+        if not self._is_deterministic() or self._returns_an_input():
+            return False
+        weights = self._weights()
+        gradients, scaled = self._gradients(weights), self._gradients(weights, -8.0)
+        if gradients.keys() != self.inputs.keys():
+            return False
+        found = [list(self.pairs(n, weights, gradient)) for n, gradient in gradients.items()]
+        is_linear = all(_is_multiple(scaled[n], gradient, -8.0) for n, gradient in gradients.items())
+        return is_linear and all(pairs and not _is_deliberate(pairs) and not self._wrong(pairs) for pairs in found)
+
     def wrong_places(self) -> list[int]:
         """Returns the inputs whose gradient is wrong for outputs that each have another weight."""
-        weights = [torch.rand(o.shape, generator=self._random, dtype=torch.float64) + 0.5 for o in self._outputs]
-        found = {n: list(self._pairs(n, weights, each)) for n, each in self._gradients(weights).items()}
+        weights = self._weights()
+        found = {n: list(self.pairs(n, weights, each)) for n, each in self._gradients(weights).items()}
         return [n for n, pairs in found.items() if not _is_deliberate(pairs) and self._wrong(pairs)]
 
     def _ignored_part(self) -> Wrong | None:
@@ -140,7 +152,7 @@ class _Examination:
 
         Only such a gradient is an error for sure: solvers may have a derivative that is close to that of their steps.
         """
-        given, outputs = self._application.given, self._outputs
+        given, outputs = self.application.given, self.outputs
         if len(outputs) != 1 or not given or given[0].shape != outputs[0].shape or outputs[0].dim() < 2:
             return None
         ones = [torch.ones(outputs[0].shape, dtype=torch.float64)]
@@ -155,7 +167,7 @@ class _Examination:
             weights[part] = 1.0
             for place, gradient in self._gradients([weights]).items():
                 if not gradient.count_nonzero() and whole[place].count_nonzero():  # else it is off on purpose
-                    pairs = self._pairs(place, [weights], gradient)
+                    pairs = self.pairs(place, [weights], gradient)
                     changes = [(b, n) for b, n in pairs if abs(n) > _CERTAIN * float(outputs[0].abs().max())]
                     if changes:
                         return _row(place, changes, f"part {part}")
@@ -163,37 +175,45 @@ class _Examination:
 
     def _wrong_for_given(self, gradients: dict[int, torch.Tensor]) -> Wrong | None:
         """Checks gradients that ignore the one that `backward` receives: they may be right for the program's."""
-        given = [gradient.to(torch.float64) for gradient in self._application.given]
-        if [g.shape for g in given] != [o.shape for o in self._outputs]:
+        given = [gradient.to(torch.float64) for gradient in self.application.given]
+        if [g.shape for g in given] != [o.shape for o in self.outputs]:
             return None
-        found = {n: self._wrong(self._pairs(n, given, gradients[n])) for n in gradients}
+        found = {n: self._wrong(self.pairs(n, given, gradients[n])) for n in gradients}
         return next((_row(n, wrong, "given") for n, wrong in found.items() if wrong), None)
 
     def _is_deterministic(self) -> bool:
-        again = self._application.run({}, self._precision.dtype)
-        return len(again) == len(self._outputs) and all(map(torch.equal, again, self._outputs))
+        again = self.application.run({}, self._precision.dtype)
+        return len(again) == len(self.outputs) and all(map(torch.equal, again, self.outputs))
 
     def _returns_an_input(self) -> bool:
         """Returns whether an output equals an input: such a Function exists for its backward."""
-        given = [_in_dtype(v, self._precision.dtype) for v in self._application.args if isinstance(v, torch.Tensor)]
-        return any(o.shape == v.shape and torch.equal(o, v) for o in self._outputs for v in given)
+        given = [_in_dtype(v, self._precision.dtype) for v in self.application.args if isinstance(v, torch.Tensor)]
+        return any(o.shape == v.shape and torch.equal(o, v) for o in self.outputs for v in given)
+
+    def _weights(self) -> list[torch.Tensor]:
+        """Returns random weights of the outputs; 0 for those that the Function marks as not differentiable."""
+        outputs = self.application.run(
+            {n: v.clone().requires_grad_() for n, v in self.inputs.items()}, self._precision.dtype
+        )
+        drawn = [torch.rand(o.shape, generator=self.random, dtype=torch.float64) + 0.5 for o in outputs]
+        return [weight * output.requires_grad for weight, output in zip(drawn, outputs, strict=True)]
 
     def _gradients(self, weights: list[torch.Tensor], factor: float = 1.0) -> dict[int, torch.Tensor]:
         """Returns the gradient of each input that has one, for a weighted sum of the outputs."""
-        leaves = {n: v if self._is_itself(v) else v.clone().requires_grad_() for n, v in self._inputs.items()}
-        outputs = self._application.run(leaves, self._precision.dtype)
+        leaves = {n: v if self._is_itself(v) else v.clone().requires_grad_() for n, v in self.inputs.items()}
+        outputs = self.application.run(leaves, self._precision.dtype)
         pairs = [(o, (factor * w).to(o)) for o, w in zip(outputs, weights, strict=True) if o.requires_grad]
         roots, given = zip(*pairs, strict=True)
         found = torch.autograd.grad(roots, tuple(leaves.values()), given, allow_unused=True)
         return {n: g.detach().to(torch.float64) for n, g in zip(leaves, found, strict=True) if g is not None}
 
-    def _pairs(self, place: int, weights: list[torch.Tensor], gradient: torch.Tensor) -> Iterator[tuple[float, float]]:
+    def pairs(self, place: int, weights: list[torch.Tensor], gradient: torch.Tensor) -> Iterator[tuple[float, float]]:
         """Returns (gradient, difference) at some places of an input where the forward is smooth."""
         flat = gradient.reshape(-1)
-        by_chance = torch.randperm(flat.numel(), generator=self._random)[: PLACES // 2].tolist()
+        by_chance = torch.randperm(flat.numel(), generator=self.random)[: PLACES // 2].tolist()
         largest = flat.abs().topk(min(PLACES // 2, flat.numel())).indices.tolist()
         for position in sorted({*by_chance, *largest}):
-            positions = [position, *_mirrored(self._inputs[place], position)]
+            positions = [position, *_mirrored(self.inputs[place], position)]
             difference = None if time.thread_time() > self._ends else self._difference(place, positions, weights)
             if difference is not None:
                 yield float(flat[positions].sum()), difference
@@ -201,25 +221,28 @@ class _Examination:
     def _difference(self, place: int, positions: list[int], weights: list[torch.Tensor]) -> float | None:
         """Returns the derivative of the weighted sum by one value, if steps of two sizes in both directions agree."""
         found: list[float] = []
-        step = self._precision.step * max(1.0, abs(float(self._inputs[place].reshape(-1)[positions[0]])))
+        step = self._precision.step * max(1.0, abs(float(self.inputs[place].reshape(-1)[positions[0]])))
         for size in (step, -step, 4 * step, -4 * step):
             with torch.no_grad(), self._moved(place, positions, size) as moved:
-                outputs = self._application.run(moved, self._precision.dtype)
-            pairs = zip(outputs, self._outputs, weights, strict=True)
-            change = sum(float(((a.to(w) - b.to(w)) * w).sum()) for a, b, w in pairs)
-            found.append(change / size)
+                found.append(self.change(moved, weights) / size)
         largest = max(map(abs, found))
         if max(found) - min(found) > 2 * self._precision.close * largest + 1e-7:
             return None
         return (found[0] + found[1]) / 2
 
+    def change(self, moved: dict[int, torch.Tensor], weights: list[torch.Tensor]) -> float:
+        """Returns how much a weighted sum of the outputs changes with moved inputs."""
+        outputs = self.application.run(moved, self._precision.dtype)
+        pairs = zip(outputs, self.outputs, weights, strict=True)
+        return sum(float(((a.to(w) - b.to(w)) * w).sum()) for a, b, w in pairs)
+
     def _is_itself(self, value: torch.Tensor) -> bool:
-        return self._application.runs_code and is_parameter(value)
+        return self.application.runs_code and is_parameter(value)
 
     @contextmanager
     def _moved(self, place: int, positions: list[int], size: float) -> Iterator[dict[int, torch.Tensor]]:
         """Yields an input with some values changed. A parameter that the Function's code reads is changed itself."""
-        value = self._inputs[place]
+        value = self.inputs[place]
         moved = value.detach().clone(memory_format=torch.contiguous_format)
         moved.view(-1)[positions] += size
         if not self._is_itself(value):
