@@ -20,7 +20,7 @@ from tensorlens.errors import UsageError
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
-    from tensorlens.journal.child_config import LossTerms
+    from tensorlens.journal.child_config import Measurement
     from tensorlens.records.claim import Claim
     from tensorlens.records.model import Trace
     from tensorlens.runner.launch import RunOptions, Target
@@ -100,11 +100,12 @@ def _run_options(output: Output, settings: RunSettings) -> RunOptions:
     )
 
 
-def _terms_of(trace: Trace) -> tuple[LossTerms, ...]:
-    """Chooses the terms of losses that a second run measures."""
+def _terms_of(trace: Trace) -> tuple[Measurement, ...]:
+    """Chooses the terms of losses and the columns of gradients that a second run measures."""
+    from tensorlens.analysis.training.gradients.hessian_rows import columns_to_measure
     from tensorlens.analysis.training.term_shares import terms_to_measure
 
-    return terms_to_measure(trace)
+    return (*terms_to_measure(trace), *columns_to_measure(trace))
 
 
 def target_of(module: str | None, arguments: Sequence[str], argv: tuple[str, ...]) -> Target:

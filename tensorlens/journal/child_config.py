@@ -34,6 +34,17 @@ class LossTerms:
 
 
 @dataclass(frozen=True, slots=True)
+class GradientColumns:
+    """A gradient whose columns are differentiated alone, before a pass that differentiates the sum of them."""
+
+    roots: tuple[int, int]  # sequence numbers of nodes, the end exclusive: the root of the pass has one of them
+
+
+Measurement = LossTerms | GradientColumns
+"""What a second run measures at a backward pass."""
+
+
+@dataclass(frozen=True, slots=True)
 class ComparedRun:
     """Describes a run whose gradients are compared with those of other runs of the same program.
 
@@ -52,7 +63,7 @@ class ComparedRun:
     unhooked: tuple[int, ...] = ()  # the late hooks, by number, that are not registered
     samples: bool = True  # the gradients of each pass and step are written
     find_nonfinite: bool = False  # the first infinity or NaN is searched
-    terms: tuple[LossTerms, ...] = ()  # the gradient of each term of these losses is measured
+    terms: tuple[Measurement, ...] = ()  # the gradient of each term of these losses is measured, or of columns
     check_functions: bool = False  # the `backward` of each custom Function is compared with its `forward`
 
 
@@ -92,6 +103,11 @@ def _compared_run(fields: dict[str, Any]) -> ComparedRun:
     for name in ("compiled", "unhooked"):
         if fields.get(name) is not None:
             fields[name] = tuple(fields[name])
-    losses = fields.pop("terms", ())
-    terms = tuple(LossTerms(each["root"], tuple(map(tuple, each["terms"]))) for each in losses)
+    terms = tuple(map(_measurement, fields.pop("terms", ())))
     return ComparedRun(**fields, interventions=interventions, sources=sources, terms=terms)
+
+
+def _measurement(fields: dict[str, Any]) -> Measurement:
+    if "roots" in fields:
+        return GradientColumns((fields["roots"][0], fields["roots"][1]))
+    return LossTerms(fields["root"], tuple(map(tuple, fields["terms"])))

@@ -85,3 +85,16 @@ class OwnIds:
     node: NonNegative  # of the loss
     lookup: NonNegative  # node
     are_equal: bool  # each target that counts is the id at its place, and the ids of a row are not all alike
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDerivatives:
+    """The derivatives of each column of a gradient, before a pass that differentiates the sum of them, in a second run.
+
+    They are by the columns of the tensor that the gradient belongs to.
+    """
+
+    index: int
+    root: NonNegative  # the sequence number of the node of the pass's root
+    own: tuple[float, ...]  # the L2 norm of the derivatives of each column by the same column
+    mixed: tuple[float, ...]  # that of the derivatives of all other columns together by this column

@@ -307,6 +307,7 @@ class Observations:
     summed_rows: tuple[graph_values.SummedRows, ...] = ()
     reordered_averages: tuple[training_values.ReorderedAverages, ...] = ()
     own_ids: tuple[graph_values.OwnIds, ...] = ()
+    column_derivatives: tuple[graph_values.ColumnDerivatives, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorlens.journal.child_config import ChildConfig, ComparedRun, LossTerms
+from tensorlens.journal.child_config import ChildConfig, ComparedRun, Measurement
 from tensorlens.journal.rows import FULL, LOST
 from tensorlens.paths import is_folder
 from tensorlens.records.step_choice import StepChoice
@@ -52,7 +52,7 @@ class RunOptions:
     output: int | None = None
     steps: StepChoice | None = None  # the training steps to record; None: all
     training: bool = False  # measure gradients and parameters
-    terms_of: Callable[[Trace], tuple[LossTerms, ...]] | None = None  # what a second run with `training` measures
+    terms_of: Callable[[Trace], tuple[Measurement, ...]] | None = None  # what a second run with `training` measures
     processes: FollowedProcesses | None = None  # of the program that are traced, too, in the first run
     reference: bool = False  # run the script a second time, with copies of saved tensors, and compare the gradients
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tensorlens.journal.child_config import ComparedRun, Intervention, LossTerms
+from tensorlens.journal.child_config import ComparedRun, Intervention, Measurement
 from tensorlens.runner.child_run import ChildRun, Exited, RunOptions, exited_script, run_child
 from tensorlens.runner.printed_output import NOTHING, Printed, captured_output
 from tensorlens.runner.self_check import unseen_in_this_torch
@@ -125,10 +125,10 @@ class ComparedRuns:
         return self._made(replace(self._run, **changes))  # type: ignore[arg-type]
 
     def explaining(
-        self, find_nonfinite: bool, terms: tuple[LossTerms, ...], check_functions: bool = False
+        self, find_nonfinite: bool, terms: tuple[Measurement, ...], check_functions: bool = False
     ) -> FinishedRun:
         """Runs the program once more. Searches for the operation that makes the first infinity or NaN, measures the
-        terms of losses, and checks custom Functions."""
+        terms of losses and the columns of gradients, and checks custom Functions."""
         what = replace(self._run, samples=False, find_nonfinite=find_nonfinite, terms=terms)
         return self._made(replace(what, check_functions=check_functions))
 

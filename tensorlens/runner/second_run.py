@@ -1,7 +1,7 @@
 """Makes a second run of a program under `--training`, if the first leaves a question that a further run can answer.
 
-It searches for the operation that makes the first NaN or infinity, measures the terms of losses that have several, and
-checks the `backward` of custom Functions.
+It searches for the operation that makes the first NaN or infinity, measures the terms of losses that have several and
+the columns of gradients that are differentiated together, and checks the `backward` of custom Functions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tensorlens.runner import nonfinite_run, term_run
 from tensorlens.runner.ranks import rank_in
 
 if TYPE_CHECKING:
-    from tensorlens.journal.child_config import LossTerms
+    from tensorlens.journal.child_config import Measurement
     from tensorlens.records.model import Trace
     from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun
 
@@ -27,7 +27,7 @@ SAMPLED = "the run recorded some of its steps"
 COMPILED = "the run has compiled code, inside which no call is seen"
 NO_INPUT = "a second run has other values, and its standard input is empty: it can't be read again"
 CALLBACKS = "the run has hooks, checkpoints or custom Functions, which would run again for each term"
-TermsOf = Callable[["Trace"], tuple["LossTerms", ...]]
+TermsOf = Callable[["Trace"], tuple["Measurement", ...]]
 
 
 def complete(runs: ComparedRuns, first: FinishedRun, terms_of: TermsOf | None) -> Trace | None:
@@ -36,7 +36,7 @@ def complete(runs: ComparedRuns, first: FinishedRun, terms_of: TermsOf | None) -
     Returns the trace of the first run if there is nothing to add: to make it and its indexes again takes a while.
     """
     has_odd = bool(first.reader.facts["nonfinite"])
-    terms: tuple[LossTerms, ...] = ()
+    terms: tuple[Measurement, ...] = ()
     try:
         trace = first.trace()
         terms = () if terms_of is None or first.was_stopped else terms_of(trace)
@@ -46,7 +46,7 @@ def complete(runs: ComparedRuns, first: FinishedRun, terms_of: TermsOf | None) -
         why_no_terms = why_not or _why_no_terms(trace)
         if has_odd and why_not:
             nonfinite_run.add_reason(first, why_not, searched=False)
-        if terms and why_no_terms:
+        if term_run.has_losses(terms) and why_no_terms:
             term_run.add_reason(first, why_no_terms)
         terms = () if why_no_terms else terms
         has_odd = has_odd and not why_not
@@ -54,11 +54,12 @@ def complete(runs: ComparedRuns, first: FinishedRun, terms_of: TermsOf | None) -
         if has_odd or terms or has_functions:
             _complete(runs, first, has_odd, terms, has_functions)
     except KeyboardInterrupt:
-        _give_up(first, has_odd, bool(terms), STOPPED)
+        _give_up(first, has_odd, term_run.has_losses(terms), STOPPED)
     except Exception as error:  # an internal error: the report of the first run is still good
         if os.environ.get("TENSORLENS_DEBUG"):
             raise
-        _give_up(first, has_odd, bool(terms), f"the search itself failed ({type(error).__name__}: {error})")
+        reason = f"the search itself failed ({type(error).__name__}: {error})"
+        _give_up(first, has_odd, term_run.has_losses(terms), reason)
     return None
 
 
@@ -89,17 +90,17 @@ def _has_functions(trace: Trace) -> bool:
 
 
 def _complete(
-    runs: ComparedRuns, first: FinishedRun, has_odd: bool, terms: tuple[LossTerms, ...], has_functions: bool
+    runs: ComparedRuns, first: FinishedRun, has_odd: bool, terms: tuple[Measurement, ...], has_functions: bool
 ) -> None:
     second = runs.explaining(has_odd, terms, has_functions)
     if second.was_stopped:
-        _give_up(first, has_odd, bool(terms), STOPPED)
+        _give_up(first, has_odd, term_run.has_losses(terms), STOPPED)
         return
     other = OTHER_RUN if runs.repeats_input() else NO_INPUT
     if has_odd:
         nonfinite_run.add_origin(first, second, other)
     if terms:
-        term_run.add_terms(first, second, other)
+        term_run.add_terms(first, second, other, terms)
     if has_functions and first.reader.facts["measured"]:
         end = first.reader.facts["measured"][-1].index
         first.reader.facts["functions_checked"] = [FunctionsChecked(end)]

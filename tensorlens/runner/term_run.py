@@ -1,11 +1,13 @@
-"""Adds to a run what a second run measured of the terms of its losses."""
+"""Adds to a run what a second run measured of the terms of its losses, and of the columns of gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isclose, isnan
 from typing import TYPE_CHECKING
 
+from tensorlens.journal.child_config import LossTerms, Measurement
 from tensorlens.records.training import ParameterStatistics, TermsUnknown
 
 if TYPE_CHECKING:
@@ -15,15 +17,24 @@ _CLOSE = 1e-3  # relative: the gradients of two runs may differ by rounding
 _NOT_ADDED = "the terms alone can't be measured, or do not add up to the whole gradient"
 
 
-def add_terms(first: FinishedRun, second: FinishedRun, other: str) -> None:
-    """Adds the gradients of the terms to the first run. `other` says why a second run has other values, if it has."""
+def has_losses(wanted: Sequence[Measurement]) -> bool:
+    """Returns whether the terms of a loss are measured: the report shows them, or why they are not known."""
+    return any(isinstance(each, LossTerms) for each in wanted)
+
+
+def add_terms(first: FinishedRun, second: FinishedRun, other: str, wanted: Sequence[Measurement]) -> None:
+    """Adds the gradients of the terms to the first run, and the derivatives of columns. `other` says why a second run
+    has other values, if it has."""
     if not _is_same(first, second):
-        add_reason(first, other)
+        if has_losses(wanted):
+            add_reason(first, other)
         return
     end = first.reader.facts["measured"][-1].index
     found = second.reader.facts["term_gradients"]
     first.reader.facts["term_gradients"] = [replace(each, index=min(each.index, end)) for each in found]
-    if not found:
+    columns = second.reader.facts["column_derivatives"]
+    first.reader.facts["column_derivatives"] = [replace(each, index=min(each.index, end)) for each in columns]
+    if not found and has_losses(wanted):
         add_reason(first, _NOT_ADDED)
 
 

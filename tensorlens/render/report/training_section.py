@@ -63,6 +63,7 @@ def summary(training: MeasuredTraining) -> str:
     inspection = training.facts.trace.inspection
     again = ["find the first NaN or infinity"] if origins and origins[0].searched else []
     again += ["measure each term of the loss"] if inspection.term_gradients else []
+    again += ["differentiate the columns of gradients"] if inspection.column_derivatives else []
     again += ["check the custom Functions"] if inspection.functions_checked else []
     searched = f"; a second run, to {' and to '.join(again)}" if again else ""
     return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}{changed}{searched}"

@@ -140,12 +140,12 @@ def _begin(recorder: Recorder, frame: FrameType, t_outputs: object, args: tuple[
                 recorder.saved_tensors.note_stale(roots, frame)
                 nonfinite = nonfinite_nodes(recorder, roots, frame)
         end_sample = None if recorder.samples is None else recorder.samples.start(roots)
-        end_search = None if recorder.statistics is None else recorder.statistics.pass_begins(roots)
+        arguments: _EngineArguments = args[:4] if len(args) >= 4 else _DEFAULTS  # type: ignore[assignment]
+        end_search = None if recorder.statistics is None else recorder.statistics.pass_begins(roots, arguments[3])
     recorder.rows.write(BackwardStartRow, token)
     if site == NONE:
         site = recorder.sites.site_or_outside(frame)
     recorder.sites.shared.pass_begins(token, site)
-    arguments: _EngineArguments = args[:4] if len(args) >= 4 else _DEFAULTS  # type: ignore[assignment]
     return _Pass(token, frame, site, roots, accesses, before, arguments, reached, nonfinite, end_sample, end_search)
 
 

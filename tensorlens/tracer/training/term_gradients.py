@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.child_config import LossTerms
+from tensorlens.journal.child_config import GradientColumns, LossTerms, Measurement
 from tensorlens.records.training import TermGradient
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import detach, numel
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.graph import Node, nodes_of
+from tensorlens.tracer.training.column_derivatives import ColumnDerivatives
 from tensorlens.tracer.training.parameter_statistics import as_real, gradient_norms
 
 MAX_NODES = 20_000
@@ -29,14 +30,16 @@ _Gradients = list[torch.Tensor | None]
 
 
 class TermGradients:
-    """The terms of a run's losses that are to be measured."""
+    """The terms of a run's losses that are to be measured, and the columns of gradients."""
 
-    def __init__(self, recorder: Recorder, losses: Sequence[LossTerms]) -> None:
+    def __init__(self, recorder: Recorder, wanted: Sequence[Measurement]) -> None:
         self._recorder = recorder
-        self._wanted = {loss.root: loss.terms for loss in losses}
+        self._wanted = {each.root: each.terms for each in wanted if isinstance(each, LossTerms)}
+        self._columns = ColumnDerivatives(recorder, [each for each in wanted if isinstance(each, GradientColumns)])
 
-    def begin_pass(self, roots: Sequence[torch.Tensor]) -> None:
-        """Measures the terms of a pass that begins, if it is one of the chosen."""
+    def begin_pass(self, roots: Sequence[torch.Tensor], inputs: Sequence[object]) -> None:
+        """Measures the terms or the columns of a pass that begins, if it is one of the chosen."""
+        self._columns.begin_pass(roots, inputs)
         node: Any = roots[0].grad_fn if len(roots) == 1 and numel(roots[0]) == 1 else None
         terms = None if node is None else self._wanted.pop(node._sequence_nr(), None)
         if terms is not None and len(terms) <= MAX_TERMS:

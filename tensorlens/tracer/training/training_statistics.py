@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from tensorlens.journal.child_config import LossTerms
+from tensorlens.journal.child_config import Measurement
 from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics, TrainingMeasured
 from tensorlens.records.training_values import LoadedRate, UnreadOption
 from tensorlens.tracer.isolation.guard import ErrorGuard
@@ -89,11 +89,11 @@ class TrainingStatistics:
         self.nonfinite.search = search
         return lambda: (self.nonfinite.passes, self._steps)
 
-    def measure_terms(self, losses: Sequence[LossTerms]) -> None:
-        """Measures the gradient of each term of these losses, in a second run."""
+    def measure_terms(self, wanted: Sequence[Measurement]) -> None:
+        """Measures the gradient of each term of losses, and of columns of gradients, in a second run."""
         from tensorlens.tracer.training.term_gradients import TermGradients  # not above: few runs do
 
-        self._terms = TermGradients(self._recorder, losses)
+        self._terms = TermGradients(self._recorder, wanted)
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -160,15 +160,17 @@ class TrainingStatistics:
         with self._guard, torch._C.DisableTorchFunction(), MutedDispatch(), self._recorder.quiet(), torch.no_grad():
             self._zero_steps.step_ended(optimizer)
 
-    def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None:
+    def pass_begins(self, roots: Sequence[torch.Tensor], inputs: Sequence[object]) -> Callable[[], None] | None:
         """Notes how the loss was reduced, what is not finite and what makes zeros. Returns what ends the pass."""
         ends: list[Callable[[], None]] = []
         with self._guard, self._recorder.quiet():
             begun = self.nonfinite.pass_begins(roots, self._steps), self._zeroed.begin_pass(roots)
             ends += [end for end in begun if end is not None]
             self._memory.pass_begins(roots, self._steps + 1)
-            for each in self._losses if self._terms is None else (*self._losses, self._terms):
+            for each in self._losses:
                 each.begin_pass(roots)
+            if self._terms is not None:
+                self._terms.begin_pass(roots, inputs)
         return partial(self._end_pass, ends) if ends else None
 
     def _end_pass(self, ends: Sequence[Callable[[], None]]) -> None:

@@ -46,10 +46,10 @@ def summed_columns(facts: TraceIndex) -> Iterator[SummedColumns]:
     for backward in examined_passes(facts):
         above = recorded_above(facts, backward)
         for call in above:
-            outputs = _outputs(facts, call) if call.op == _GRAD and call.site not in reported else None
+            outputs = outputs_at_once(facts, call) if call.op == _GRAD and call.site not in reported else None
             if outputs is None or not _is_mixed(facts, outputs, call.index) or _is_total(facts, call):
                 continue
-            takes = [each for each in above if _takes(facts, each, outputs)]
+            takes = [each for each in above if takes_columns(facts, each, outputs)]
             if not takes or not _is_derivative(facts, call, above):
                 continue
             if _is_by_column(facts, call, takes, backward.index):
@@ -109,7 +109,7 @@ def _is_total(facts: TraceIndex, gradient: Call) -> bool:
     return any(word in _TOTALS for name in names for word in words_of(name))
 
 
-def _outputs(facts: TraceIndex, gradient: Call) -> int | None:
+def outputs_at_once(facts: TraceIndex, gradient: Call) -> int | None:
     """Returns the outputs of two or more columns that a call differentiates by one tensor of data, all at once."""
     inputs = [access.tensor for access in gradient.inputs]
     if len(gradient.outputs) != 1 or len(inputs) not in (2, 3):
@@ -118,7 +118,7 @@ def _outputs(facts: TraceIndex, gradient: Call) -> int | None:
     if facts.tensor(given).type.endswith("Parameter"):
         return None
     if len(inputs) == 3:
-        outputs = root if _is_ones(facts, inputs[2], root, gradient) else None
+        outputs = root if is_of_ones(facts, inputs[2], root, gradient) else None
     else:
         outputs = _summed(facts, root, gradient)
     shape = () if outputs is None else facts.tensor(outputs).shape
@@ -126,7 +126,7 @@ def _outputs(facts: TraceIndex, gradient: Call) -> int | None:
     return outputs if len(shape) == 2 and shape[1] > 1 and shape[0] > 1 and rows == shape[:1] else None
 
 
-def _is_ones(facts: TraceIndex, weights: int, root: int, gradient: Call) -> bool:
+def is_of_ones(facts: TraceIndex, weights: int, root: int, gradient: Call) -> bool:
     made = next(iter(facts.producers(weights, gradient.index)), None)
     is_whole = facts.tensor(weights).shape == facts.tensor(root).shape
     is_made = made is not None and op_name(made) in _ONES and is_whole
@@ -155,7 +155,7 @@ def _is_mixed(facts: TraceIndex, outputs: int, before: int) -> bool:
     return False
 
 
-def _takes(facts: TraceIndex, call: Call, outputs: int) -> bool:
+def takes_columns(facts: TraceIndex, call: Call, outputs: int) -> bool:
     """Returns whether a call takes some of the columns: its results have all rows, and fewer columns."""
     if op_name(call) not in _TAKES or len(call.inputs) != 1 or call.inputs[0].tensor != outputs:
         return False
@@ -166,4 +166,4 @@ def _takes(facts: TraceIndex, call: Call, outputs: int) -> bool:
 def _is_derivative(facts: TraceIndex, gradient: Call, above: tuple[Call, ...]) -> bool:
     """Returns whether a result is used by its columns, or has one column only: the norm of it may be a penalty."""
     result, shape = gradient.outputs[0].tensor, facts.tensor(gradient.outputs[0].tensor).shape
-    return shape[1:] in ((), (1,)) or any(_takes(facts, call, result) for call in above)
+    return shape[1:] in ((), (1,)) or any(takes_columns(facts, call, result) for call in above)
