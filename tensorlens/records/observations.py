@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, get_args, get_type_hints
 
-from tensorlens.records import graph_values, training, training_arrays, training_samples, training_values
+from tensorlens.records import graph_values, kept_tensors, training, training_arrays, training_samples, training_values
 from tensorlens.records.distributed import (
     BroadcastBuffer,
     Collective,
@@ -308,6 +308,7 @@ class Observations:
     reordered_averages: tuple[training_values.ReorderedAverages, ...] = ()
     own_ids: tuple[graph_values.OwnIds, ...] = ()
     column_derivatives: tuple[graph_values.ColumnDerivatives, ...] = ()
+    kept_tensors: tuple[kept_tensors.KeptThenChanged, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

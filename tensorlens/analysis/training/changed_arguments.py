@@ -69,10 +69,10 @@ def _of_module(facts: TraceIndex, place: int) -> ChangedArgument | None:
     node = None if span is None else facts.names.syntax.node(span)
     if span is None or not isinstance(node, ast.Call):
         return None
-    if len(node.args) != 1 or (_says_so(node) and not _is_for_another(facts, span.file, node)):
+    if len(node.args) != 1 or (says_so(node) and not _is_for_another(facts, span.file, node)):
         return None
     found = _reader(facts, place, (span, node), node.args[0])
-    if found is None or (_says_so(node) and not meets_graph(facts, found[0])):
+    if found is None or (says_so(node) and not meets_graph(facts, found[0])):
         return None  # a check of what the line says that it changes
     return ChangedArgument(facts.calls[place], *found, _made(facts, span))
 
@@ -97,7 +97,7 @@ def _of_function(training: Training, place: int) -> ChangedArgument | None:
     at = facts.span(outer)
     node = None if at is None else facts.names.syntax.node(at)
     function = None if span is None else function_around(facts, span.file, span.line)
-    if span is None or at is None or function is None or not isinstance(node, ast.Call) or _says_so(node):
+    if span is None or at is None or function is None or not isinstance(node, ast.Call) or says_so(node):
         return None
     statement = statement_at(facts, span.file, span.line)
     changed = None if statement is None else _changed(statement)
@@ -188,8 +188,10 @@ def given_to(function: _Function, call: ast.Call, name: str) -> ast.expr | None:
     return call.args[place] if 0 <= place < len(call.args) else None
 
 
-def _says_so(node: ast.Call) -> bool:
+def says_so(node: ast.AST | None) -> bool:
     """Returns whether the call itself says that it changes its argument, as `x.relu_()` does."""
+    if not isinstance(node, ast.Call):
+        return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     return name.endswith("_") or any(keyword.arg == "inplace" for keyword in node.keywords)
 

@@ -17,6 +17,7 @@ from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.readable import is_in_main_memory, may_read
 from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
+from tensorlens.tracer.patches.activations_in_place import ACTIVATIONS, activate, change
 from tensorlens.tracer.patches.ordering_functions import ORDERING, order
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.ops import Args, Kwargs
@@ -236,6 +237,8 @@ def _drop(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> obj
     if recorder.statistics is not None:
         with ErrorGuard(recorder, "dropout", frame):
             recorder.statistics.functional.dropped(bool(kwargs.get("training", True)), frame)
+        if kwargs.get("inplace") is True:
+            return change(recorder, func, args, kwargs, frame)
     return recorder.call(func, args, kwargs, frame)
 
 
@@ -298,10 +301,11 @@ HANDLERS: dict[Function, ops.Handler] = {
     **dict.fromkeys(_PADDING_PLACES, _look_up),
     **dict.fromkeys(ORDERING, order),
     **dict.fromkeys(_DROPOUTS, _drop),
+    **dict.fromkeys(ACTIVATIONS, activate),
     ops.GRAD: _gradient,
     ops.getter("grad_fn"): _user_reads,
     **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
 }
 
-TRAINING_ONLY = (*_PADDING_PLACES, *_DROPOUTS, *ORDERING)
+TRAINING_ONLY = (*_PADDING_PLACES, *_DROPOUTS, *ORDERING, *ACTIVATIONS)
 """Functions of `HANDLERS` that other runs than those with `--training` record on the fast path."""

@@ -23,6 +23,7 @@ from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.training.changed_while_kept import KeptResults
 from tensorlens.tracer.training.equal_values import EqualValues, Moved
 from tensorlens.tracer.training.functional_modes import FunctionalModes
 from tensorlens.tracer.training.given_arrays import GivenArrays
@@ -79,7 +80,7 @@ class TrainingStatistics:
         self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
         self.arrays, self.ids = GivenArrays(recorder), LookedUpIds(recorder)
         self.functional, self.indices = FunctionalModes(recorder), WrittenIndices(recorder)
-        self.sorts, self.samples = OrderedKeys(recorder), LoadedSamples(recorder)
+        self.sorts, self.samples, self.kept = OrderedKeys(recorder), LoadedSamples(recorder), KeptResults(recorder)
         self.shared_states, self.nonfinite = SharedStates(recorder, self._count_of), NonfiniteValues(recorder)
         self._terms: TermGradients | None = None
         self._steps = self._passes = self._written = 0

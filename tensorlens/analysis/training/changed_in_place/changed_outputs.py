@@ -81,7 +81,7 @@ def _views(facts: TraceIndex, hooks: set[int]) -> Iterator[ChangedOutput]:
                 if created is not None and created < made.index:  # the output itself, and not what is kept
                     changes.setdefault(view, (kept, call))
         for view in [access.tensor for access in call.inputs if access.tensor in changes] if changes else ():
-            if _reads_values(facts, call, hooks):
+            if reads_values(facts, call, hooks):
                 yield ChangedOutput(*changes[view], call)
 
 
@@ -104,7 +104,7 @@ def _changes(call: Call) -> bool:
     return bool(call.writes) and not call.within and op_name(call) in _CHANGING
 
 
-def _reads_values(facts: TraceIndex, call: Call, hooks: set[int]) -> bool:
+def reads_values(facts: TraceIndex, call: Call, hooks: set[int]) -> bool:
     """Returns whether a call outside hooks may read the values of its inputs."""
     if call.within or call.writes or takes_shape_only(call) or op_name(call) in _NO_VALUES or call.op == GRAD_READ:
         return False
@@ -122,7 +122,7 @@ def _whole(facts: TraceIndex, hooks: set[int]) -> Iterator[ChangedOutput]:
     views = dict[int, int]()  # of what was changed
     for call in facts.calls if keeps else ():
         for number in {views.get(a.tensor, a.tensor) for a in call.inputs} & changed.keys() if changed else ():
-            if _reads_values(facts, call, hooks):
+            if reads_values(facts, call, hooks):
                 readers[number].append(call)
                 memory = facts.storage_of(number, call.index)
                 same = [a.tensor for a in call.outputs if facts.storage_of(a.tensor, call.index) == memory]
