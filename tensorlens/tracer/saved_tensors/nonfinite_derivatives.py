@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from types import FrameType
+from typing import Any
 
 import torch
 
@@ -30,6 +31,7 @@ from tensorlens.tracer.isolation.torch_originals import (
     total,
 )
 from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording.graph_nodes import node_of
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 from tensorlens.tracer.recording.tensor_text import SHOWN_VALUES, short_text
 from tensorlens.tracer.saved_tensors.graph import (
@@ -44,15 +46,13 @@ from tensorlens.tracer.saved_tensors.nonfinite_products import MAX_PRODUCTS, lea
 
 MAX_ELEMENTS = 1_000_000
 MAX_NODES = 100
-_UNARY = (
-    "sqrt rsqrt log log2 log10 log1p acos asin acosh atanh arccos arcsin arccosh arctanh reciprocal std logit exp "
-    "log_softmax"  # of a masked score it is -inf, and the derivative of a product with it is infinite
-)
+_UNARY = "sqrt rsqrt log log2 log10 log1p acos asin acosh atanh arccos arcsin arccosh arctanh reciprocal std logit exp"
 _LINALG = "eigh svd eig eigvals qr svdvals"
 _NODES = (
     "Sqrt", "Rsqrt", "Pow", "Div", "Reciprocal", "Log", "Acos", "Asin", "Atanh", "Std", "LinalgEig", "LinalgSvd",
     "LinalgQr", "Norm", "Logit", "Exp", "Atan2", "Xlogy", "Erfinv",
 )  # fmt: skip
+_MASKING = ("MaskedFill", "Where", "IndexPut", "CopySlices", "Add")  # may make scores of -inf
 _SELECTIONS = ("Where", "MaskedFill", "MaskedScatter", "Index", "Select", "Slice", "Mul")
 NonfiniteNode = tuple[str, int, int, int, tuple[int, ...], str]
 """(node, its sequence number, elements that are not finite, elements, selections on the way to the root, the saved
@@ -213,17 +213,26 @@ def _division(args: ops.Args, kwargs: ops.Kwargs) -> bool:
     return isinstance(divisor, torch.Tensor) and divisor.requires_grad
 
 
+def _log_softmax(args: ops.Args, kwargs: ops.Kwargs) -> bool:
+    """Returns whether scores may be masked with -inf, by an operation or before: the derivative of a product with the result is infinite
+    then."""
+    made: Any = node_of(args[0] if args else kwargs["input"])
+    return made is None or made.name().startswith(_MASKING)
+
+
 def _functions(names: str, *owners: object) -> set[Function]:
     return {getattr(owner, name) for name in names.split() for owner in owners if hasattr(owner, name)}
 
 
 _POWERS = _functions("pow __pow__ float_power", torch, torch.Tensor)
 _DIVISIONS = _functions("div true_divide divide __truediv__ __div__", torch, torch.Tensor)
+_LOG_SOFTMAX = _functions("log_softmax", torch, torch.Tensor, torch.nn.functional)
 _OTHERS = _functions("__rtruediv__ __rdiv__ atan2 xlogy norm", torch, torch.Tensor)
 _ALWAYS = _functions(_UNARY, torch, torch.Tensor) | _functions(_LINALG, torch.linalg) | _OTHERS
 RISKS: dict[Function, ops.Risk] = {
     **dict.fromkeys(_ALWAYS, _always),
     **dict.fromkeys(_POWERS, _power),
     **dict.fromkeys(_DIVISIONS, _division),
+    **dict.fromkeys(_LOG_SOFTMAX, _log_softmax),
 }
 """Functions whose derivative may be infinite or NaN, each with a check of its arguments."""
