@@ -74,6 +74,7 @@ class NonfiniteDerivative:
     selected: tuple[int, ...]  # sequence numbers of the selections (`where`, masks) between node and root
     leaf: TensorId  # a tensor with such a gradient, or the gradient that `autograd.grad` returned
     gradient: str
+    factor: str = ""  # of a product: the one that is not finite, "self" or "other"
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,7 +271,8 @@ class TermsUnknown:
 class NonfiniteSeen:
     """Names the first loss of a run with an infinity or NaN, or the first such gradient that a step uses.
 
-    A gradient of a leaf that no optimizer holds counts after each backward pass.
+    A gradient of a leaf that no optimizer holds counts after each backward pass. That of a parameter which no step
+    changes in the whole run counts if each of its gradients has an infinity or NaN.
     """
 
     index: int

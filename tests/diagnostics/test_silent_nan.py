@@ -34,6 +34,30 @@ UNSELECTED = {
         """,
 }
 
+MASKED = """
+        import torch
+        net = torch.nn.Linear(3, 4)
+        allowed = torch.tensor([True, True, False, True])
+        scores = net(torch.ones(2, 3)).masked_fill(~allowed, float("-inf"))
+"""
+UNSELECTED |= {
+    f"the entropy of masked choices, {name}": f"""{MASKED}
+        logp = torch.log_softmax(scores, 1)  # value_made_here
+        terms = {product}  # graph_built_here
+        loss = logp[:, 0].mean() + {left}
+        loss.backward()  # needed_here
+        """
+    for name, product, left in (
+        ("where", "logp.exp() * logp", "torch.where(allowed, terms, torch.zeros(4)).sum()"),
+        ("where, negated", "torch.mul(logp, scores.softmax(1))", "torch.where(~allowed, 0.0, -terms).sum()"),
+        ("masked_fill", "scores.softmax(1) * logp", "terms.masked_fill(~allowed, 0.0).sum()"),
+        ("an index", "logp.exp() * logp", "terms[allowed.expand(2, 4)].sum()"),
+        ("masked_select", "logp.exp() * logp", "terms.masked_select(allowed).sum()"),
+        ("nan_to_num", "logp.exp() * logp", "torch.nan_to_num(terms).sum()"),
+        ("nansum", "logp.exp() * logp", "torch.nansum(terms)"),
+    )
+}
+
 
 @pytest.mark.parametrize("program", UNSELECTED)
 def test_a_branch_that_was_not_selected_spoils_the_gradient(program: str, run: Run) -> None:  # noqa: F811
@@ -59,6 +83,13 @@ BOUNDARY = {
         a = torch.eye(3, requires_grad=True)  # value_made_here
         values, vectors = torch.linalg.eigh(a)  # graph_built_here
         vectors.sum().backward()  # needed_here
+        """,
+    "a scale of masked scores": """
+        import torch
+        scale = torch.ones(1, requires_grad=True)
+        logp = torch.log_softmax(torch.tensor([[0.5, float("-inf")]]), 1)  # value_made_here
+        weights = torch.softmax(logp * scale, 1)  # graph_built_here
+        (weights * torch.tensor([1.0, 2.0])).sum().backward()  # needed_here
         """,
     "an angle of zero": """
         import torch
@@ -95,6 +126,40 @@ HARMLESS = {
         with torch.no_grad():
             print(x.sqrt(), 1 / x)
         (x * 2).sum().backward()
+        """,
+    **{
+        f"masked choices, {name}": f"""{MASKED}
+        logp = torch.log_softmax({scores}, 1)
+        terms = {terms}
+        (logp[:, 0].mean() + torch.where(allowed, terms, torch.zeros(4)).sum()).backward()
+        print(net.weight.grad)
+        """
+        for name, scores, terms in (
+            ("where twice", "scores", "logp.exp() * torch.where(allowed, logp, torch.zeros(4))"),
+            ("a finite fill", "scores.clamp(min=-1e9)", "logp.exp() * logp"),
+            ("nan_to_num before", "scores", "logp.exp() * torch.nan_to_num(logp)"),
+            ("entr of a constant", "scores", "torch.special.entr(logp.detach().exp())"),
+            ("a constant weight", "scores", "logp.exp().detach() * logp"),
+        )
+    },
+    "NaN in data that is left out before": """
+        import torch
+        net = torch.nn.Linear(3, 1)
+        x = torch.tensor([[1.0, float("nan"), 2.0], [1.0, 2.0, 3.0]])
+        known = ~x.isnan()
+        scale = torch.ones(3, requires_grad=True)
+        filled = torch.where(known, x, torch.zeros(2, 3))
+        torch.log_softmax(net(filled * scale), 0).sum().backward()
+        print(net.weight.grad, scale.grad)
+        """,
+    "a factor that gets no gradient": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        logp = torch.log_softmax(torch.tensor([0.5, 1.0, float("-inf")]), 0)
+        with torch.no_grad():
+            print((w * logp).sum())
+        (w * logp.exp()).sum().backward()
+        print(w.grad)
         """,
     "a norm with a derivative": """
         import torch
@@ -160,3 +225,30 @@ def test_harmless_values_go_where_the_selection_leaves_the_result_out(line: str,
     assert help_ in fix.title
     assert fix.place is not None
     assert fix.place.line == 3
+
+
+def test_a_product_gets_finite_values_where_its_terms_are_left_out(run: Run) -> None:  # noqa: F811
+    program = """
+        import torch
+        net = torch.nn.Linear(3, 4)
+        allowed = torch.tensor([True, True, False, True])
+        scores = net(torch.ones(2, 3)).masked_fill(~allowed, float("-inf"))
+        logp = torch.log_softmax(scores, 1)  # value_made_here
+        terms = torch.where(allowed, logp.exp() * logp, 0.0)  # graph_built_here
+        terms.sum().backward()  # needed_here
+        """
+    found = expect(run, "nan-gradient-from-unselected-branch", program)
+    assert "some elements of `logp`" in found.explanation
+    (fix,) = found.fixes
+    assert "`torch.where(allowed, logp, 0.0)` in place of `logp`" in fix.title
+    assert [edit.text for edit in fix.edits] == ["torch.where(allowed, logp, 0.0)"]
+
+
+def test_a_product_is_not_named_where_an_operation_before_it_is_the_cause(run: Run) -> None:  # noqa: F811
+    program = """
+        import torch
+        p = torch.tensor([0.0, 1.0], requires_grad=True)  # value_made_here
+        logs = p.log()  # graph_built_here
+        torch.where(p > 0, p * logs, torch.zeros(2)).sum().backward()  # needed_here
+        """
+    assert "`log()`" in expect(run, "nan-gradient-from-unselected-branch", program).explanation

@@ -512,6 +512,59 @@ def test_a_healthy_program_runs_once(name: str, warm: Warm, tmp_path: Path) -> N
     assert count == 1
 
 
+GUARDED = """
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(4):
+        optimizer.zero_grad()
+        h = model(torch.ones(1, 2))
+        torch.hypot(h * 0, h * 0).sum().backward()  # origin
+        if bool(torch.isfinite(nn.utils.clip_grad_norm_(model.parameters(), 1.0))):
+            optimizer.step()
+    """
+
+
+@pytest.mark.parametrize("others", ["", "    other.grad = torch.ones(1); second.step()\n"])
+def test_a_gradient_whose_steps_are_all_skipped_is_explained(others: str, warm: Warm, tmp_path: Path) -> None:
+    start = "other = nn.Parameter(torch.ones(1))\nsecond = torch.optim.SGD([other], lr=0.1)\n" if others else ""
+    report, count = report_of(warm, tmp_path, start + textwrap.dedent(GUARDED) + others)
+    (found,) = sentences(report)
+    assert count == 2
+    assert found.startswith("the first NaN that gets to the gradient of `model.weight` is made in backward")
+    label = next(each.labels[0] for each in report.standing_out or () if each.text == found)
+    assert label.span.line == marked_line(report)
+
+
+RARELY = {
+    "a later pass is finite": GUARDED.replace("h * 0, h * 0", "h * (step > 1), h * 0"),
+    "a step follows": GUARDED.replace("h * 0, h * 0", "h * (step > 0), h * 0"),
+    "no pass is odd": GUARDED.replace("h * 0, h * 0", "h, h * 0"),
+}
+
+
+@pytest.mark.parametrize("name", RARELY)
+def test_a_step_that_is_skipped_at_times_is_left_alone(name: str, warm: Warm, tmp_path: Path) -> None:
+    report, count = report_of(warm, tmp_path, RARELY[name])
+    assert report.trace.inspection.nonfinite == ()
+    assert sentences(report) == []
+    assert count == 1
+
+
+def test_a_scaler_that_has_skipped_all_steps_is_left_alone(warm: Warm, tmp_path: Path) -> None:
+    scaled = """
+        model = nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
+        for step in range(2):
+            optimizer.zero_grad()
+            out = model(torch.full((2, 4), 100.0)).mean()
+            scaler.scale(out - out.detach()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        """
+    assert sentences(report_of(warm, tmp_path, scaled)[0]) == []
+
+
 MASKED = """
     w = nn.Parameter(torch.tensor([1.0, 2.0]))
 

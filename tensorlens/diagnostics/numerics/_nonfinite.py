@@ -28,6 +28,8 @@ _HARMLESS = {
     "atanh": "0.0",
     "arctanh": "0.0",
     "acosh": "2.0",
+    "mul": "0.0",
+    "multiply": "0.0",
 }
 BOUNDARY = "infinite-or-nan-gradient-at-boundary"
 
@@ -51,7 +53,7 @@ def _is_unselected(node: NonfiniteDerivative) -> bool:
 
 
 def _report(facts: TraceIndex, code: str, node: NonfiniteDerivative, call: Call, backward: Backward) -> Diagnostic:
-    value, made = _value(facts, call)
+    value, made = _value(facts, call, node.factor)
     name = "what it is given" if value is None else named(facts, value, call.index)
     leaf = named(facts, node.leaf, backward.index)
     select = _selection(facts, node)
@@ -62,29 +64,30 @@ def _report(facts: TraceIndex, code: str, node: NonfiniteDerivative, call: Call,
         code,
         "warning",
         f"the gradient of {leaf} is {node.gradient} because of {as_written(facts, call)}{in_iteration(facts, call)}",
-        _why(code, call, f"{count} of {name}", select),
+        _why(code, call, f"{count} of {name}", select, node.factor),
         [
             facts.label("graph_built_here", call.site, "its slope is infinite or NaN here"),
             None if made is None else facts.label("value_made_here", made.site, f"makes {name}"),
             facts.label("needed_here", backward.site, f"gives {leaf} an infinite or NaN gradient"),
         ],
-        fixes=tuple(_fixes(facts, code, (call, select), name)),
+        fixes=tuple(_fixes(facts, code, (call, select), name, node.factor)),
         evidence={"node": node.node, "not_finite": node.infinite, "elements": node.total, "gradient": node.gradient},
         detail=(f"the node is {node.node}; the loss itself is finite" + _selected_at(facts, select),),
     )  # fmt: skip
 
 
-def _why(code: str, call: Call, where: str, select: Call | None) -> str:
+def _why(code: str, call: Call, where: str, select: Call | None, factor: str) -> str:
     slope = f"the slope of {op_text(call.op)} is infinite or NaN at {where}"
     if code == UNSELECTED:
+        zero = "0 times infinity or NaN" if factor else "0 * inf"
         selector = "a selection" if select is None else op_text(select.op)
-        return f"{slope}; {selector} leaves that out, so its gradient is zero, but 0 * inf is NaN"
+        return f"{slope}; {selector} leaves that out, so its gradient is zero, but {zero} is NaN"
     return f"{slope}, and backward multiplies by it"
 
 
-def _value(facts: TraceIndex, call: Call) -> tuple[int | None, Call | None]:
+def _value(facts: TraceIndex, call: Call, factor: str) -> tuple[int | None, Call | None]:
     """Finds the tensor that the operation read, and the call on another line that made the value of that tensor."""
-    number, line = _singular_input(facts, call), place_of(facts.trace.sites[call.site])
+    number, line = _singular_input(facts, call, factor), place_of(facts.trace.sites[call.site])
     if number is None:
         return None, None
     made = next(iter(facts.producers(number, call.index)), None) or facts.first_use(number)
@@ -98,8 +101,12 @@ def _value(facts: TraceIndex, call: Call) -> tuple[int | None, Call | None]:
     return number, None
 
 
-def _singular_input(facts: TraceIndex, call: Call) -> int | None:
-    """Finds the input at whose values the slope is not finite: the only one with a gradient, a divisor, or a base."""
+def _singular_input(facts: TraceIndex, call: Call, factor: str) -> int | None:
+    """Finds the input at whose values the slope is not finite: the only one with a gradient, a divisor, a base, or the
+    `factor` of a product."""
+    if factor:
+        is_product = call.op.rpartition(".")[2].strip("_") in ("mul", "multiply") and len(call.inputs) == 2
+        return call.inputs[factor == "other"].tensor if is_product else None
     inputs = _differentiated(facts, call)
     if len(inputs) < 2:
         return inputs[0] if inputs else None
@@ -128,15 +135,19 @@ def _selected_at(facts: TraceIndex, select: Call | None) -> str:
     return "" if select is None or span is None else f"; {op_text(select.op)} on line {span.line} selects too late"
 
 
-def _fixes(facts: TraceIndex, code: str, calls: tuple[Call, Call | None], name: str) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, code: str, calls: tuple[Call, Call | None], name: str, factor: str) -> Iterator[Fix]:
     call, select = calls
     operation, place = op_text(call.op), facts.span(call.site)
     if code == UNSELECTED:
-        operand = _operand(facts, call, name)
-        text = f"give {operation} harmless values where they are left out"
+        nodes = _operands(facts, call, factor)
+        operand = _operand(nodes, name)
+        text = f"give {operation} {'finite' if factor else 'harmless'} values where they are left out"
         if operand:
             text += f": {_replacement(facts, call, select, operand)} in place of `{operand}`"
-        yield fix(text, *_selected_before(facts, call, select), place=place)
+        yield fix(text, *_selected_before(facts, call, select, nodes), place=place)
+        return
+    if factor:
+        yield fix(f"give {operation} finite values: a mask can be a large negative number, not `-inf`", place=place)
         return
     yield fix(_away(call, name), place=place)
     if call.op.endswith(("sqrt", "pow")):
@@ -152,9 +163,16 @@ def _away(call: Call, name: str) -> str:
     return f"keep {name} away from that value: add a small number before {op_text(call.op)}"
 
 
-def _operand(facts: TraceIndex, call: Call, name: str) -> str:
-    """Returns what the operation is given, as the script writes it; else the name of the value, or ""."""
+def _operands(facts: TraceIndex, call: Call, factor: str) -> list[ast.expr]:
+    """Returns the expressions that the operation is given; of a product, only the factor that is not finite."""
     nodes = facts.names.syntax.operands(facts.trace.sites[call.site], call.op)
+    if not factor:
+        return list(nodes)
+    return [nodes[factor == "other"]] if len(nodes) == 2 else []
+
+
+def _operand(nodes: list[ast.expr], name: str) -> str:
+    """Returns what the operation is given, as the script writes it; else the name of the value, or ""."""
     if len(nodes) == 1:
         return one_line(ast.unparse(nodes[0]), 30)
     return name.strip("`") if name.startswith("`") else ""
@@ -187,14 +205,13 @@ def _choice(facts: TraceIndex, call: Call, select: Call | None) -> tuple[ast.exp
     return (node.args[0], inside[0]) if inside in ([True, False], [False, True]) else None
 
 
-def _selected_before(facts: TraceIndex, call: Call, select: Call | None) -> tuple[Edit, ...]:
+def _selected_before(facts: TraceIndex, call: Call, select: Call | None, operands: list[ast.expr]) -> tuple[Edit, ...]:
     """Makes the edit that selects before the operation too, if its line can compute the condition.
 
     It can if both lines are in one function, and nothing in between assigns to a name of the condition.
     """
     chosen, span = _choice(facts, call, select), facts.span(call.site)
     there = None if select is None else facts.span(select.site)
-    operands = facts.names.syntax.operands(facts.trace.sites[call.site], call.op)
     if chosen is None or span is None or there is None or len(operands) != 1 or span.file != there.file:
         return ()
     around = function_around(facts, span.file, span.line)

@@ -2,7 +2,8 @@
 
 Operations such as `sqrt`, `log` and division have no finite derivative at some values. If a graph contains one, its
 derivative is computed once more from its saved tensors before the pass frees them. It is written only if a finite root
-then gives a gradient that is not finite. Graphs without such operations are not read.
+then gives a gradient that is not finite. Graphs without such operations are not read. The derivative of a product is
+not finite if a factor is not: products are named only if no other operation is, which may have made this factor.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from types import FrameType
+from typing import Any
 
 import torch
 
@@ -29,6 +31,7 @@ from tensorlens.tracer.isolation.torch_originals import (
     total,
 )
 from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording.graph_nodes import node_of
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 from tensorlens.tracer.recording.tensor_text import SHOWN_VALUES, short_text
 from tensorlens.tracer.saved_tensors.graph import (
@@ -39,6 +42,7 @@ from tensorlens.tracer.saved_tensors.graph import (
     packed_or_tensor,
     raw_saved_of,
 )
+from tensorlens.tracer.saved_tensors.nonfinite_products import MAX_PRODUCTS, leaving_out, nonfinite_factor
 
 MAX_ELEMENTS = 1_000_000
 MAX_NODES = 100
@@ -48,10 +52,12 @@ _NODES = (
     "Sqrt", "Rsqrt", "Pow", "Div", "Reciprocal", "Log", "Acos", "Asin", "Atanh", "Std", "LinalgEig", "LinalgSvd",
     "LinalgQr", "Norm", "Logit", "Exp", "Atan2", "Xlogy", "Erfinv",
 )  # fmt: skip
+_MASKING = ("MaskedFill", "Where", "IndexPut", "CopySlices", "Add")  # may make scores of -inf
 _SELECTIONS = ("Where", "MaskedFill", "MaskedScatter", "Index", "Select", "Slice", "Mul")
-NonfiniteNode = tuple[str, int, int, int, tuple[int, ...]]
-"""(node, its sequence number, elements that are not finite, elements, selections on the way to the root)"""
-_OTHERS_UNSEEN: NonfiniteNode = ("", NONE, 0, 0, ())  # in the place of the nodes that are not examined
+NonfiniteNode = tuple[str, int, int, int, tuple[int, ...], str]
+"""(node, its sequence number, elements that are not finite, elements, selections on the way to the root, the saved
+factor of a product that is not finite)"""
+_OTHERS_UNSEEN: NonfiniteNode = ("", NONE, 0, 0, (), "")  # in the place of the nodes that are not examined
 NOT_EXAMINED = "of a large graph, not every node was examined for a derivative that is infinite or NaN"
 
 
@@ -90,7 +96,7 @@ def note_nonfinite(
             if node is _OTHERS_UNSEEN:
                 recorder.gap(NOT_EXAMINED)
             else:
-                recorder.rows.write_fact(NonfiniteDerivative, *node, *nonfinite[0])
+                recorder.rows.write_fact(NonfiniteDerivative, *node[:5], *nonfinite[0], node[5])
 
 
 def _text(gradient: torch.Tensor) -> str:
@@ -111,18 +117,35 @@ def _is_finite(tensor: torch.Tensor) -> bool:
 
 def _examine(roots: list[torch.Tensor]) -> Iterator[NonfiniteNode]:
     users: dict[Node, list[Node]] = {}
-    candidates, cut = 0, list[NonfiniteNode]()
-    for node in nodes_of(roots, on_cut=lambda: cut.append(_OTHERS_UNSEEN)):
+    candidates, is_cut, has_found = 0, list[bool](), False
+    products: list[Node] = []
+    for node in nodes_of(roots, on_cut=lambda: is_cut.append(True)):
         for following, _ in node.next_functions:
             if following is not None:
                 users.setdefault(following, []).append(node)
-        if node._sequence_nr() < LEAF_SEQUENCE and node.name().startswith(_NODES):
+        if node._sequence_nr() >= LEAF_SEQUENCE:
+            continue
+        if node.name().startswith("MulBackward"):
+            products.append(node)
+        elif node.name().startswith(_NODES):
             candidates += 1
             nonfinite, elements = _derivative(node) if candidates <= MAX_NODES else (0, 0)
             if nonfinite:
-                yield node.name(), node._sequence_nr(), nonfinite, elements, tuple(_selections(node, users))
-    if candidates > MAX_NODES or cut:
+                has_found = True
+                yield node.name(), node._sequence_nr(), nonfinite, elements, tuple(_selections(node, users)), ""
+    if not has_found:
+        yield from _products(products[:MAX_PRODUCTS], users)
+    if candidates > MAX_NODES or len(products) > MAX_PRODUCTS or is_cut:
         yield _OTHERS_UNSEEN
+
+
+def _products(nodes: list[Node], users: dict[Node, list[Node]]) -> Iterator[NonfiniteNode]:
+    """Yields the products with a factor that is not finite."""
+    for node in nodes:
+        factor = nonfinite_factor(node)
+        nonfinite, elements = _derivative(node) if factor else (0, 0)
+        if nonfinite:
+            yield node.name(), node._sequence_nr(), nonfinite, elements, leaving_out(node, users), factor
 
 
 def _derivative(node: Node) -> tuple[int, int]:
@@ -190,17 +213,26 @@ def _division(args: ops.Args, kwargs: ops.Kwargs) -> bool:
     return isinstance(divisor, torch.Tensor) and divisor.requires_grad
 
 
+def _log_softmax(args: ops.Args, kwargs: ops.Kwargs) -> bool:
+    """Returns whether scores may be masked with -inf, by an operation or before: the derivative of a product with the result is infinite
+    then."""
+    made: Any = node_of(args[0] if args else kwargs["input"])
+    return made is None or made.name().startswith(_MASKING)
+
+
 def _functions(names: str, *owners: object) -> set[Function]:
     return {getattr(owner, name) for name in names.split() for owner in owners if hasattr(owner, name)}
 
 
 _POWERS = _functions("pow __pow__ float_power", torch, torch.Tensor)
 _DIVISIONS = _functions("div true_divide divide __truediv__ __div__", torch, torch.Tensor)
+_LOG_SOFTMAX = _functions("log_softmax", torch, torch.Tensor, torch.nn.functional)
 _OTHERS = _functions("__rtruediv__ __rdiv__ atan2 xlogy norm", torch, torch.Tensor)
 _ALWAYS = _functions(_UNARY, torch, torch.Tensor) | _functions(_LINALG, torch.linalg) | _OTHERS
 RISKS: dict[Function, ops.Risk] = {
     **dict.fromkeys(_ALWAYS, _always),
     **dict.fromkeys(_POWERS, _power),
     **dict.fromkeys(_DIVISIONS, _division),
+    **dict.fromkeys(_LOG_SOFTMAX, _log_softmax),
 }
 """Functions whose derivative may be infinite or NaN, each with a check of its arguments."""

@@ -204,19 +204,23 @@ class NonfiniteSearch(TorchFunctionMode):
 
     def explain_loss(self, root: torch.Tensor, counts: tuple[int, int]) -> None:
         """Writes where the infinity or NaN of a loss comes from."""
-        self._explain(self.origins.of(root), counts)
+        self._explanation(self.origins.of(root), counts)()
 
-    def explain_gradient(self, leaf: int, gradient: torch.Tensor, counts: tuple[int, int]) -> None:
-        """Writes where the infinity or NaN of a leaf's gradient comes from."""
-        self._explain(self.passes.of_leaf(leaf) or self.origins.of(gradient), counts)
+    def explain_gradient(self, leaf: int, gradient: torch.Tensor, counts: tuple[int, int]) -> Callable[[], None]:
+        """Returns what writes where the infinity or NaN of a leaf's gradient comes from."""
+        return self._explanation(self.passes.of_leaf(leaf) or self.origins.of(gradient), counts)
 
-    def _explain(self, origin: Origin | None, counts: tuple[int, int]) -> None:
+    def _explanation(self, origin: Origin | None, counts: tuple[int, int]) -> Callable[[], None]:
         none = FirstNonfinite(0, "", "no recorded operation makes it", passes=counts[0], steps=counts[1])
         fact = replace(none if origin is None else origin.fact, seen_site=self.site)
-        self.recorder.rows.write_fact(FirstNonfinite, *astuple(fact)[1:])
-        self.is_done = True
-        self.origins.clear()
-        self._nodes.clear()
+
+        def write() -> None:
+            self.recorder.rows.write_fact(FirstNonfinite, *astuple(fact)[1:])
+            self.is_done = True
+            self.origins.clear()
+            self._nodes.clear()
+
+        return write
 
     @contextmanager
     def on_stack(self) -> Iterator[None]:

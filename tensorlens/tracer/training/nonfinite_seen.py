@@ -1,4 +1,6 @@
-"""Notes the first loss, or gradient that a step uses, with an infinity or NaN. It costs one sum of each pass."""
+"""Notes the first loss, or gradient that a step uses, with an infinity or NaN. It costs one sum of each pass.
+
+The first gradient of a parameter that no step changes in the run counts too: a script may skip the steps for NaN."""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ class Search(Protocol):
 
     def pass_begins(self, roots: Sequence[torch.Tensor]) -> Callable[[], None] | None: ...
     def explain_loss(self, root: torch.Tensor, counts: tuple[int, int]) -> None: ...
-    def explain_gradient(self, leaf: int, gradient: torch.Tensor, counts: tuple[int, int]) -> None: ...
+    def explain_gradient(self, leaf: int, gradient: torch.Tensor, counts: tuple[int, int]) -> Callable[[], None]: ...
 
 
 class NonfiniteValues:
@@ -49,6 +51,7 @@ class NonfiniteValues:
         self.found = False
         self.passes = 0
         self._losses: deque[float] = deque(maxlen=_KEPT)
+        self._unused: tuple[int, Callable[[], None]] | None = None  # a parameter, and what writes about its gradient
 
     def pass_begins(self, roots: Sequence[torch.Tensor], steps: int) -> Callable[[], None] | None:
         """Looks at the roots of a pass. Returns a function to call when the pass has ended, if it is searched."""
@@ -78,7 +81,32 @@ class NonfiniteValues:
             if not self.found and not is_finite(gradient):
                 self._see("gradient", gradient, leaf, steps)
                 if self.search is not None:
-                    self.search.explain_gradient(leaf, gradient, (self.passes, steps))
+                    self.search.explain_gradient(leaf, gradient, (self.passes, steps))()
+
+    def keep_unused(self, gradients: Iterable[tuple[int, torch.Tensor]], steps: int) -> None:
+        """Keeps the first of these gradients of parameters that an optimizer holds: it counts if none steps it."""
+        for leaf, gradient in gradients:
+            if self.found or self._unused is not None:
+                return
+            if not is_finite(gradient):
+                self._unused = leaf, self._writing(leaf, gradient, steps)
+
+    def _writing(self, leaf: int, gradient: torch.Tensor, steps: int) -> Callable[[], None]:
+        kind, counts, losses = kind_of(gradient), (self.passes, steps), tuple(self._losses)
+        explain = None if self.search is None else self.search.explain_gradient(leaf, gradient, counts)
+
+        def write() -> None:
+            self._recorder.rows.write_fact(NonfiniteSeen, "gradient", kind, leaf, *counts, losses)
+            if explain is not None:
+                explain()
+
+        return write
+
+    def end(self, is_unused: Callable[[int], bool]) -> None:
+        """Writes about the gradient that no step has used, if there is nothing else that is not finite."""
+        if not self.found and self._unused is not None and is_unused(self._unused[0]):
+            self.found = True
+            self._unused[1]()
 
     def _see(self, kind: str, tensor: torch.Tensor, leaf: int | None, steps: int) -> None:
         self.found = True

@@ -150,6 +150,11 @@ class MeasuredParameter:
         return 0 if self.filled < _ALWAYS_COUNTED else each - 1 - self.filled % each
 
     @property
+    def is_never_finite(self) -> bool:
+        """Returns whether each gradient had an infinity or NaN."""
+        return 0 < self.filled == self.nonfinite
+
+    @property
     def has_unreached(self) -> bool:
         """Returns whether some elements had no gradient yet, so far as it is known."""
         return not self._reached.is_full or (self._later is not None and not self._later.is_full)

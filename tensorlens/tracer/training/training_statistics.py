@@ -199,6 +199,7 @@ class TrainingStatistics:
         """Writes the facts of the whole run."""
         with self._guard, torch._C.DisableTorchFunction(), MutedDispatch(), self._recorder.quiet(), torch.no_grad():
             self._hooks.look(self._passes)
+            self.nonfinite.end(lambda n: n not in self._stepped and self._parameters[n].is_never_finite)
             self._write()
 
     # --- measuring ----------------------------------------------------------------------------------------------------
@@ -275,6 +276,7 @@ class TrainingStatistics:
             odd = [pair for pair, norm in zip(found, norms, strict=True) if not isfinite(norm)]
             held = set() if uses_all else {n for each in self._all for group in each.groups for n in group.parameters}
             self.nonfinite.look_at([(m.number, g) for m, g in odd if m.number not in held], self._steps - uses_all)
+            self.nonfinite.keep_unused([(m.number, g) for m, g in odd if m.number in held], self._steps)
         zero: list[MeasuredParameter] = []
         for (measured, gradient), norm in zip(found, norms, strict=True):
             if measured.note(gradient, norm):

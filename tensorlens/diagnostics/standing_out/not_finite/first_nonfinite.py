@@ -20,7 +20,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds the operation, in the facts of the second run. A finding about its derivative has said it already."""
     inspection = training.facts.trace.inspection
     for seen, origin in zip(inspection.nonfinite, inspection.origins, strict=False):
-        if _is_dropped(training, seen) or _is_scaled(training.facts, origin):
+        if _is_dropped(training, seen) or _is_scaled(training, seen, origin):
             continue
         if not origin.kind:
             if not inspection.singular:
@@ -42,11 +42,16 @@ def _is_dropped(training: MeasuredTraining, seen: NonfiniteSeen) -> bool:
     return bool(passes) and min(passes) < min(steps, default=inf)
 
 
-def _is_scaled(facts: TraceIndex, origin: FirstNonfinite) -> bool:
+def _is_scaled(training: MeasuredTraining, seen: NonfiniteSeen, origin: FirstNonfinite) -> bool:
     """Returns whether a `GradScaler` multiplies a finite loss by too large a scale: it skips the step then."""
+    facts = training.facts
+    if not any(call.op.startswith("GradScaler") for call in facts.calls):
+        return False
+    held = [group for group in training.groups if seen.tensor in group.parameters]
+    if seen.kind == "gradient" and held and not any(group.steps for group in held):
+        return True
     node = facts.node_at(origin.site)
-    is_scale = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "scale"
-    return is_scale and any(call.op.startswith("GradScaler") for call in facts.calls)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "scale"
 
 
 def _is_found_already(facts: TraceIndex, origin: FirstNonfinite) -> bool:
