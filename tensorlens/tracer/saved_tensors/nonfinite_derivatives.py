@@ -214,8 +214,8 @@ def _division(args: ops.Args, kwargs: ops.Kwargs) -> bool:
 
 
 def _log_softmax(args: ops.Args, kwargs: ops.Kwargs) -> bool:
-    """Returns whether scores may be masked with -inf, by an operation or before: the derivative of a product with the result is infinite
-    then."""
+    """Returns whether scores may be masked with -inf, by an operation or before: the derivative of a product with the
+    result is infinite then."""
     made: Any = node_of(args[0] if args else kwargs["input"])
     return made is None or made.name().startswith(_MASKING)
 

@@ -26,6 +26,7 @@ _MOST_ITEMS = 64
 _MOST_ELEMENTS = 1 << 24
 _MOST_FACTS = 8  # of one place
 _MOST_WAITING = 256
+_MOST_LOOKS = 200  # from one line that find nothing
 _CONTAINERS = (list, dict, OrderedDict)
 Held = tuple[str, str, torch.Tensor]  # a variable, the place in its value ("" if it is the value), what is there
 
@@ -60,6 +61,7 @@ class KeptResults:
         self._plain = Counter[Function]()
         self._facts = Counter[tuple[int, str, str, bool]]()
         self._waiting: dict[int, list[_Changed]] = {}  # by the id of the frame
+        self._looks = Counter[int]()  # those that found nothing since the last that did, by the site of the line
 
     def count_plain(self, func: Function) -> int:
         """Counts a call that changes nothing. Returns how many of the function came before a change in place; -1 if
@@ -73,6 +75,9 @@ class KeptResults:
         self._plain[func] = -1
         if type(tensor) is not torch.Tensor or not is_measurable(tensor) or numel(tensor) > _MOST_ELEMENTS:
             return None
+        line = self._recorder.sites.site_or_outside(frame)
+        if self._looks[line] >= _MOST_LOOKS and not self._waiting:
+            return None
         found: list[tuple[FrameType, Held]] = []
         for _ in range(_MOST_FRAMES):
             frame = self._recorder.sites.user_frame(frame)
@@ -83,6 +88,7 @@ class KeptResults:
                 self._settle(tensor, frame, names)
                 found += [(frame, each) for each in _held(names, tensor) if each[1]]
             frame = frame.f_back
+        self._looks[line] = 0 if found else self._looks[line] + 1
         if len(found) != 1:
             return None
         around, (name, key, item) = found[0]
