@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from functools import lru_cache
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining
+from tensorlens.analysis.training.parameters.owned_items import claimed, claims_of, is_by_variable
 from tensorlens.analysis.training.value_ranges import RESHAPING
 from tensorlens.records.model import Call
 
@@ -26,7 +26,8 @@ def fixed_roots(training: MeasuredTraining, masks: list[int], runs: list[Call]) 
     The tensors are the same for each run after the first, were there before that one, and hardly change. None of them
     is a parameter. Masks without a True, or without a False, choose nothing.
     """
-    facts, first = training.facts, runs[0].index
+    facts = training.facts
+    first = begin_of(facts, masks, runs)
     found = {roots_of(facts, mask, first) for mask in masks[1:]}
     roots = next(iter(found)) if len(found) == 1 else frozenset[int]()
     if any(training.row(root) is not None for root in roots) or all(_is_uniform(facts, root) for root in roots):
@@ -36,10 +37,40 @@ def fixed_roots(training: MeasuredTraining, masks: list[int], runs: list[Call]) 
         for call in facts.calls_between(first, runs[-1].index)
         for storage in {each for write in call.writes for each in facts.storages_of(write.tensor)}
     )
-    if any(_is_owned(facts, mask, first) for mask in masks) and not _are_claimed(facts, roots, runs):
+    is_by_phases = first < runs[0].index
+    is_owned = is_by_phases or any(_is_owned(facts, mask, first) for mask in masks)
+    if is_owned and not _are_claimed(facts, roots, runs):
         return frozenset()
     is_kept = all(between[each] <= _MOST_WRITTEN * len(runs) for root in roots for each in facts.storages_of(root))
     return roots if is_kept else frozenset()
+
+
+def begin_of(facts: TraceIndex, masks: list[int], runs: list[Call]) -> int:
+    """Returns the event after which the masks of the runs are computed.
+
+    It is the first run, where each run has a mask of its own. Where each phase of runs has one, as
+    `frozen = owner != task` before a loop, it is the beginning of the first of these.
+    """
+    first, changes = runs[0].index, 0
+    for (mask, run), following in zip(zip(masks, runs, strict=True), masks[1:], strict=False):
+        made = facts.creator(following)
+        if following != mask and (made is None or made.index < run.index):
+            return first
+        changes += following != mask
+    if not 0 < changes < len(masks) - 1:
+        return first
+    return _earliest(facts, masks[0], first)
+
+
+def _earliest(facts: TraceIndex, mask: int, first: int) -> int:
+    """Returns the event of the first comparison that a mask is computed by."""
+    waiting = [mask]
+    for number in waiting:
+        made = facts.creator(number)
+        if made is not None and op_name(made) in _ORDERING | _EQUAL and len(waiting) <= _MAX_CALLS:
+            first = min(first, made.index)
+            waiting += [access.tensor for access in made.inputs]
+    return first
 
 
 def roots_of(facts: TraceIndex, mask: int, first: int) -> frozenset[int]:
@@ -71,28 +102,14 @@ def _is_owned(facts: TraceIndex, mask: int, first: int) -> bool:
 def _are_claimed(facts: TraceIndex, roots: frozenset[int], runs: list[Call]) -> bool:
     """Returns whether lines set chosen items of whole numbers between the runs, as `owner[free & large] = task`.
 
-    Numbers that stay may be those of blocks that are trained in turn.
+    Numbers that stay may be those of blocks that are trained in turn, and a number that the source says, as in
+    `alive[grown] = 1`, is that of no task.
     """
     storages = {each for root in roots for each in facts.storages_of(root)}
-    claims = set[int]()
-    for call in facts.calls_between(runs[0].index, runs[-1].index):
-        if op_name(call) == "setitem" and any(facts.tensor(each.tensor).dtype == "bool" for each in call.inputs[1:]):
-            claims |= {each for write in call.writes for each in facts.storages_of(write.tensor)}
+    calls = [call for call in claims_of(facts) if runs[0].index < call.index < runs[-1].index]
+    by_tasks = {each for call in calls if is_by_variable(facts, call) for each in claimed(facts, call)}
     is_whole = all("int" in facts.tensor(root).dtype for root in roots)
-    return is_whole and storages <= claims
-
-
-def same_items(facts: TraceIndex, mask: int) -> tuple[frozenset[int], str, str] | None:
-    """Returns the memory, the comparison and the plain number of a mask such as `owner == 0`; None: it is another."""
-    made = facts.creator(mask)
-    span = None if made is None else facts.span(made.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    if made is None or len(made.inputs) != 1 or not isinstance(node, ast.Compare) or len(node.comparators) != 1:
-        return None
-    number = node.comparators[0]
-    if not isinstance(number, ast.Constant):
-        return None
-    return frozenset(facts.storages_of(made.inputs[0].tensor)), op_name(made), str(number.value)
+    return is_whole and storages <= by_tasks
 
 
 def _is_uniform(facts: TraceIndex, number: int) -> bool:

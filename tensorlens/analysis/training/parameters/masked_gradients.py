@@ -11,7 +11,8 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.changed_gradients import GradientChange, gradient_changes
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
-from tensorlens.analysis.training.parameters.fixed_masks import fixed_roots, roots_of, same_items
+from tensorlens.analysis.training.parameters.fixed_masks import begin_of, fixed_roots, roots_of
+from tensorlens.analysis.training.parameters.owned_items import are_claimed, are_of_tasks, chosen_items
 from tensorlens.analysis.training.repeated_seeds import DRAWS
 from tensorlens.analysis.training.timeline import DATA_SET, GRAD_SET
 from tensorlens.analysis.training.value_ranges import is_zero_or_one
@@ -55,7 +56,7 @@ def masked_gradients(training: MeasuredTraining) -> Iterator[MaskedGradient]:
 def _is_wrong(training: MeasuredTraining, row: ParameterRow, change: GradientChange) -> bool:
     """Returns whether a line sets the same parts of a parameter's gradient to zero each time, and decay moves them."""
     facts = training.facts
-    if not row.is_stepped or not _decays(training, row):
+    if not row.is_stepped or not _decays(row):
         return False
     moments = training.training.moments.get(row.tensor, [])
     touches = [each.event for each in moments if each.kind == "touch" and each.event.site == change.call.site]
@@ -65,8 +66,10 @@ def _is_wrong(training: MeasuredTraining, row: ParameterRow, change: GradientCha
     if len(runs) < _FEWEST or len(numbers) < len(runs):
         return False
     roots = fixed_roots(training, numbers, runs)
-    is_measured = _has_zeros(row, len(runs), len(set(numbers)) == 1)
-    return bool(roots) and is_measured and not _is_read_masked(facts, row, roots, runs[0])
+    if not roots or not _has_zeros(row, len(runs), len(set(numbers)) == 1):
+        return False
+    are_tasks = are_of_tasks(facts, numbers[1:], begin_of(facts, numbers, runs))
+    return not _are_cared_for(training, row, are_tasks, len(runs)) and not _is_read_masked(facts, row, roots, runs[0])
 
 
 def _has_zeros(row: ParameterRow, runs: int, is_one: bool) -> bool:
@@ -110,14 +113,39 @@ def _are_zeros(facts: TraceIndex, number: int, before: int) -> bool:
     return made is not None and op_name(made) in _ZEROS
 
 
-def _decays(training: MeasuredTraining, row: ParameterRow) -> bool:
-    """Returns whether steps decay a parameter, and no line sets parts of it to zero or puts them back."""
+def _decays(row: ParameterRow) -> bool:
     group = row.group
-    if group is None or not group.weight_decay > 0 or not group.rates[1] > 0:
-        return False
-    writes = [call for call in training.writes(row.tensor) if not _is_redrawn(training, row.tensor, call)]
+    return group is not None and group.weight_decay > 0 and group.rates[1] > 0
+
+
+def _are_cared_for(training: MeasuredTraining, row: ParameterRow, are_tasks: bool, runs: int) -> bool:
+    """Returns whether lines may put parts back, or set those to zero whose gradients a mask sets to zero as well.
+
+    Lines that set parts to zero for the next task do not count, if the mask depends on a task: it leaves out the parts
+    of other tasks as well, which are not zero.
+    """
+    zeroing = _zeroing_writes(training, row.tensor)
+    if len(zeroing) >= _MOST_WRITTEN * runs:
+        return True
+    reused = {call.index for call in zeroing if _is_reused(training, row.tensor, call)}
+    if len(reused) < len(zeroing) or (reused and not are_tasks):
+        return True
+    writes = [call for call in training.writes(row.tensor) if call.index not in reused]
     is_masked = any(op_name(call) in _MASKING or _puts_back(training, call) for call in writes)
-    return not is_masked and len(writes) < _MOST_WRITTEN * group.steps and not _begins_masked(training, row.tensor)
+    steps = 0 if row.group is None else row.group.steps
+    return is_masked or len(writes) >= _MOST_WRITTEN * steps or _begins_masked(training, row.tensor)
+
+
+def _zeroing_writes(training: MeasuredTraining, number: int) -> list[Call]:
+    """Returns the calls that set chosen parts of a tensor to zero."""
+    facts = training.facts
+    storages = facts.storages_of(number)
+    written = (
+        call
+        for call in facts.calls
+        if not call.within and any(facts.storages_of(write.tensor) & storages for write in call.writes)
+    )
+    return [call for call in written if zeroing_mask(facts, call) is not None]
 
 
 def _puts_back(training: MeasuredTraining, call: Call) -> bool:
@@ -148,33 +176,33 @@ def _is_drawn(training: MeasuredTraining, number: int, before: int) -> bool:
     return False
 
 
-def _is_redrawn(training: MeasuredTraining, number: int, call: Call) -> bool:
-    """Returns whether a call sets items to zero that later lines give new random values, as those that no task owns."""
+def _is_reused(training: MeasuredTraining, number: int, call: Call) -> bool:
+    """Returns whether a call sets items to zero that other lines use again, as those that no task owns.
+
+    These lines give such items new random values, or the number of a task: `owner[owner == 0] = task`.
+    """
     facts = training.facts
-    mask = zeroing_mask(facts, call) if op_name(call) == "setitem" else None
-    items = None if mask is None else same_items(facts, mask)
-    return items is not None and any(
+    mask = zeroing_mask(facts, call)
+    items = None if mask is None else chosen_items(facts, mask, op_name(call) in _PRODUCTS)
+    if items is None:
+        return False
+    return are_claimed(facts, items) or any(
         op_name(each) == "setitem"
         and zeroing_mask(facts, each) is None
         and not _puts_back(training, each)
-        and any(same_items(facts, access.tensor) == items for access in each.inputs[1:])
+        and any(chosen_items(facts, access.tensor) == items for access in each.inputs[1:])
         for each in training.writes(number)
     )
 
 
 def _begins_masked(training: MeasuredTraining, number: int) -> bool:
-    """Returns whether a line has ever set chosen parts of a tensor to zero, or has made it of such a tensor.
-
-    Parts that are given random values again are no such parts.
-    """
+    """Returns whether a tensor, or what is copied into it, comes from a call that sets parts of it to zero."""
     facts = training.facts
     storages = facts.storages_of(number)
     made = facts.creator(number)
     given = [] if made is None else [(access.tensor, made.index) for access in made.inputs]
     for call in facts.calls:
         is_written = any(facts.storages_of(write.tensor) & storages for write in call.writes) and not call.within
-        if is_written and zeroing_mask(facts, call) is not None and not _is_redrawn(training, number, call):
-            return True
         if (is_written and op_name(call) == "copy") or (call.op == DATA_SET and call.inputs[0].tensor == number):
             given += [(access.tensor, call.index) for access in call.inputs[1:]]
     return any(_has_zeroed_parts(facts, each, before) for each, before in given)

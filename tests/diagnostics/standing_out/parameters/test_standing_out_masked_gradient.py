@@ -61,6 +61,29 @@ WRONG |= {
     "owners in a dict, and clones": PACK.replace("owner = ", "owners = {'a': torch.zeros(4, 4, dtype=torch.long)}\n"
         "owner = owners['a']  # ").replace(SET, "net.weight.grad *= owners['a'].eq(self.code)"),
 }  # fmt: skip
+FREED = PACK.replace(
+    "        owner[(owner == 0) & (torch.rand(4, 4) > 0.5)] = task\n        net.weight[owner == 0] = 0.0\n",
+    """\
+        drop = (owner == task) & (torch.rand(4, 4) > 0.5)
+        net.weight[drop] = 0.0
+        owner[drop] = 0
+""",
+).replace("packer.code = 0", "owner[owner == 0] = task; packer.code = task")
+PHASES = FREED.replace(
+    "        for _ in range(rounds)", ("        frozen = ~(owner == self.code)\n        for _ in range(rounds)")
+).replace("owner != self.code", "frozen")
+DRAWN = "    with torch.no_grad(): net.weight[owner == 0] = 0.1 * torch.randn(int((owner == 0).sum()))\n"
+WRONG |= {
+    "parts that a task drops and gives back": FREED,
+    "dropped parts that the next task trains from zero": FREED.replace(DRAWN, ""),
+    "dropped by a fill": FREED.replace("net.weight[drop] = 0.0", "net.weight.masked_fill_(drop, 0.0)"),
+    "dropped by the opposite": FREED.replace("drop = (", "keep = ~(").replace("task) & (", "task) | ~(").replace(
+        "net.weight[drop] = 0.0", "net.weight.mul_(keep)").replace("owner[drop]", "owner[~keep]"),
+    "free parts with a negative number": FREED.replace("owner == 0", "owner == FREE").replace(
+        "owner[drop] = 0", "owner[drop] = FREE").replace("owner = torch.zeros(4, 4, dtype=torch.long)", (
+        "FREE = -1\nowner = torch.full((4, 4), FREE)")),
+    "a mask for each phase": PHASES,
+}  # fmt: skip
 OWNED = PACK.replace("  #!", "")
 PLAIN = NET.replace("  #!", "")
 RIGHT = {
@@ -103,6 +126,57 @@ RIGHT = {
     "dead parts, of which some grow again": OWNED.replace("owner != self.code", "owner == 0").replace(
         "net.weight[owner == 0] = 0.1 * torch.randn(int((owner == 0).sum()))", (
         "net.weight[owner == 2] = 0.1 * torch.randn(int((owner == 2).sum()))")),
+}  # fmt: skip
+LENT, DENSE = FREED.replace("  #!", ""), "dense, sparse and dense again"
+KEPT = LENT.replace(
+    "    packer.fit(12)", "    old, mine = net.weight.detach().clone(), owner == task\n    packer.fit(12)"
+)
+RIGHT |= {
+    DENSE: """\
+net = nn.Linear(4, 4)
+alive = torch.ones(4, 4, dtype=torch.long)
+opt = torch.optim.Adam(net.parameters(), lr=0.01, weight_decay=0.01)
+def fit(rounds):
+    for _ in range(rounds):
+        opt.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        net.weight.grad[alive != 1] = 0.0
+        opt.step()
+for cycle in range(1, 4):
+    fit(12)
+    with torch.no_grad():
+        drop = torch.rand(4, 4) > 0.5
+        alive[drop] = 0
+        net.weight[drop] = 0.0
+    opt = torch.optim.Adam(net.parameters(), lr=0.01, weight_decay=0.01)
+    fit(8)
+    with torch.no_grad(): net.weight[alive == 0] = 0.1 * torch.randn(int((alive == 0).sum()))
+    alive[alive == 0] = 1
+""",
+    "lent parts without decay": LENT.replace(", weight_decay=0.01", ""),
+    "lent parts, put back after a fit": KEPT.replace("    packer.prune(task)", (
+        "    with torch.no_grad(): net.weight[~mine] = old[~mine]\n    packer.prune(task)")),
+    "lent parts, put back by a choice": KEPT.replace("    packer.prune(task)", (
+        "    net.weight.data = torch.where(mine, net.weight.data, old)\n    packer.prune(task)")),
+    "lent parts, put back by a copy": KEPT.replace("    packer.prune(task)", (
+        "    with torch.no_grad(): net.weight.copy_(torch.where(mine, net.weight, old))\n    packer.prune(task)")),
+    "dropped parts that stay zero": LENT.replace(DRAWN, "").replace("owner[owner == 0] = task; ", "").replace(
+        "torch.zeros(4, 4, dtype=torch.long)", "torch.randint(1, 4, (4, 4))"),
+    "masks of phases in turn, computed again": PLAIN.replace("kept =", "low = torch.rand(4, 4)\nkept =").replace(
+        "[kept]", "[frozen]").replace("range(6):", (
+        "range(16):\n    if _ % 4 == 0: frozen = low < 0.5 if _ % 8 == 0 else low >= 0.5")),
+    "masks of phases in turn": PLAIN.replace("kept =", "low = torch.rand(4, 4)\nboth = low < 0.5, low >= 0.5\nkept =")
+    .replace("range(6)", "range(16)").replace("[kept]", "[both[_ // 4 % 2]]"),
+}  # fmt: skip
+RIGHT |= {
+    "dense again, with zeros by number": RIGHT[DENSE].replace("weight[drop] = 0.0", "weight[alive == 0] = 0.0"),
+    "dense again, with a product": RIGHT[DENSE].replace("[alive != 1] = 0.0", ".mul_(alive > 0)"),
+    "dense again, with the number of the cycle": RIGHT[DENSE].replace("alive == 0] = 1", "alive == 0] = cycle").replace(
+        "alive != 1", "alive == 0"),
+    "dense again, with a number for a call": RIGHT[DENSE].replace("fit(rounds)", "fit(rounds, code=1)").replace(
+        "alive != 1", "alive != code"),
+    "dense again, with a mask for each phase": RIGHT[DENSE].replace("    for _ in range(rounds)", (
+        "    dead = alive != 1\n    for _ in range(rounds)")).replace("[alive != 1]", "[dead]"),
 }  # fmt: skip
 WORDS = "sets parts of the gradients"
 
