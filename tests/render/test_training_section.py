@@ -94,3 +94,30 @@ def test_a_norm_that_is_not_known_is_explained(tmp_path: Path, is_alternating: b
     )
     printed = run_command("explain", "--training", program).stdout
     assert ("?: not measured, or not at the same steps" in printed) is is_alternating
+
+
+TARGET = """
+import copy, torch
+net = torch.nn.Linear(4, 1)
+target, fixed = copy.deepcopy(net), copy.deepcopy(net)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    x = torch.randn(8, 4)
+    opt.zero_grad()
+    (net(x) - target(x).detach() - fixed(x).detach()).square().mean().backward()
+    opt.step()
+    with torch.no_grad():
+        for p, q in zip(target.parameters(), net.parameters()):
+            p.lerp_(q, 0.1)
+"""
+
+
+def test_a_row_says_which_line_sets_what_no_optimizer_holds(tmp_path: Path) -> None:
+    script, saved = tmp_path / "script.py", tmp_path / "trace.json"
+    script.write_text(TARGET)
+    assert run_command("explain", "--training", "-o", saved, script).returncode == 0
+    rows = render(report_on(tensorlens.load(saved)), "table").splitlines()
+    (target,) = (row for row in rows if row.startswith("target "))
+    (fixed,) = (row for row in rows if row.startswith("fixed "))
+    assert target.rstrip().endswith("set, line 13")
+    assert fixed.rstrip().endswith("no")

@@ -22,7 +22,7 @@ _TO_TARGETS = frozenset(("binary_cross_entropy", "binary_cross_entropy_with_logi
 _HIGH, _LOW = frozenset(("ones", "ones_like", "new_ones")), frozenset(("zeros", "zeros_like", "new_zeros"))
 _FULL = frozenset(("full", "full_like", "new_full"))
 _SQUARES, _JOINING = frozenset(("square", "pow")), frozenset(("cat", "stack", "concat"))
-_MOST = 400  # calls
+_MOST = 400  # calls or passes
 
 
 def are_opposed(facts: TraceIndex, one: Backward, other: Backward, shared: set[int]) -> bool:
@@ -61,18 +61,23 @@ def opposed_results(
     facts: TraceIndex, one: Backward, other: Backward, shared: set[int], leaves: set[int]
 ) -> tuple[Call, Call] | None:
     """Returns the calls that read `shared`, one of each pass, whose results have opposite signs in the two losses, if
-    both losses reach the leaves through them."""
+    both losses reach the leaves through them, and the pass `other`, or one for `shared` alone, also judges what is not
+    made with the leaves."""
     found: list[dict[frozenset[int], list[tuple[Call, int]]]] = []
+    reached = map(_reached, facts.backwards[:_MOST])
+    has_own = any(shared & each and not leaves & each for each in reached)
     for backward in (one, other):
         layers: dict[frozenset[int], list[tuple[Call, int]]] = {}
         for call, sign in _layers(facts, backward, shared):
             if call.outputs and leaves & graph_leaves(facts, call.outputs[0].tensor, call.index + 1):
                 layer = frozenset(access.tensor for access in call.inputs if access.tensor in shared)
                 layers.setdefault(layer, []).append((call, sign))
+            else:
+                has_own |= backward is other
         found.append(layers)
     pairs = [(found[0][layer], found[1][layer]) for layer in found[0] if layer in found[1]]
     signs = [({sign for _, sign in first}, {sign for _, sign in second}) for first, second in pairs]
-    if not pairs or any(len(first) > 1 or len(second) > 1 or first == second for first, second in signs):
+    if not has_own or not pairs or any(len(first) > 1 or len(second) > 1 or first == second for first, second in signs):
         return None
     return pairs[0][0][0][0], pairs[0][1][0][0]
 

@@ -14,6 +14,7 @@ from tensorlens.analysis.training.changed_gradients import gradient_changes
 from tensorlens.analysis.training.frozen import frozen_at
 from tensorlens.analysis.training.held_memory import bytes_text, most_memory
 from tensorlens.analysis.training.measured import MeasuredTraining, ModuleStatistics, ParameterRow, measured_training
+from tensorlens.analysis.training.run_summary import is_complete
 from tensorlens.analysis.training.untrained import Untrained, untrained
 from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.model import Span, Trace
@@ -131,7 +132,7 @@ def _cells(training: MeasuredTraining, module: ModuleStatistics) -> list[str]:
         "\n".join(filter(None, [_norms(module), _not_finite(rows), *_ends(training, rows)])),
         _zeros(rows),
         _optimizers(training, rows),
-        _moved(module),
+        _moved(training, module),
     ]
 
 
@@ -207,10 +208,21 @@ def _optimizers(training: MeasuredTraining, rows: Sequence[ParameterRow]) -> str
     return "\n".join(found)
 
 
-def _moved(module: ModuleStatistics) -> str:
+def _set(training: MeasuredTraining, rows: Sequence[ParameterRow]) -> str:
+    """Says which line sets parameters that no optimizer holds, from the first pass on, as those of a target network."""
+    passes = training.facts.backwards
+    first = passes[0].index if passes else -1
+    writes = [call for row in rows for call in training.written_after(row.tensor, first)]
+    last = max(writes, key=lambda call: call.index, default=None)
+    span = None if last is None else training.facts.span(last.site)
+    return "no" if last is None else "set" if span is None else f"set, line {span.line}"
+
+
+def _moved(training: MeasuredTraining, module: ModuleStatistics) -> str:
     moved = module.moved
     if moved is None:
-        return UNKNOWN if any(row.statistics is not None for row in module.rows) else "no"
+        is_known = not any(row.statistics is not None for row in module.rows) and is_complete(training.facts.trace)
+        return _set(training, module.rows) if is_known else UNKNOWN
     distance, size = moved
     if not distance:
         return "no"

@@ -24,6 +24,8 @@ _SELECTING = frozenset("getitem select narrow unbind split chunk index_select".s
 _SAME = _SELECTING | frozenset("detach view reshape flatten clone unsqueeze squeeze t T mT to double float cpu".split())
 _LEAVING = frozenset("numpy tolist diff".split())  # what follows may take differences
 _DIFFERENCES = frozenset("sub isub rsub dist cdist".split())
+_SHIFTING = frozenset(("roll", "pad"))
+_SCALING = frozenset("div mul itruediv imul true_divide rdiv rtruediv rmul".split())
 _COUNTS = frozenset("arange linspace cumsum range".split())  # a row divided by its place is a mean so far
 _CLEARING = frozenset(("zero", "foreach_zero", "requires_grad", "detach"))
 _MEANT = re.compile(
@@ -185,7 +187,8 @@ def _follow(search: _Search, call: Call, given: Sequence[int], name: str) -> Non
     origins = {search.joins[number] for number in joined}
     others = [number for number in given if number not in search.joins]
     is_compared = len(joined) > 1 and any(number in search.selected for number in joined)
-    if name in _LEAVING or is_compared or any(_is_count(search, number, call.index) for number in others):
+    is_shifted = name in _JOINING or name in _SHIFTING
+    if name in _LEAVING or is_compared or is_shifted or any(_is_count(search, n, call) for n in others):
         search.meant |= origins
     elif name in _SAME and len(given) == 1:
         for access in call.outputs:
@@ -194,9 +197,12 @@ def _follow(search: _Search, call: Call, given: Sequence[int], name: str) -> Non
                 search.selected.add(access.tensor)
 
 
-def _is_count(search: _Search, number: int, before: int) -> bool:
-    """Returns whether a tensor counts the rows, as `torch.arange(1, n + 1)[:, None]` does."""
-    facts = search.training.facts
+def _is_count(search: _Search, number: int, call: Call) -> bool:
+    """Returns whether a tensor counts the rows, as `torch.arange(1, n + 1)[:, None]` does, or divides each by a number
+    of its own."""
+    facts, before = search.training.facts, call.index
+    if called_op(call) in _SCALING and not facts.requires_grad(number, before) and len(facts.tensor(number).shape):
+        return True
     for _ in range(4):
         made = next(iter(facts.producers(number, before)), None)
         if made is None or called_op(made) in _COUNTS:

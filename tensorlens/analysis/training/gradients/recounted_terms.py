@@ -63,7 +63,7 @@ def summed_passes(training: Training) -> Iterator[tuple[Backward, Backward, set[
             event = moment.event
             if moment.kind == "fill" and isinstance(event, Backward):
                 fills = [event] if moment.fresh else [*fills, event]
-            elif moment.kind == "touch" and isinstance(event, Call) and event.op != GRAD_SET:
+            elif moment.kind == "touch" and isinstance(event, Call) and _keeps_sum(event):
                 continue  # it scales the sum, as clipping does
             else:
                 used = moment.kind == "update" and moment.fresh and len(fills) <= _MOST_PASSES
@@ -71,6 +71,11 @@ def summed_passes(training: Training) -> Iterator[tuple[Backward, Backward, set[
                     pairs.setdefault((first.index, second.index), (first, second, set()))[2].add(leaf)
                 fills = []
     return (pairs[key] for key in sorted(pairs))
+
+
+def _keeps_sum(call: Call) -> bool:
+    """Returns whether a change of a gradient leaves a part of each pass in it: no other values replace it."""
+    return call.op != GRAD_SET and op_name(call) not in ("copy", "fill", "sub", "isub")
 
 
 def _parts(facts: TraceIndex, backward: Backward) -> dict[_Value, None]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name
-from tensorlens.analysis.training.loss_calls import recorded_above, recorded_from
+from tensorlens.analysis.training.loss_calls import recorded_above
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
 from tensorlens.analysis.training.parameters.lost_values import is_written_at_once
 from tensorlens.analysis.training.run_summary import is_complete
@@ -34,6 +34,7 @@ _SHAPING = frozenset(
     narrow select t T mT transpose permute contiguous clone to float double type_as
     """.split()
 )
+_PASSING = frozenset("cat concat stack tanh sigmoid relu gelu silu mul imul rmul".split())
 _HOOKS = frozenset(("register_hook", "register_post_accumulate_grad_hook"))
 _DATA_READ = "Tensor.data.__get__"
 _SHAPED_AS = frozenset(("view_as", "reshape_as", "expand_as"))  # use the shape of the second tensor only
@@ -184,7 +185,18 @@ def _leaves(facts: TraceIndex, value: int, before: int) -> set[int]:
 
 
 def _is_generated(facts: TraceIndex, value: int, before: int) -> bool:
-    return any(op_name(call) in _GENERATING for call in recorded_from(facts, [(value, before)]))
+    """Returns whether a value is the result of an operation that mixes values, at most put together with others.
+
+    What is computed from such results may be a mean of features, or the solution of a linear system.
+    """
+    for _ in range(_MOST_SHAPING):
+        made = _maker(facts, value, before)
+        if made is None or op_name(made) in _GENERATING:
+            return made is not None
+        if op_name(made) not in _PASSING or not made.inputs:
+            return False
+        value, before = made.inputs[0].tensor, made.index
+    return False
 
 
 def _uses_values(facts: TraceIndex, backward: Backward, value: int, before: int) -> bool:

@@ -85,6 +85,49 @@ def test_rows_that_are_sums_are_named(tmp_path: Path, name: str) -> None:
     assert found.labels[0].span.line == marked(WRONG[name])
 
 
+RIGHT["norms by the size of a sample"] = """\
+x = torch.randn(96, 6); y = x @ torch.randn(6, 1) + torch.randn(96, 1)
+model = nn.Linear(6, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.05)
+def norm_by_size(batches):
+    model.zero_grad()
+    norms, sizes, seen = [], [], 0
+    for bx, by in batches:
+        nn.functional.mse_loss(model(bx), by, reduction="sum").backward()
+        seen += len(bx)
+        norms.append(model.weight.grad.norm())
+        sizes.append(seen)
+    model.zero_grad()
+    return torch.stack(norms) / torch.tensor(sizes)
+for epoch in range(5):
+    for bx, by in zip(x.split(12), y.split(12)):
+        opt.zero_grad()
+        nn.functional.mse_loss(model(bx), by).backward()
+        opt.step()
+    print(epoch, norm_by_size(list(zip(x.split(12), y.split(12)))))
+"""
+RIGHT["differences of shifted rows"] = """\
+x = torch.randn(64, 5); y = (x[:, 0] > 0).long()
+model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+def fisher(n):
+    model.zero_grad()
+    shots = []
+    for i in range(n):
+        nn.functional.cross_entropy(model(x[i : i + 1]), y[i : i + 1]).backward()
+        shots.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
+    model.zero_grad()
+    shots = torch.stack(shots)
+    before = torch.cat([torch.zeros(1, shots.shape[1]), shots[:-1]])
+    return (shots - before).pow(2).mean(0)
+for epoch in range(10):
+    opt.zero_grad()
+    nn.functional.cross_entropy(model(x), y).backward()
+    opt.step()
+print(fisher(8))
+"""
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_rows_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

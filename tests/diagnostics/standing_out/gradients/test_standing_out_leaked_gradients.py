@@ -128,6 +128,51 @@ def test_a_loss_that_leaks_is_named(tmp_path: Path, name: str) -> None:
     assert found.labels[0].span.line == marked(WRONG[name])
 
 
+RIGHT["a frozen head for other samples"] = """\
+encoder = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 8))
+head = nn.Linear(8, 1)
+opt_encoder = torch.optim.Adam(encoder.parameters(), lr=1e-3)
+opt_head = torch.optim.SGD(head.parameters(), lr=1e-2)
+for step in range(30):
+    inliers, outliers = torch.randn(32, 6), 3 * torch.randn(32, 6) + 2
+    opt_encoder.zero_grad()
+    opt_head.zero_grad()
+    head.requires_grad_(False)
+    loss_out = nn.functional.softplus(head(encoder(outliers))).mean()
+    loss_out.backward()
+    head.requires_grad_(True)
+    loss_in = nn.functional.softplus(-head(encoder(inliers))).mean()
+    loss_in.backward()
+    opt_encoder.step()
+    opt_head.step()
+print(float(loss_in), float(loss_out))
+"""
+RIGHT["gradients that are kept and restored"] = """\
+enc, dec = nn.Linear(8, 2), nn.Linear(2, 8)
+critic = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1))
+opt_ae = torch.optim.Adam([*enc.parameters(), *dec.parameters()], lr=1e-3)
+opt_critic = torch.optim.Adam(critic.parameters(), lr=1e-3)
+x = torch.randn(64, 8)
+for step in range(30):
+    opt_ae.zero_grad(); opt_critic.zero_grad()
+    z = enc(x)
+    fake = critic(z)
+    loss_a = nn.functional.binary_cross_entropy_with_logits(fake, torch.ones_like(fake))
+    loss_g = nn.functional.mse_loss(dec(z), x) + 0.1 * loss_a
+    loss_g.backward(retain_graph=True)
+    kept = [p.grad.clone() for p in enc.parameters()]
+    opt_critic.zero_grad()
+    real = critic(torch.randn(64, 2))
+    loss_d = nn.functional.binary_cross_entropy_with_logits(real, torch.ones_like(real))
+    loss_d = loss_d + nn.functional.binary_cross_entropy_with_logits(fake, torch.zeros_like(fake))
+    loss_d.backward()
+    for p, g in zip(enc.parameters(), kept):
+        p.grad.copy_(g)
+    opt_ae.step(); opt_critic.step()
+print(float(loss_g), float(loss_d))
+"""
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_losses_that_do_not_leak_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []

@@ -106,6 +106,50 @@ def test_generated_values_without_a_graph_are_named(tmp_path: Path, name: str) -
     assert not any("before anything reads what the steps" in each.text for each in said)
 
 
+RIGHT["the solution for a head"] = """\
+x = torch.randn(128, 4); y = torch.sin(x.sum(1, keepdim=True))
+features = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 8), nn.Tanh())
+head = nn.Linear(8, 1, bias=False)
+opt = torch.optim.Adam(features.parameters(), lr=1e-2)
+for step in range(40):
+    opt.zero_grad()
+    f = features(x)
+    head.weight.data.copy_(torch.linalg.solve(f.T @ f + 1e-2 * torch.eye(8), f.T @ y).T)
+    loss = (head(f) - y).pow(2).sum() + 1e-2 * head.weight.pow(2).sum()
+    loss.backward()
+    opt.step()
+print(float(loss))
+"""
+RIGHT["an average of features"] = """\
+class Quantizer(nn.Module):
+    def __init__(self, k, d):
+        super().__init__()
+        self.codebook = nn.Parameter(torch.randn(k, d))
+        self.register_buffer("counts", torch.ones(k))
+    def forward(self, z):
+        index = torch.cdist(z, self.codebook).argmin(1)
+        onehot = nn.functional.one_hot(index, len(self.codebook)).float()
+        if self.training:
+            n = onehot.sum(0)
+            self.counts.mul_(0.9).add_(0.1 * n)
+            means = (onehot.T @ z) / n.clamp_min(1)[:, None]
+            new = torch.where(n[:, None] > 0, 0.9 * self.codebook.data + 0.1 * means, self.codebook.data)
+            self.codebook.data.copy_(new)
+        q = self.codebook[index]
+        return z + (q - z).detach(), nn.functional.mse_loss(z, q)
+enc, quant, dec = nn.Linear(8, 4), Quantizer(16, 4), nn.Linear(4, 8)
+opt = torch.optim.Adam([*enc.parameters(), *dec.parameters()], lr=1e-2)
+x = torch.randn(64, 8)
+for step in range(30):
+    q, commit = quant(enc(x))
+    loss = nn.functional.mse_loss(dec(q), x) + 0.25 * commit
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+print(float(loss))
+"""
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_written_values_are_left_alone(tmp_path: Path, name: str) -> None:
     assert [each.text for each in sentences(tmp_path, RIGHT[name]) if WORDS in each.text] == []
