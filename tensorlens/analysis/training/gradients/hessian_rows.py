@@ -1,7 +1,8 @@
 """Finds gradients whose columns are all differentiated at once, in a loss that uses the result as second derivatives.
 
 `torch.autograd.grad(g.sum(), x)` of a gradient `g` with respect to `x` gives the sums of the rows of the Hessian. A
-second run measures whether these are its diagonal: the mixed derivatives of a separable function are zero.
+second run measures whether these are its diagonal: the mixed derivatives of a separable function are zero. Sums may
+be meant where the names or comments say so, or where they meet the derivatives of one column of the gradient.
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.name_words import words_of
 from tensorlens.analysis.trace_index import TraceIndex, index_of
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.gradients.summed_columns import is_of_ones, outputs_at_once, takes_columns
+from tensorlens.analysis.training.gradients.sums_meant import is_meant, meets_another
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above
 from tensorlens.journal.child_config import GradientColumns
 from tensorlens.records.graph_values import ColumnDerivatives
 from tensorlens.records.model import Call, Trace
 
 _GRAD = "autograd.grad"
-_MEANT = frozenset("along direction directional row rows hvp".split())
 _MOST_COLUMNS = 16
 _NEGLIGIBLE = 1e-3  # of the second derivatives by one column: rounding gives separable functions mixed ones, too
 
@@ -85,9 +85,12 @@ def _row_sums(facts: TraceIndex, second: Call, above: tuple[Call, ...]) -> RowSu
     given, shape = second.inputs[1].tensor, facts.tensor(gradient).shape
     if facts.tensor(given).shape != shape or shape[1] > _MOST_COLUMNS or not _is_gradient(facts, first, given):
         return None
-    if _is_meant(facts, second) or any(_adds_columns(facts, each, gradient) for each in above):
+    if any(_adds_columns(facts, each, gradient) for each in above):
         return None  # derivatives along a direction
-    used = next((each for each in above if _uses(facts, each, second.outputs[0].tensor)), None)
+    uses = [each for each in above if _uses(facts, each, second.outputs[0].tensor)]
+    used = next(iter(uses), None)
+    if is_meant(facts, second, uses) or meets_another(facts, second, gradient, above):
+        return None
     made = first if len(second.inputs) == 3 else next(iter(facts.producers(second.inputs[0].tensor, second.index)))
     is_known = used is not None and made.nodes[0] < made.nodes[1]
     return RowSums(second, first, gradient, given, used, made.nodes) if used is not None and is_known else None
@@ -112,10 +115,3 @@ def _adds_columns(facts: TraceIndex, call: Call, number: int) -> bool:
         return False
     rows = facts.tensor(number).shape[:1]
     return facts.tensor(call.outputs[0].tensor).shape in (rows, (*rows, 1))
-
-
-def _is_meant(facts: TraceIndex, second: Call) -> bool:
-    """Returns whether the names around a call speak of rows, or of a direction."""
-    sites = [facts.trace.sites[each] for each in facts.call_chain(second.site)]
-    names = [name for site in sites for name in (site.function, *site.targets)]
-    return any(word in _MEANT for name in names for word in words_of(name))

@@ -13,7 +13,7 @@ from tensorlens.records.report import Label, StandingOut
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     for each in saved_intermediates(facts):
-        found, names = each.measured, " and ".join(f"`{name}`" for name in each.names)
+        found, names = each.measured, _listed(each.names)
         if found.gradient == found.argument:
             derivative = f"the second derivative by `{found.argument}`"
         else:
@@ -22,11 +22,15 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
             f"`{found.function}.backward` uses {names}, which its `forward` computes without a graph, as a constant: "
             f"where its gradient is differentiated again, {derivative} is {_text(found.derivatives)}, "
             f"while `backward` changes by {_text(found.differences)}",
-            *(Label("saved_here", span, f"saves {names}") for span in each.saved),
-            *(Label("value_made_here", span, "is made without a graph") for span in each.made),
+            *(Label("saved_here", span, f"saves {_listed(given)}") for span, given in each.saved),
+            *(Label("value_made_here", span, f"makes {_listed(given)} without a graph") for span, given in each.made),
             facts.label("returned_here", each.run.returned, "returns the gradient"),
             facts.label("needed_here", each.backward.site, "makes a graph of the gradient", each.backward.index),
         )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join(f"`{name}`" for name in names)
 
 
 def _text(values: tuple[float, ...]) -> str:

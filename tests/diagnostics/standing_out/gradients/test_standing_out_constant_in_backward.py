@@ -171,6 +171,11 @@ RIGHT = {
     + PENALTY.replace("head(Own.apply(net(x)))", "head(Own.apply(torch.cat([x, x[:, :1]], 1)))"),
     "a pass that another part alone is trained by": FUNCTION
     + PENALTY.replace("loss.backward()", "loss.backward(inputs=list(head.parameters()))"),
+    "weights that are meant as constants": FUNCTION.replace(
+        "Function):\n", 'Function):\n    """The Gauss-Newton matrix takes the gate for fixed."""\n', 1
+    )
+    + CURVATURE,
+    "weights that are meant, by a comment": FUNCTION.replace("ctx, g):", "ctx, g):  # as in IRLS") + CURVATURE,
     "linear": own("x.new_full((), 3.0)", "3 * x", "g * s") + PENALTY,
 }
 WORDS = "without a graph, as a constant"
@@ -209,3 +214,14 @@ def test_the_values_are_those_of_backward(warm: Warm, tmp_path: Path) -> None:
     ((text, _),) = found_in(warm, tmp_path, cube + PENALTY)
     assert "uses `3 * x * x`" in text
     assert "the second derivative by `x` is [0, 0, 0], while `backward` changes by [" in text
+
+
+def test_only_what_backward_reads_is_named(warm: Warm, tmp_path: Path) -> None:
+    """Each line is labelled with its own name."""
+    kept = FUNCTION.replace(
+        "x, gate)  #!", "x, gate, x.exp())\n        ctx.peak = x.abs().amax()\n        ctx.twice = 2 * gate"
+    )
+    kept = kept.replace("x, gate = ctx", "x, gate, unused = ctx").replace("g * (gate +", "g * (ctx.twice / 2 +")
+    ((text, _),) = found_in(warm, tmp_path, kept + PENALTY)
+    assert "uses `gate` and `ctx.twice`, which" in text
+    assert text.endswith("]")

@@ -106,6 +106,18 @@ RIGHT = {
         "h = grad(a.sum(), p, create_graph=True)[0] + grad(b.sum(), q, create_graph=True)[0]\n"
         "return (h + 1).square().mean()"
     ),
+    "a parallel shift, by its name": script(
+        f"{FIRST}h = grad(g.sum(), x, create_graph=True)[0]\nby_shift = h.sum(1)\nreturn (by_shift - 1).square().mean()"
+    ),
+    "a parallel shift, by a comment": script(
+        f"{FIRST}h = grad(g.sum(), x, create_graph=True)[0]\n# for a parallel shift of both\nbend = h.sum(1)\n"
+        "return (bend - 1).square().mean()"
+    ),
+    "a mixed derivative by a difference": script(
+        f"{FIRST}u_xx = grad(g[:, 0].sum(), x, create_graph=True)[0][:, 0]\n"
+        "both = grad(g.sum(), x, create_graph=True)[0]\nu_xy = both[:, 0] - u_xx\n"
+        "return (u_xx * (both[:, 1] - u_xy) - u_xy**2 - 1).square().mean()"
+    ),
     "not in the loss": script(f"{SUM}print(h.sum(1).mean())\nreturn (g[:, 0] - 1).square().mean()"),
 }  # fmt: skip
 WORDS = "sums of rows of the Hessian"
