@@ -47,3 +47,14 @@ def may_require_grad(tensor: Tensor) -> bool:
 def takes_shape_only(call: Call) -> bool:
     """Returns whether a call uses the shape of its input and none of its values, as `zeros_like()` does."""
     return call.op.rpartition(".")[2] in _SHAPE_ONLY
+
+
+def takes_no_value(call: Call, source: int) -> bool:
+    """Returns whether a call takes at most the shape, the dtype and the device of one of its inputs.
+
+    `x.new_tensor(y)` and `x.new(y)` take none of the values of `x`, and those of `y`.
+    """
+    if not takes_shape_only(call) and call.op != "Tensor.new":
+        return False
+    inputs = [access.tensor for access in call.inputs]
+    return inputs[:1] == [source] and source not in inputs[1:]

@@ -1020,3 +1020,72 @@ def test_an_optimizer_that_a_flag_keeps_from_stepping_is_a_note(run: Run) -> Non
     assert diagnose(expect_nothing(run, text.replace("epoch(False)", "epoch(True)"))) == ()
     (forgotten,) = diagnose(run(text.replace("optimizer.step()", "pass"))[1])
     assert forgotten.severity == "warning"
+
+
+STATES = """
+    import torch
+    torch.manual_seed(0)
+    emb, rnn = torch.nn.Embedding(6, 3), torch.nn.LSTM(3, 4)
+    for step in range(3):
+        h, c = START
+        out, _ = rnn(emb(torch.randint(0, 6, (5, 2))), (h, c))
+        loss = out.square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for p in (*emb.parameters(), *rnn.parameters()):
+                p -= 0.1 * p.grad
+                p.grad = None
+    """
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "emb.weight.new_zeros(1, 2, 4), emb.weight.new_ones(1, 2, 4)",
+        "emb.weight.new(1, 2, 4).zero_(), emb.weight.new(1, 2, 4).fill_(1)",
+        "emb.weight.new_full((1, 2, 4), 0.1), emb.weight.new_tensor([[[0.1] * 4] * 2])",
+        "torch.zeros_like(rnn.weight_hh_l0[:2])[None], torch.randn_like(rnn.weight_hh_l0[:2] * 2)[None]",
+    ],
+)
+def test_first_states_that_take_only_a_shape_and_a_dtype_of_a_trained_tensor_are_no_branch(
+    start: str,
+    run: Run,  # noqa: F811
+) -> None:
+    assert not diagnose(expect_nothing(run, STATES.replace("START", start)))
+
+
+@pytest.mark.parametrize(
+    ("start", "title"),
+    [
+        ("(emb.weight[:2, :1] * torch.ones(1, 2, 4)).detach(), torch.zeros(1, 2, 4)", "detach()` stopped the gradient"),
+        # the shape alone is taken on one path, values on another
+        ("torch.zeros_like(rnn.weight_hh_l0[:2])[None], rnn.weight_hh_l0[:2].detach()[None]", "detach()` stopped the"),
+        ("torch.zeros_like(rnn.weight_hh_l0[:2])[None] + rnn.weight_hh_l0[:2].data, torch.ones(1, 2, 4)", ".data`"),
+    ],
+)
+def test_a_cut_of_values_is_a_branch_also_beside_one_that_takes_only_a_shape(
+    start: str,
+    title: str,
+    run: Run,  # noqa: F811
+) -> None:
+    _, trace = run(STATES.replace("START", start))
+    (note,) = diagnose(trace)
+    assert (note.code, note.severity) == ("branch-detached", "note")
+    assert title in note.title
+
+
+def test_a_result_that_takes_only_the_shape_of_what_is_trained_is_still_named(run: Run) -> None:  # noqa: F811
+    _, trace = run(
+        """
+        import torch
+        net, head = torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+        for step in range(2):
+            optimizer.zero_grad()
+            head(torch.ones_like(net(torch.ones(4, 2)))).square().mean().backward()
+            optimizer.step()
+        """
+    )
+    (found,) = diagnose(trace)
+    assert (found.code, found.severity) == ("branch-detached", "warning")
+    assert "takes only a shape" in found.title

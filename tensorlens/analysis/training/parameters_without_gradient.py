@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Literal
 
 from tensorlens.analysis.lineage import MAX_DEEP, Cut, ancestry, graph_leaves
+from tensorlens.analysis.plain_values import takes_no_value
 from tensorlens.analysis.shown_numbers import is_only_shown
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET, LastChanges, Training
@@ -205,6 +206,7 @@ def _brought_back(facts: TraceIndex, backward: Backward, left: Call | None) -> b
 def _follow(training: Training, backward: Backward, numbers: set[int]) -> list[PathEnd]:
     """Follows the roots back through every call, recorded or not. The first cut on a path counts.
 
+    Paths behind calls that take only a shape come last: a cut of values on another path counts before these.
     The inputs of a call are followed once for each end on the way to it, not once for each of its results, which may be
     thousands.
     """
@@ -212,11 +214,12 @@ def _follow(training: Training, backward: Backward, numbers: set[int]) -> list[P
     ends: dict[int, PathEnd] = {}
     queue: deque[tuple[int, int, _End | None]] = deque()
     queue.extend((root.tensor, backward.index, None) for root in _computed_roots(facts, backward))
+    shapes: deque[tuple[int, int, _End | None]] = deque()
     seen: set[tuple[int, int]] = set()
     followed: set[tuple[int, bool, tuple[int, Kind] | None]] = set()
     new_calls, moves = facts.new_calls(), _data_assignments(facts)
-    while queue and len(seen) < MAX_DEEP:
-        number, limit, end = queue.popleft()
+    while (queue or shapes) and len(seen) < MAX_DEEP:
+        number, limit, end = (queue or shapes).popleft()
         moved = _taken(moves.get(number), limit)
         for call in chain(moved, new_calls.before(number, limit)):
             if (number, call.index) in seen or call.within or (number in trained and not _from_graph(facts, call)):
@@ -228,13 +231,24 @@ def _follow(training: Training, backward: Backward, numbers: set[int]) -> list[P
             followed.add(path)
             for source in sources:
                 here = _end_at(facts, source, call, in_graph, numbers, end)
-                if source in numbers and (source not in ends or ends[source].kind == "swallowed"):
+                if source in numbers and (source not in ends or _is_weak(ends[source], here)):
                     end_call, left_behind, kind = here or (call, source, "swallowed")
                     ends[source] = PathEnd(source, backward, Cut(end_call, left_behind, source), kind)
-                queue.append((source, call.index, here))
+                (shapes if _takes_shape(here) else queue).append((source, call.index, here))
             if call.op.endswith(".apply") and call.nodes[1] > call.nodes[0]:
                 break  # the calls inside a custom Function are not part of the graph
     return list(ends.values())
+
+
+def _takes_shape(end: _End | None) -> bool:
+    return end is not None and end[2] == "cut" and takes_no_value(end[0], end[1])
+
+
+def _is_weak(end: PathEnd, other: _End | None) -> bool:
+    """Returns whether another end of a path to the same tensor counts more."""
+    shape = end.cut.source is not None and _takes_shape((end.cut.call, end.cut.source, end.kind))
+    cuts_values = other is not None and other[2] != "swallowed" and not _takes_shape(other)
+    return end.kind == "swallowed" or (shape and cuts_values)
 
 
 def _from_graph(facts: TraceIndex, call: Call) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.lineage import Cut
-from tensorlens.analysis.plain_values import may_require_grad
+from tensorlens.analysis.plain_values import may_require_grad, takes_no_value
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.discarded_outputs import is_discarded
 from tensorlens.analysis.training.parameters_without_gradient import (
@@ -108,10 +108,14 @@ def _path_ends_of(training: Training, stepped: dict[int, Step]) -> list[PathEnd]
 
 
 def _may_be_mistake(facts: TraceIndex, end: PathEnd) -> bool:
-    """Returns whether a cut on one of several paths may be a mistake. Where the result can have no gradient, it is
-    not."""
+    """Returns whether a cut on one of several paths may be a mistake.
+
+    It is none where the result can have no gradient, and where it takes only the shape of a tensor, as first states of
+    zeros do.
+    """
     made = [facts.tensor(access.tensor) for access in end.cut.call.outputs]
-    return end.kind == "cut" and any(map(may_require_grad, made))
+    by_value = end.cut.source is None or not takes_no_value(end.cut.call, end.cut.source)
+    return end.kind == "cut" and by_value and any(map(may_require_grad, made))
 
 
 def _may_be_meant(facts: TraceIndex, end: PathEnd) -> bool:
