@@ -116,8 +116,7 @@ class TrainingStatistics:
         with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
             for options in optimizer.param_groups:
                 for parameter in options["params"]:
-                    measured = self._measured(parameter)
-                    if measured is not None:
+                    if (measured := self._measured(parameter)) is not None:
                         measured.expect_round(parameter, stepped=True)
                         self._stepped.add(measured.number)
 

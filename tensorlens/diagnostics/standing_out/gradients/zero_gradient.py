@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import statement_around
+from tensorlens.analysis.training.cancelled_biases import is_cancelled_bias
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.gradients.cancelled_means import cancelled_means
 from tensorlens.analysis.training.gradients.constant_ratios import ConstantRatio, constant_ratios
 from tensorlens.analysis.training.loss_calls import examined_passes
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
-from tensorlens.analysis.training.parameters.cancelled_biases import is_cancelled_bias
 from tensorlens.analysis.training.summed_terms import Loss, LossTerm, term_name
 from tensorlens.analysis.training.term_shares import cancelling_terms
 from tensorlens.diagnostics.shared.standing_out_text import listed, stands_out

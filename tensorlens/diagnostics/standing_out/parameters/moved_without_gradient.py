@@ -7,10 +7,10 @@ from math import prod
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.cancelled_biases import is_cancelled_bias
 from tensorlens.analysis.training.changed_gradients import is_clip
 from tensorlens.analysis.training.constant_terms import op_name
 from tensorlens.analysis.training.measured import MeasuredTraining, ParameterRow
-from tensorlens.analysis.training.parameters.cancelled_biases import is_cancelled_bias
 from tensorlens.analysis.training.parameters.masking_hooks import masking_hook
 from tensorlens.analysis.training.timeline import GRAD_READ, GRAD_SET
 from tensorlens.analysis.training.value_ranges import is_zero_or_one
