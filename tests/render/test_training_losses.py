@@ -28,6 +28,22 @@ other = head(hidden.detach()).mean()
 other.backward()
 """
 
+HELPER = """
+a, b = nn.Linear(3, 1), nn.Linear(3, 1)
+optimizer = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)
+x = torch.randn(8, 3)
+def error(out):
+    return (out - 1).square().mean()
+for _ in range(3):
+    fit_a = error(a(x))
+    fit_b = error(b(x))
+    size = a.weight.square().mean()
+    TOTAL
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
 
 @pytest.fixture
 def ran(tmp_path: Path) -> Ran:
@@ -62,3 +78,23 @@ def test_json_has_the_ids_of_what_is_reached(ran: Ran) -> None:
     assert [each["constant"] for each in first["terms"]] == [False, False, True]
     assert {names[number] for number in second["reached"]} == {"head.weight", "head.bias"}
     assert second["terms"] == []
+
+
+@pytest.mark.parametrize(
+    ("total", "name"),
+    [
+        ("loss = fit_a + fit_b + size", "fit_a, fit_b"),
+        ("loss = size + 0.5 * (fit_a + fit_b)", "fit_a, fit_b"),
+        ("loss = fit_a\n    loss = loss + fit_b + size", "loss, fit_b"),
+        ("fits = fit_a + fit_b; loss = fits + size", "fit_a, fit_b"),
+        ("loss = size + fit_a", "fit_a"),
+        ("loss = size\n    for net in (a, b):\n        loss = loss + error(net(x))", "(out - 1).square().mean()"),
+        ("loss = error(a(x)) + error(b(x)) + size", "(out - 1).square().mean()"),
+        ("c, d = error(a(-x)), error(b(-x))\n    loss = fit_a + fit_b + c + d + size", "fit_a and 3 others"),
+    ],
+)
+def test_terms_of_one_line_of_a_function_have_the_names_of_all(tmp_path: Path, total: str, name: str) -> None:
+    program = train(tmp_path, HELPER.replace("TOTAL", total))
+    (loss,) = json.loads(render(program.report, "json"))["training"]["losses"]
+    (found,) = (each["name"] for each in loss["terms"] if each["name"] != "size")
+    assert found == name

@@ -18,6 +18,7 @@ from tensorlens.analysis.training.run_summary import outer
 from tensorlens.records.model import Backward, Call, Span
 
 _GRAD = "autograd.grad"
+_MOST_NAMES = 3  # of terms that one expression computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,21 @@ def term_name(facts: TraceIndex, term: Term) -> str:
     if not stored or name != facts.name(term.backward.roots[0].tensor, term.backward.index):
         return name
     return stored[min(stored)]
+
+
+def names_of(facts: TraceIndex, term: LossTerm) -> str:
+    """Returns the names that the terms of one expression have in the last examined pass, as "fit_a, fit_b".
+
+    A line of a function computes terms that its callers give different names. Of more than three names, one and the
+    count of the others are returned. If the last has no name, the text of the expression stands for all.
+    """
+    last = term.terms[-1]
+    text = term_name(facts, last)
+    if "(" in text:
+        return text
+    same = (each for each in term.terms if each.backward is last.backward)
+    names = list(dict.fromkeys(term_name(facts, each) for each in same))
+    return ", ".join(names) if len(names) <= _MOST_NAMES else f"{names[0]} and {len(names) - 1} others"
 
 
 def reached_by(backward: Backward) -> frozenset[int]:

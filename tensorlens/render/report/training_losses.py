@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tensorlens.analysis.training.measured import MeasuredTraining
-from tensorlens.analysis.training.summed_terms import Loss, LossTerm, losses, term_name
+from tensorlens.analysis.training.summed_terms import Loss, LossTerm, losses, names_of
 from tensorlens.analysis.training.term_shares import Owner, owners_in, shares
 from tensorlens.records.source import shown_path
 from tensorlens.render.percent import percent_text
@@ -40,7 +40,7 @@ def losses_cells(training: MeasuredTraining) -> tuple[list[str], list[list[str]]
             rows.append([*head, "", "", reached_text(training, loss.reached)])
         for place, term in enumerate(loss.terms):
             cells = [
-                term_name(training.facts, term.terms[-1]),
+                names_of(training.facts, term),
                 _line(training, term.site),
                 _term_reaches(training, term, owners, measured.get(place, {})),
             ]
@@ -125,7 +125,7 @@ def _loss(training: MeasuredTraining, loss: Loss) -> dict[str, Any]:
     measured = shares(training, loss)
     terms = [
         {
-            "name": term_name(training.facts, term.terms[-1]),
+            "name": names_of(training.facts, term),
             "line": _place(training, term.site),
             "constant": not term.requires_grad,
             "reached": sorted(term.reached),
