@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.naming.syntax import last_name
+from tensorlens.analysis.per_trace import once_per_trace
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.written_numbers import written_number
+from tensorlens.records.model import Trace
 
 _HUGE = 1e6  # no gradient of a training run is that large
 _MOST_NAMES = 2  # that lead to a number: `max_norm`, `self.max_norm`
@@ -20,8 +22,17 @@ def bounds_of(node: ast.Call) -> list[ast.expr]:
 
 def only_measures(facts: TraceIndex, site: int | None) -> bool:
     """Returns whether the bound of a line's call may be infinite or huge: as written, by a name, or by a default."""
-    node = None if site is None else facts.node_at(site)
-    return isinstance(node, ast.Call) and any(_is_huge(facts, each, _MOST_NAMES) for each in bounds_of(node))
+    known = _known(facts.trace)
+    if site not in known:
+        node = None if site is None else facts.node_at(site)
+        known[site] = isinstance(node, ast.Call) and any(_is_huge(facts, each, _MOST_NAMES) for each in bounds_of(node))
+    return known[site]
+
+
+@once_per_trace
+def _known(trace: Trace) -> dict[int | None, bool]:
+    """Returns where answers are kept: each step asks again, and an answer reads the whole source."""
+    return {}
 
 
 def _is_huge(facts: TraceIndex, bound: ast.expr, names: int) -> bool:
