@@ -78,10 +78,10 @@ def _items(node: ast.AST) -> list[ast.expr]:
 def _with_draws(node: ast.AST, is_random: bool) -> Iterator[tuple[ast.AST, bool]]:
     """Yields the nodes below one, each with whether its function draws random numbers outside torch.
 
-    The test of an `if` is left out: it decides about other things, too.
+    The test of an `if` is left out, also that of an expression: it decides about other things, too.
     """
     for child in ast.iter_child_nodes(node):
-        if isinstance(node, ast.If | ast.While) and child is node.test:
+        if isinstance(node, ast.If | ast.While | ast.IfExp) and child is node.test:
             continue
         inside = is_random or (isinstance(child, _Function) and _draws(child, _CHOICES))
         yield child, inside

@@ -65,6 +65,8 @@ RIGHT = {
         "table(x).sum(1) + table(pad_sequence(lists)).sum(0)")),
 }  # fmt: skip
 DROPPED = PLAIN.replace("lists =", "import random, numpy\nrng = numpy.random.default_rng(0)\n{}\nlists =")
+WRONG["beside a random choice"] = NET.replace("lists =", "import random\nnext_of = lambda each: each + 1 if "
+    "random.random() < 0.5 else random.choice([3, 5])\nlists =")  # fmt: skip
 RIGHT |= {
     "words of lists that are dropped": DROPPED.format(
         "drop = lambda ids: [0 if random.random() < 0.1 else each for each in ids]"),
