@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorlens.records.step_choice import StepChoice
 from tensorlens.tracer.patches.optimizer_state import OptimizerState
 from tensorlens.tracer.patches.optimizer_step import OptimizerSteps
-from tensorlens.tracer.patches.torch_functions import HANDLERS
+from tensorlens.tracer.patches.torch_functions import HANDLERS, TRAINING_ONLY
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.services import Services
@@ -31,6 +31,8 @@ def new_recorder(own_files: tuple[str, ...] = (), steps: StepChoice | None = Non
         recorder.statistics = TrainingStatistics(recorder)
         WrappedResults(recorder).begin()
         recorder.training.reached.every_path = True
+    else:
+        recorder.call_kinds.update(dict.fromkeys(TRAINING_ONLY, ops.ORDINARY))
     return recorder
 
 

@@ -31,7 +31,6 @@ from tensorlens.tracer.patches import (
     storage_writes,
     tensor_creation,
     threads_and_exit,
-    torch_functions,
 )
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder
@@ -88,8 +87,6 @@ def installed(recorder: Recorder) -> Iterator[None]:
         modules = saved_files, schedulers, state_loading, module_modes, random_state, module_copies, loaders
         for module in modules:
             patches += module.PATCHES
-    else:
-        recorder.call_kinds.update(dict.fromkeys(torch_functions.TRAINING_ONLY, ops.ORDINARY))
     _recorders.append(recorder)
     if len(_recorders) > 1:
         for each in _recorders:

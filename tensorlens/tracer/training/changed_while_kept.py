@@ -26,7 +26,7 @@ _MOST_ITEMS = 64
 _MOST_ELEMENTS = 1 << 24
 _MOST_FACTS = 8  # of one place
 _MOST_WAITING = 256
-_MOST_LOOKS = 200  # from one line that find nothing
+_MOST_LOOKS = 1_000  # from one line that find nothing
 _CONTAINERS = (list, dict, OrderedDict)
 Held = tuple[str, str, torch.Tensor]  # a variable, the place in its value ("" if it is the value), what is there
 
