@@ -252,3 +252,11 @@ def test_a_product_is_not_named_where_an_operation_before_it_is_the_cause(run: R
         torch.where(p > 0, p * logs, torch.zeros(2)).sum().backward()  # needed_here
         """
     assert "`log()`" in expect(run, "nan-gradient-from-unselected-branch", program).explanation
+
+
+def test_a_log_softmax_is_a_risk_where_its_scores_may_be_masked() -> None:
+    x, mask = torch.ones(2, 3, requires_grad=True), torch.tensor([True, False, True])
+    is_risky = nonfinite_derivatives.RISKS[torch.log_softmax]
+    assert is_risky((x.masked_fill(mask, float("-inf")), 1), {})
+    assert is_risky((torch.where(mask, x, float("-inf")), 1), {})
+    assert not is_risky((x @ torch.ones(3, 4), 1), {})

@@ -112,12 +112,20 @@ for step in range(3):
 """
 
 
-def test_a_row_says_which_line_sets_what_no_optimizer_holds(tmp_path: Path) -> None:
-    script, saved = tmp_path / "script.py", tmp_path / "trace.json"
+def moved_of(folder: Path, name: str, *options: str) -> str:
+    """Returns the end of the row of a module of `TARGET`."""
+    script, saved = folder / "script.py", folder / "trace.json"
     script.write_text(TARGET)
-    assert run_command("explain", "--training", "-o", saved, script).returncode == 0
+    assert run_command("explain", "--training", *options, "-o", saved, script).returncode == 0
     rows = render(report_on(tensorlens.load(saved)), "table").splitlines()
-    (target,) = (row for row in rows if row.startswith("target "))
-    (fixed,) = (row for row in rows if row.startswith("fixed "))
-    assert target.rstrip().endswith("set, line 13")
-    assert fixed.rstrip().endswith("no")
+    (row,) = (row for row in rows if row.startswith(f"{name} "))
+    return row.split("  ")[-1].strip()
+
+
+def test_a_row_says_which_line_sets_what_no_optimizer_holds(tmp_path: Path) -> None:
+    assert moved_of(tmp_path, "target") == "set, line 13"
+    assert moved_of(tmp_path, "fixed") == "no"
+
+
+def test_a_sampled_run_does_not_know_what_steps_set_that_it_has_not_recorded(tmp_path: Path) -> None:
+    assert moved_of(tmp_path, "fixed", "--every", "2") == "?"

@@ -221,7 +221,9 @@ def _set(training: MeasuredTraining, rows: Sequence[ParameterRow]) -> str:
 def _moved(training: MeasuredTraining, module: ModuleStatistics) -> str:
     moved = module.moved
     if moved is None:
-        is_known = not any(row.statistics is not None for row in module.rows) and is_complete(training.facts.trace)
+        trace = training.facts.trace
+        is_whole = is_complete(trace) and not trace.inspection.switches
+        is_known = is_whole and all(row.statistics is None for row in module.rows)
         return _set(training, module.rows) if is_known else UNKNOWN
     distance, size = moved
     if not distance:

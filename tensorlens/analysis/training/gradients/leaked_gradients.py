@@ -6,19 +6,15 @@ of the generator or encoder comes after the backward pass of the critic.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.training.gradients.recounted_terms import summed_passes
+from tensorlens.analysis.training.gradients.summed_passes import found_twice
 from tensorlens.analysis.training.loss_calls import recorded_above
 from tensorlens.analysis.training.opposed_passes import opposed_results
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
-
-_MIN_TIMES = 2
-_MOST_LOOKS = 64  # at pairs of passes of the same two lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +31,7 @@ class LeakedGradient:
 
 def leaked_gradients(training: Training) -> Iterator[LeakedGradient]:
     """Yields each pair of lines once, if it did so twice or more."""
-    found, looks = dict[tuple[int, int], list[LeakedGradient]](), Counter[tuple[int, int]]()
-    for first, second, leaves in summed_passes(training):
-        if "autograd.grad" in (first.op, second.op):
-            continue
-        earlier = found.setdefault((first.site, second.site), [])
-        looks[first.site, second.site] += 1
-        if len(earlier) < _MIN_TIMES and looks[first.site, second.site] <= _MOST_LOOKS:
-            pairs = ((first, second), (second, first))
-            leaked = (_leaked(training, own, other, leaves) for own, other in pairs)
-            earlier += [each for each in leaked if each is not None][:1]
-    yield from (each[0] for each in found.values() if len(each) >= _MIN_TIMES)
+    yield from found_twice(training, _leaked)
 
 
 def _leaked(training: Training, own: Backward, leaked: Backward, leaves: set[int]) -> LeakedGradient | None:

@@ -5,7 +5,7 @@ So it is if a generator's loss runs backward through a discriminator, whose own 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,15 +13,12 @@ from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import history_lost_at
 from tensorlens.analysis.training.falling_weights import may_maximize
-from tensorlens.analysis.training.gradients.recounted_terms import summed_passes
 from tensorlens.analysis.training.gradients.scored_results import scored_result
+from tensorlens.analysis.training.gradients.summed_passes import MIN_TIMES, found_twice, summed_passes
 from tensorlens.analysis.training.opposed_passes import are_opposed, is_adversarial
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
-
-_MIN_TIMES = 2
-_MOST_LOOKS = 64  # at pairs of passes of the same two lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +53,7 @@ class JoinedGradient:
 
 def joined_gradients(training: Training) -> Iterator[JoinedGradient]:
     """Yields each pair of lines once, if it did so twice or more: a generator's loss after that of a discriminator."""
-    found, looks = dict[tuple[int, int], list[JoinedGradient]](), Counter[tuple[int, int]]()
-    for first, second, leaves in summed_passes(training):
-        if "autograd.grad" in (first.op, second.op):
-            continue
-        earlier = found.setdefault((first.site, second.site), [])
-        looks[first.site, second.site] += 1
-        if len(earlier) < _MIN_TIMES and looks[first.site, second.site] <= _MOST_LOOKS:
-            pairs = ((first, second), (second, first))
-            joined = (_joined(training, alone, further, leaves) for alone, further in pairs)
-            earlier += [each for each in joined if each is not None][:1]
-    yield from (each[0] for each in found.values() if len(each) >= _MIN_TIMES)
+    yield from found_twice(training, _joined)
 
 
 def _joined(training: Training, alone: Backward, further: Backward, leaves: set[int]) -> JoinedGradient | None:
@@ -125,7 +112,7 @@ def left_gradients(training: Training) -> Iterator[LeftGradient]:
             each = LeftGradient(first, own[-1], second, later, tuple(sorted(leaves)), 0)
             found[first.site, second.site].append(each)
     for pairs in found.values():
-        if len(pairs) >= _MIN_TIMES:
+        if len(pairs) >= MIN_TIMES:
             one = pairs[0]
             yield LeftGradient(one.first, one.between, one.second, one.step, one.leaves, len(pairs))
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 
 from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import LINEAR, SUMS, op_name
-from tensorlens.analysis.training.timeline import GRAD_SET, Training
-from tensorlens.records.model import Backward, Call
+from tensorlens.analysis.training.gradients.summed_passes import summed_passes
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.records.model import Backward
 
 _ADDS = frozenset(SUMS) - {"sub", "isub", "rsub"}
 _KEEPS = frozenset(LINEAR) - {"neg"}
 _MOST_PAIRS = 4  # of passes of the same two lines that are looked at
-_MOST_PASSES = 8  # before one step
 _Value = tuple[int, int]
 """A tensor, and the call that gave it its value: a sum in place changes it later."""
 
@@ -52,30 +51,6 @@ def recounted_terms(training: Training) -> Iterator[RecountedTerm]:
             found.add(lines)
             whole = (value == next(iter(one)), value == next(iter(other)))
             yield RecountedTerm(value[0], value[1] + 1, first, second, *whole)
-
-
-def summed_passes(training: Training) -> Iterator[tuple[Backward, Backward, set[int]]]:
-    """Yields two passes whose gradients a step finds added up, in their order, with the leaves that have both."""
-    pairs: dict[tuple[int, int], tuple[Backward, Backward, set[int]]] = {}
-    for leaf in training.stepped:
-        fills: list[Backward] = []
-        for moment in training.moments.get(leaf, ()):
-            event = moment.event
-            if moment.kind == "fill" and isinstance(event, Backward):
-                fills = [event] if moment.fresh else [*fills, event]
-            elif moment.kind == "touch" and isinstance(event, Call) and _keeps_sum(event):
-                continue  # it scales the sum, as clipping does
-            else:
-                used = moment.kind == "update" and moment.fresh and len(fills) <= _MOST_PASSES
-                for first, second in combinations(fills, 2) if used else ():
-                    pairs.setdefault((first.index, second.index), (first, second, set()))[2].add(leaf)
-                fills = []
-    return (pairs[key] for key in sorted(pairs))
-
-
-def _keeps_sum(call: Call) -> bool:
-    """Returns whether a change of a gradient leaves a part of each pass in it: no other values replace it."""
-    return call.op != GRAD_SET and op_name(call) not in ("copy", "fill", "sub", "isub")
 
 
 def _parts(facts: TraceIndex, backward: Backward) -> dict[_Value, None]:
