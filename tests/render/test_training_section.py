@@ -128,4 +128,4 @@ def test_a_row_says_which_line_sets_what_no_optimizer_holds(tmp_path: Path) -> N
 
 
 def test_a_sampled_run_does_not_know_what_steps_set_that_it_has_not_recorded(tmp_path: Path) -> None:
-    assert moved_of(tmp_path, "fixed", "--every", "2") == "?"
+    assert moved_of(tmp_path, "fixed", "--steps", "2:3") == "?"
