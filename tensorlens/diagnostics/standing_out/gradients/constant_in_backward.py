@@ -14,14 +14,12 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     facts = training.facts
     for each in saved_intermediates(facts):
         found, names = each.measured, _listed(each.names)
-        if found.gradient == found.argument:
-            derivative = f"the second derivative by `{found.argument}`"
-        else:
-            derivative = f"the derivative by `{found.argument}` of the gradient of `{found.gradient}`"
+        them = "it for a constant" if len(each.names) == 1 else "them for constants"
         yield stands_out(
-            f"`{found.function}.backward` uses {names}, which its `forward` computes without a graph, as a constant: "
-            f"where its gradient is differentiated again, {derivative} is {_text(found.derivatives)}, "
-            f"while `backward` changes by {_text(found.differences)}",
+            f"`{found.function}.backward` uses {names}, which `forward` computes and saves without a graph, so that "
+            f"autograd takes {them}: for a weighted sum of the gradient of `{found.gradient}`, it gives "
+            f"{_text(found.derivatives)} as the derivative by `{found.argument}`, and central differences give "
+            f"{_text(found.differences)}",
             *(Label("saved_here", span, f"saves {_listed(given)}") for span, given in each.saved),
             *(Label("value_made_here", span, f"makes {_listed(given)} without a graph") for span, given in each.made),
             facts.label("returned_here", each.run.returned, "returns the gradient"),

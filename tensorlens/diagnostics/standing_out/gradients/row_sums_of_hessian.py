@@ -24,9 +24,9 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         does = f"{used} adds up all of them" if op_name(each.used) == "sum" else f"{used} takes such sums"
         yield stands_out(
             f"{as_written(facts, second)} differentiates the sum of the {len(measured.own)} columns of {gradient}, so "
-            "that it gives sums of rows of the Hessian: second derivatives by one column, of norm "
-            f"{hypot(*measured.own):.2g} in a measured pass, and mixed ones with them, of norm "
-            f"{hypot(*measured.mixed):.2g}; {does}. Derivatives of one column of {gradient} alone keep them apart",
+            "it returns sums of rows of the Hessian: in a measured pass, the second derivatives by one column have "
+            f"norm {hypot(*measured.own):.2g}, and the mixed ones that are added to them {hypot(*measured.mixed):.2g}; "
+            f"{does}. To keep them apart, differentiate each column of {gradient} alone",
             facts.label("value_made_here", second.site, "added up here", second.index),
             None if called is None else Label("called_here", called, "called here"),
             facts.label("observed_here", each.used.site, "used here", each.used.index),
