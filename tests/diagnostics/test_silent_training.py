@@ -1089,3 +1089,27 @@ def test_a_result_that_takes_only_the_shape_of_what_is_trained_is_still_named(ru
     (found,) = diagnose(trace)
     assert (found.code, found.severity) == ("branch-detached", "warning")
     assert "takes only a shape" in found.title
+
+
+def test_a_step_that_a_condition_skips_is_not_to_be_written_once_more(run: Run) -> None:  # noqa: F811
+    """The condition may keep NaN out of the parameters: the advice is about its line, not about a second call."""
+    _, trace = run(
+        """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(4):
+            optimizer.zero_grad()
+            net(torch.ones(4, 2)).square().mean().backward()
+            norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            if norm < 0:
+                optimizer.step()  # guarded
+        """
+    )
+    (note,) = diagnose(trace)
+    (advice,) = note.fixes
+    assert (note.code, note.severity) == ("optimizer-step-not-called", "note")
+    assert "`optimizer.step()` in this line has to run" in advice.title
+    assert advice.place is not None
+    (source,) = trace.sources.values()
+    assert source.splitlines()[advice.place.line - 1].endswith("# guarded")

@@ -95,7 +95,6 @@ def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnosti
     cleared = next((moment for moment in clears if moment is not None), None)
     may_be_meant = _skips_training(training, optimizer, made) or _is_looked_at(training, parameters)
     may_be_meant = may_be_meant or _is_for_another(training, parameters, passes)
-    unused = f"if they are to be trained, call `{optimizer}.step()` after this line"
     return finding(
         CODE,
         "note" if may_be_meant else "warning",
@@ -106,11 +105,20 @@ def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnosti
             facts.label("needed_here", last.site, f"gives {filled} a gradient"),
             None if cleared is None else facts.label("cleared_here", cleared.event.site, "clears the gradients unused"),
         ],
-        fixes=(
-            fix(unused, place=facts.span(last.site)) if may_be_meant else _calling(training, made, optimizer, last),
-        ),
+        fixes=((_if_meant if may_be_meant else _calling)(training, made, optimizer, last),),
         evidence={"passes": len(passes), "parameters": len(parameters)},
     )
+
+
+def _if_meant(training: Training, made: Call, optimizer: str, last: Backward) -> Fix:
+    """Suggests the missing call where the program may not want one. A call below a condition is not written again: the
+    condition may keep NaN out of the parameters."""
+    facts, text = training.facts, "if they are to be trained, "
+    written = _written_call(training, optimizer, made)
+    if written is None:
+        return fix(f"{text}call `{optimizer}.step()` after this line", place=facts.span(last.site))
+    line = f"{text}`{optimizer}.step()` in this line has to run: check the condition above it"
+    return fix(line, place=facts.span_of(written, facts.trace.sites[made.site].span.file))
 
 
 def _calling(training: Training, made: Call, optimizer: str, last: Backward) -> Fix:
