@@ -19,10 +19,10 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         rows = [row for row in training.rows if row.tensor in each.leaves]
         if rows:
             yield stands_out(
-                f"{as_written(facts, each.joined)} puts what was read of the gradients of {listed(rows)} after each of "
-                f"{each.rows} passes together, but nothing clears them between the passes: each reading after the "
-                "first one is of a sum with the passes before it, and no step uses these sums",
+                f"{as_written(facts, each.joined)} joins what was read of the gradients of {listed(rows)} after each "
+                f"of {each.rows} passes, and nothing clears them in between: from the second on, each is a sum with those "
+                "of the passes before it, which no step uses",
                 facts.label("accumulated_here", each.filled.site, "adds to the gradients"),
                 facts.label("observed_here", each.read.site, "reads the sum", each.read.index),
-                facts.label("needed_here", each.joined.site, "puts the readings together", each.joined.index),
+                facts.label("needed_here", each.joined.site, "joins the readings", each.joined.index),
             )

@@ -42,8 +42,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
 
 def _leaked(facts: TraceIndex, leaked: LeakedGradient, rows: str, judges: str) -> StandingOut:
     return stands_out(
-        f"`{leaked.step.op}()` uses sums of gradients of {rows}: the losses of two passes pull a result of these to "
-        f"opposite sides, and one of the passes is for {judges}, whose own step uses no gradient of the other pass",
+        f"`{leaked.step.op}()` uses sums of gradients of {rows}: the losses of two passes pull a result of them in "
+        f"opposite directions, and one of the passes is for {judges}, whose own step uses no gradient of the other",
         facts.label("accumulated_here", leaked.leaked.site, "adds to them, and nothing clears them before"),
         facts.label("observed_here", leaked.judged.site, "the result", leaked.judged.index),
         facts.label("needed_here", leaked.own.site, "the other pass"),

@@ -75,7 +75,7 @@ RIGHT = {
     "named as sums": ROWS.replace("torch.stack(rows)", "torch.stack(partial)").replace(
         ", rows = net", ", partial = net").replace(APPENDED, "partial.append(flat())"),
 }  # fmt: skip
-WORDS = "each reading after the first one is of a sum"
+WORDS = "from the second on, each is a sum"
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -117,7 +117,7 @@ for _ in range(4):
     oa.step(); oc.step()
 """,
 }  # fmt: skip
-WORDS = "pull a result of these to opposite sides"
+WORDS = "pull a result of them in opposite directions"
 
 
 @pytest.mark.parametrize("name", WRONG)
