@@ -20,8 +20,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if rows:
             yield stands_out(
                 f"{as_written(facts, each.joined)} joins what was read of the gradients of {listed(rows)} after each "
-                f"of {each.rows} passes, and nothing clears them in between: from the second on, each is a sum with those "
-                "of the passes before it, which no step uses",
+                f"of {each.rows} passes, and nothing clears them in between: from the second on, each is a sum with "
+                "those of the passes before it, which no step uses",
                 facts.label("accumulated_here", each.filled.site, "adds to the gradients"),
                 facts.label("observed_here", each.read.site, "reads the sum", each.read.index),
                 facts.label("needed_here", each.joined.site, "joins the readings", each.joined.index),
