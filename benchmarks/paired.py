@@ -59,14 +59,16 @@ def measure(make: Callable[[], Workload], observers: dict[str, Observer], rounds
 
 def _seconds(run: Workload, observer: Observer) -> tuple[float, float]:
     """Returns what the better of two runs takes, since one may have been disturbed, and what the run before them takes
-    longer."""
+    longer.
+
+    The frame that enters the observer calls the workload itself: TorchSnooper follows calls from there to a depth.
+    """
+    times = []
     with observer():
         gc.collect()  # garbage of an earlier observer must not count
-        first, *later = (_seconds_of(run) for _ in range(3))
-        return min(later), first - min(later)
-
-
-def _seconds_of(run: Workload) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+        for _ in range(3):
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+    first, *later = times
+    return min(later), first - min(later)
