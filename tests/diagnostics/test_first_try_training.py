@@ -54,6 +54,7 @@ SETS = (
     "training_twenty_eighth",
     "training_twenty_ninth",
     "training_thirtieth",
+    "training_thirty_first",
     "training_forms",
     "training_forms_second",
     "training_forms_third",
