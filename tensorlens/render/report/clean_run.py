@@ -31,7 +31,7 @@ def no_problem_found(report: Report) -> str:
     ran += [passes(summary.backward_passes)] if summary.backward_passes else []
     trained = _trained(summary)
     where = "the recorded steps: " if has_break(trace) else ""
-    found = "apart from what is said above, no problem found" if report.standing_out else "no problem found"
+    found = "no other problem found" if report.standing_out else "no problem found"
     if report.ignored:
         found = "no other finding"
     return f"{found} in {where}{' and '.join(ran)}{f'; {trained}' if trained else ''}"

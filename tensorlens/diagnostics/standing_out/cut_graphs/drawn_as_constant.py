@@ -22,7 +22,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         if rows:
             draw = as_written(facts, each.draw)
             if each.passes_zeros:
-                text = f"{draw} passes only zeros on to {listed(rows)}, which the run trains by another way"
+                text = f"{draw} passes only zeros on to {listed(rows)}, whose gradients all come another way"
             else:
                 text = f"what {draw} draws enters the loss as a constant, although it is drawn with "
                 text += f"{listed(rows)}, which the run trains"

@@ -45,8 +45,8 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
                 del cuts[site]
                 hook = registration_around(facts, cut[0], "forward hook")
                 yield stands_out(
-                    f"{as_written(facts, cut[0])} of a forward hook detaches results without a graph, and what is "
-                    f"computed from {listed(rows)}, too: the loss gives these no gradient through it",
+                    f"{as_written(facts, cut[0])} of a forward hook detaches what is computed from {listed(rows)}, not "
+                    "only results without a graph: the loss gives these no gradient through it",
                     facts.label("graph_cut_here", site, "the gradient stops here", cut[0].index),
                     facts.label("needed_here", backward.site, "backward"),
                     None if hook is None else facts.label("hook_registered_here", hook.site, "the hook"),

@@ -27,7 +27,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         first = found[0]
         kinds = " and ".join(f"`{each}`" for each in dict.fromkeys(each.layer for each in found))
         which = f"a {kinds} runs" if len(found) == 1 else f"{len(found)} {kinds} layers run"
-        text = f"{which} in eval mode with running means of 0 and variances of 1, as they are made"
+        text = f"{which} in eval mode with running means of 0 and variances of 1, their initial values"
         whose = "its" if len(found) == 1 else "their"
         yield stands_out(
             f"{text}, although lines write {whose} weights",

@@ -32,23 +32,27 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
         yield _of_fixed(training, fixed)
     if not found:
         return
-    kinds = " and ".join(f"`{each}`" for each in dict.fromkeys(each.layer for each in found))
-    runs = max(each.runs for each in found)
-    times = "once" if runs == 1 else f"{runs:,} times"
-    verb = "runs" if len(found) == 1 else "run" if " and " in kinds else "layers run"
-    text = f"{kinds} {verb} in training mode {times} where gradients are off, after "
-    text += f"{max(each.steps for each in found):,} steps: "
     back = next((each.switched for each in found if each.switched is not None), None)
-    text += "no line calls `eval()` of a module that has it" if back is None else "a line switches it back before"
     spans = {each.site: facts.span(each.site) for each in found}
     sites = {None if span is None else span.line: site for site, span in spans.items()}.values()  # one of each line
     evaluated = None if back is not None else next((e.evaluated for e in found if e.evaluated is not None), None)
     yield stands_out(
-        text,
+        _text(found, back is not None),
         facts.label("mode_entered_here", back, "switched to training mode here"),
         *[facts.label("observed_here", site, "runs in training mode") for site in sites][:3],
         facts.label("mode_entered_here", evaluated, "switches a module without it to eval mode"),
     )
+
+
+def _text(found: list[TrainingModeKept], is_switched: bool) -> str:
+    kinds = " and ".join(f"`{each}`" for each in dict.fromkeys(each.layer for each in found))
+    runs, steps = max(each.runs for each in found), max(each.steps for each in found)
+    times = "once" if runs == 1 else f"{runs:,} times"
+    verb = "runs" if len(found) == 1 else "run" if " and " in kinds else "layers run"
+    why = "no line calls `eval()` of a module that has it"
+    if is_switched:
+        why = f"an earlier line puts {'it' if len(found) == 1 else 'them'} in this mode"
+    return f"{kinds} {verb} in training mode {times} where gradients are off, after {steps:,} steps: {why}"
 
 
 def _feeding_sites(training: MeasuredTraining) -> set[int]:

@@ -53,13 +53,13 @@ RIGHT |= {
     "only kept": TAPS.replace("    return kept\n", ""),
     "only the frozen one": TAPS.replace("return kept", "return kept if module is stem else out"),
 }
-WORDS = "of a forward hook detaches results without a graph"
+WORDS = "of a forward hook detaches what is computed from"
 
 
 @pytest.mark.parametrize("text", [BODY, BODY.replace("out.detach()", "out.data")])
 def test_a_hook_that_detaches_both_is_named(tmp_path: Path, text: str) -> None:
     (found,) = (each for each in sentences(tmp_path, text) if WORDS in each.text)
-    assert "computed from `student[0].weight` and `student[0].bias`, too" in found.text
+    assert "computed from `student[0].weight` and `student[0].bias`, not only" in found.text
     assert found.labels[0].span.line == marked(text)
 
 

@@ -49,7 +49,7 @@ SCORE = "with torch.no_grad():\n    average(x)\n    model(x)\n"
 INITIAL = {
     "an average without buffers": (
         NET + EMA + SCORE,
-        "eval mode with running means of 0 and variances of 1, as they are made, although lines write its weights",
+        "eval mode with running means of 0 and variances of 1, their initial values, although lines write its weights",
     ),
     "in a function": (
         NET + "def train():\n    model = Net()\n    opt = torch.optim.SGD(model.parameters(), lr=0.01)\n"
@@ -154,7 +154,7 @@ for _ in range(4):
     opt.step()
 """
 )
-WORDS = ("as they are made", "calls `eval()`", "switches it back")
+WORDS = ("their initial values", "calls `eval()`", "in this mode")
 
 
 @pytest.mark.parametrize("name", [*INITIAL, *KEPT])
@@ -173,7 +173,7 @@ def test_layers_of_the_wrong_mode_are_named(tmp_path: Path, name: str) -> None:
 def test_a_line_that_switches_a_model_back_before_it_is_evaluated_is_named(tmp_path: Path) -> None:
     (found,) = (each for each in sentences(tmp_path, BACK) if "where gradients are off" in each.text)
     assert found.text.startswith("`Dropout` runs in training mode 3 times")
-    assert found.text.endswith("a line switches it back before")
+    assert found.text.endswith("an earlier line puts it in this mode")
     assert found.labels[0].span.line == marked(BACK)
 
 
