@@ -56,6 +56,7 @@ class _Layer:
     switched: int | None = None  # the line that switched it to training mode before
     parameters: tuple[int, ...] = ()
     frozen_steps: int = 0
+    trains_part: bool = False  # one of these trains a parameter of the module that was switched
     has_resumed: bool = False  # it was trained after these
     initial: tuple[int | None, int | None] | None = (
         None  # lines that ran and switched it, if its statistics are initial
@@ -194,8 +195,11 @@ class LayerModes:
         self._given.clear()
         if self._readers:
             self._note_readers(optimizer)
+        trained: dict[int, bool] = {}
         for layer in self._ran.values():
-            layer.frozen_steps += layer.is_updated
+            if layer.is_updated:
+                layer.frozen_steps += 1
+                layer.trains_part = layer.trains_part or _trains_part(layer.switch, optimizer, trained)
             if True in layer.modes:
                 layer.trained[number] += 1
             elif layer.modes and _is_left_in_eval(layer, optimizer):
@@ -236,7 +240,7 @@ class LayerModes:
             if layer.initial is not None:
                 self._recorder.rows.write_fact(InitialStatistics, number, layer.name, *layer.initial, layer.parameters)
             if layer.frozen_steps and not layer.has_resumed:
-                what = layer.name, layer.site, layer.switched, layer.parameters, layer.frozen_steps
+                what = layer.name, layer.site, layer.switched, layer.parameters, layer.frozen_steps, layer.trains_part
                 self._recorder.rows.write_fact(FrozenStatistics, number, *what)
 
     def _layer(self, module: torch.nn.Module) -> _Layer | None:
@@ -280,6 +284,18 @@ def _is_left_in_eval(layer: _Layer, optimizer: torch.optim.Optimizer) -> bool:
     other = {id(parameter) for parameter in module.parameters()} - {id(parameter) for parameter in own.parameters()}
     held = (parameter for group in optimizer.param_groups for parameter in group["params"])
     return any(id(parameter) in other and parameter.grad is not None for parameter in held)
+
+
+def _trains_part(switch: _Switch | None, optimizer: torch.optim.Optimizer, known: dict[int, bool]) -> bool:
+    """Returns whether a step trains a parameter of the module that a line switched; `known` is by the id of these."""
+    module = None if switch is None else switch.module()
+    if module is None:
+        return False
+    if id(module) not in known:
+        own = set(map(id, module.parameters()))
+        held = (parameter for group in optimizer.param_groups for parameter in group["params"])
+        known[id(module)] = any(id(parameter) in own and parameter.grad is not None for parameter in held)
+    return known[id(module)]
 
 
 def _is_initial(

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import loop_around_line, scope_around, statement_around
-from tensorlens.analysis.training.frozen import frozen_at
+from tensorlens.analysis.training.frozen import frozen_at, is_evaluated_alone
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
 from tensorlens.records.report import StandingOut
@@ -52,14 +52,14 @@ def _is_meant(training: MeasuredTraining, layers: list[EvaluatingSteps]) -> bool
 
 def _is_switched_alone(training: MeasuredTraining, each: FrozenStatistics) -> bool:
     """Returns whether a line calls `train()` of exactly the module that another one has frozen: `body.train()`. Nothing
-    replaces a part of it, or trains one."""
+    replaces a part of it, or trains one beside a frozen one that is only evaluated."""
     facts, node = training.facts, training.facts.node_at(each.switched)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "train":
         return False
-    frozen = next((span for n in each.parameters if (call := frozen_at(facts, n)) if (span := facts.span(call.site))),
-                  None)  # fmt: skip
+    call = next((call for n in each.parameters if (call := frozen_at(facts, n))), None)
+    frozen = None if call is None else facts.span(call.site)
     module = ast.unparse(node.func.value)
-    if frozen is None:
+    if call is None or frozen is None:
         return False
     around = [statement_around(facts, frozen), loop_around_line(facts, frozen.file, frozen.line)]
     ends = ("parameters", "named_parameters", "requires_grad_")
@@ -70,7 +70,11 @@ def _is_switched_alone(training: MeasuredTraining, each: FrozenStatistics) -> bo
     given = (ast.unparse(part) for maker in makers if maker is not None for part in ast.walk(maker))
     parts = (part for _, tree in facts.trees() for part in ast.walk(tree) if isinstance(part, ast.Attribute))
     stored = (ast.unparse(part) for part in parts if isinstance(part.ctx, ast.Store))
-    return not any(text.startswith((f"{module}.", f"{module}[")) for text in (*given, *stored))
+    if any(text.startswith((f"{module}.", f"{module}[")) for text in (*given, *stored)):
+        return False
+    later = [step.index for step in training.training.steps if step.index > call.index]
+    is_other = bool(later) and is_evaluated_alone(facts, call.site, (later[0], later[-1]), each.steps)
+    return not (each.trains_part and is_other)
 
 
 def _in_eval(training: MeasuredTraining, found: list[EvaluatingSteps]) -> StandingOut:
