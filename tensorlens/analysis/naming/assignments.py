@@ -46,54 +46,50 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
 _STORING_METHODS = {"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update"}
 
 
-def container_store(text: str, made: Span, names: tuple[str, ...]) -> Span | None:
-    """Finds the nearest expression that puts a value into a container: `losses.append(loss)`, `history[step] = loss`.
-
-    The search begins at the expression `made`. Its value has the `names`.
-    """
-    tree = tree_of(text)
-    if tree is None:
-        return None
-    for node, _, values in _container_stores(tree):
-        span = span_of(node, text, made.file)
-        contains = (span.line, span.column) <= (made.line, made.column) and made.end_line <= span.end_line
-        if contains or (span.line >= made.line and any(plain_name(value) in names for value in values)):
-            return span
-    return None
-
-
 def only_store_into(text: str, file: str, target: str) -> Span | None:
     """Finds the expression that puts something into the container `target`; None if several do."""
     tree = tree_of(text)
     if tree is None:
         return None
-    places = [node for node, container, _ in _container_stores(tree) if ast.unparse(container) == target]
+    places = [
+        node for node, container, _ in container_stores(tree, attributes=True) if ast.unparse(container) == target
+    ]
     return span_of(places[0], text, file) if len(places) == 1 else None
 
 
-def _container_stores(tree: ast.Module) -> list[tuple[ast.expr, ast.expr, list[ast.expr]]]:
+def container_stores(tree: ast.AST, attributes: bool = False) -> list[tuple[ast.expr, ast.expr, list[ast.expr]]]:
     """Lists the expressions that put values into a container, each with the container and the values, in source
-    order."""
+    order. An attribute that is assigned to counts if `attributes` is set."""
+    targets = ast.Subscript | ast.Attribute if attributes else ast.Subscript
     stores: list[tuple[ast.expr, ast.expr, list[ast.expr]]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STORING_METHODS:
-            stores.append((node, node.func.value, list(items_of(node.args))))
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute):
-            stores.append((node.value, node.targets[0].value, list(items_of([node.value]))))
+            values = [*node.args, *(keyword.value for keyword in node.keywords)]
+            stores.append((node, node.func.value, list(items_of(values))))
+        elif isinstance(node, ast.Assign) and isinstance(target := node.targets[0], targets):
+            stores.append((node.value, target.value, list(items_of([node.value]))))
         elif isinstance(node, ast.AugAssign):
             stores.append((node.value, node.target, list(items_of([node.value]))))
     return sorted(stores, key=lambda entry: (entry[0].lineno, entry[0].col_offset))
 
 
 def items_of(nodes: list[ast.expr]) -> Iterator[ast.expr]:
-    """Yields the expressions; for a list, tuple or dict display it yields the items instead."""
+    """Yields the expressions; for a list, tuple, set or dict display, or a new object, it yields the items instead."""
     for node in nodes:
-        if isinstance(node, ast.List | ast.Tuple):
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
             yield from items_of(node.elts)
         elif isinstance(node, ast.Dict):
             yield from items_of(node.values)
+        elif isinstance(node, ast.Call) and _makes_object(node.func):
+            yield from items_of([*node.args, *(keyword.value for keyword in node.keywords)])
         else:
             yield node
+
+
+def _makes_object(function: ast.expr) -> bool:
+    """Returns whether a call of `function` makes an object that has the arguments: by its name, a class does."""
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in ("dict", "list", "tuple", "set") or name[:1].isupper()
 
 
 def assigned_pairs(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
+from tensorlens.analysis.graph_search import GraphSearch
 from tensorlens.analysis.lineage import ancestry, backward_reaches
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import TraceIndex
@@ -99,7 +100,8 @@ def _groups(facts: TraceIndex) -> Iterator[RetainedGraphs]:
     for made in _by_line(facts, steps).values():
         outlived = {number: call for number, call in made.items() if call is not None}
         alive = steps.most_alive(outlived)
-        if alive >= MIN_STEPS and (2 * alive >= len(made) or alive >= MANY):
+        begins_late = 2 * min(outlived, default=0) > len(steps.ends)  # perhaps the last few results alone are kept
+        if alive >= MIN_STEPS and (alive >= MANY or (2 * alive >= len(made) and not begins_late)):
             calls = tuple(outlived[number] for number in sorted(outlived))
             passed, needed = _passes(facts, steps, calls)
             if not needed and (passed or not _is_copy(facts, calls[0])):
@@ -154,10 +156,19 @@ def _is_in_gradient(facts: TraceIndex, call: Call) -> bool:
 
 
 def _is_copy(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether the result of `call` only copies leaves, like a snapshot of a parameter."""
-    made = [call, *(inner for _, inner in ancestry(facts, _made(call), call.index))]
-    recorded = [inner for inner in made if inner.nodes[1] > inner.nodes[0] and not inner.within and inner.states]
-    return all((inner.states[0].grad_fn or "").startswith(_COPIES) for inner in recorded)
+    """Returns whether the result of `call` only copies leaves, like a snapshot of a parameter.
+
+    A slice of a prediction is none: the prediction was computed.
+    """
+    search, waiting = GraphSearch(facts), [call]
+    for made in waiting:
+        if made.nodes[1] == made.nodes[0] or made.within or not made.states:
+            continue
+        if not (made.states[0].grad_fn or "").startswith(_COPIES):
+            return False
+        for access in made.inputs:
+            waiting += search.new_calls(access.tensor, made.index)
+    return True
 
 
 def _frees(backward: Backward) -> bool:

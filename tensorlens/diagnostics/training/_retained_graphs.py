@@ -7,16 +7,19 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.assignments import container_store, items_of, only_store_into
+from tensorlens.analysis.lineage import backward_reaches
+from tensorlens.analysis.naming.assignments import items_of, only_store_into
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.kept_lines import Store, store_of
 from tensorlens.analysis.training.retained_graphs import MIN_STEPS, RetainedGraphs, retained_graphs
 from tensorlens.diagnostics.shared.edits.expressions import with_call
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
-from tensorlens.records.model import Call, Site
-from tensorlens.records.report import Diagnostic, Edit, Label
+from tensorlens.records.model import Call, Site, Span
+from tensorlens.records.report import Diagnostic, Edit, Fix, Label
 
 MAX_CALLERS = 4
+MAX_RUNS = 3  # of a line, before a backward pass that may go through them
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,18 @@ def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
 def _report(facts: TraceIndex, code: str, group: RetainedGraphs) -> Diagnostic:
     call = group.calls[-1]
     name = named(facts, call.outputs[0].tensor, call.index)
-    kept = _kept(facts, call.site, name)
+    store = store_of(facts, call, name.strip("`"))
+    if store is None:
+        kept = facts.label("shared_here", call.site, "the result is kept with its graph")
+    else:
+        kept = Label("shared_here", store.span, "kept here with its graph")
     return finding(
         code,
         "warning",
         f"{group.alive} results of earlier steps are kept, each with its graph: {name}",
         _why(group),
         [kept, facts.label("graph_built_here", call.site, "makes the result and its graph")],
-        fixes=(fix(_cure(name), *_detached(facts, kept, call), place=None if kept is None else kept.span),),
+        fixes=(_fix(facts, group, call, store, None if kept is None else kept.span, _cure(name)),),
         evidence={"rounds": group.alive, "tensor": name},
     )
 
@@ -54,41 +61,64 @@ def _report(facts: TraceIndex, code: str, group: RetainedGraphs) -> Diagnostic:
 def _report_held(facts: TraceIndex, code: str, group: RetainedGraphs, holder: _Holder) -> Diagnostic:
     call = holder.calls[-1]
     name = named(facts, call.outputs[0].tensor)
-    put = _put(facts, call.site, holder.name)
+    store = store_of(facts, call, named(facts, call.outputs[0].tensor, call.index).strip("`"))
+    text = f"each goes into `{holder.name}` with its graph"
+    span = _put(facts, call.site, holder.name) or (None if store is None else store.span)
+    put = facts.label("shared_here", call.site, text) if span is None else Label("shared_here", span, text)
+    cure = f"put the values without their graph into `{holder.name}`, `.detach()`, or a plain number, `.item()`"
     return finding(
         code,
         "warning",
         f"`{holder.name}` keeps the graphs of {group.alive} earlier steps alive",
         _why(group),
         [put, facts.label("graph_built_here", call.site, "makes the result and its graph")],
-        fixes=(
-            fix(
-                f"put the values without their graph into `{holder.name}`, `.detach()`, or a plain number, `.item()`",
-                *_detached(facts, put, call),
-                place=None if put is None else put.span,
-            ),
-        ),
+        fixes=(_fix(facts, group, call, store, None if put is None else put.span, cure),),
         evidence={"rounds": group.alive, "tensor": name},
     )
 
 
-def _detached(facts: TraceIndex, put: Label | None, call: Call) -> tuple[Edit, ...]:
+def _fix(facts: TraceIndex, group: RetainedGraphs, call: Call, store: Store | None, put: Span | None, cure: str) -> Fix:
+    """Offers to detach a value where it is kept, or where it is given to the function that keeps it."""
+    if put is not None and store is not None and put == store.span:
+        edit = None if store.value is None else with_call(facts, store.value, "detach")
+        return fix(cure, *(() if edit is None else (edit,)), place=store.given)
+    if put == facts.span(call.site) and (group.passed or _is_needed(facts, call)):
+        return fix(f"{cure}, where they are kept: a backward pass needs the graph that this line makes")
+    return fix(cure, *_detached(facts, put, call), place=put)
+
+
+def _is_needed(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether backward passes go through other runs of the line of a call."""
+    runs = [each for each in facts.calls if each.mode == "grad" and facts.same_line(each.site, call.site)]
+    for backward in (facts.backwards[:1] + facts.backwards[-1:]) if runs else ():
+        before = [each for each in runs if each.index < backward.index]
+        if any(backward_reaches(facts, backward, each) for each in before[-MAX_RUNS:]):
+            return True
+    return False
+
+
+def _detached(facts: TraceIndex, put: Span | None, call: Call) -> tuple[Edit, ...]:
     """Detaches the value that a line puts into a container: `losses.append(loss)` becomes
     `losses.append(loss.detach())`. It stays a tensor, because other lines may use it as one."""
-    node = None if put is None else facts.names.syntax.node(put.span)
+    node = None if put is None else facts.names.syntax.node(put)
     if put is None or node is None or not isinstance(node, ast.expr):
         return ()
-    file, number = put.span.file, call.outputs[0].tensor
-    made, names = facts.span(call.site), {*facts.trace.sites[call.site].targets, facts.name(number, call.index)}
-    values = list(node.args) if isinstance(node, ast.Call) and put.span != made else [node]
-    found = [v for v in items_of(values) if plain_name(v) in names or facts.span_of(v, file) == made]
-    edit = with_call(facts, facts.span_of(found[0], file), "detach") if len(found) == 1 else None
+    number, made = call.outputs[0].tensor, facts.span(call.site)
+    of_value = {*facts.trace.sites[call.site].targets, facts.name(number, call.index)}
+    values = [node]
+    if isinstance(node, ast.Call) and put != made:
+        values = [*node.args, *(keyword.value for keyword in node.keywords)]
+    found = [v for v in items_of(values) if plain_name(v) in of_value or facts.span_of(v, put.file) == made]
+    edit = with_call(facts, facts.span_of(found[0], put.file), "detach") if len(found) == 1 else None
     return () if edit is None else (edit,)
 
 
 def _why(group: RetainedGraphs) -> str:
     what = "the backward pass that needed it is over" if group.passed else "no backward pass goes through it"
-    return f"a tensor keeps its graph for as long as it lives, though {what}: memory grows with every step"
+    grows = "memory grows with every step"
+    if 2 * group.alive < len(group.calls):  # the others were dropped, as by `deque(maxlen=8)`
+        grows = f"memory holds {group.alive} graphs of earlier steps at once"
+    return f"a tensor keeps its graph for as long as it lives, though {what}: {grows}"
 
 
 def _holder(facts: TraceIndex, group: RetainedGraphs) -> _Holder | None:
@@ -109,23 +139,15 @@ def _containers(name: str) -> list[str]:
     return [name[:at] for at, character in enumerate(name) if character == "["]
 
 
-def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
-    """Labels the line that puts the results into the container `holder`, else the line that made them."""
-    text = f"each goes into `{holder}` with its graph"
-    for site in _callers(facts, made):
-        span = only_store_into(facts.trace.sources.get(site.span.file, ""), site.span.file, holder)
-        if span is not None:
-            return Label("shared_here", span, text)
-    return facts.label("shared_here", made, text)
-
-
-def _kept(facts: TraceIndex, made: int, name: str) -> Label | None:
-    """Labels the line that puts the result into a container, if one is found, else the line that made it."""
-    for site in _callers(facts, made):
-        span = container_store(facts.trace.sources.get(site.span.file, ""), site.span, (*site.targets, name.strip("`")))
-        if span is not None:
-            return Label("shared_here", span, "kept here with its graph")
-    return facts.label("shared_here", made, "the result is kept with its graph")
+def _put(facts: TraceIndex, made: int, holder: str) -> Span | None:
+    """Finds the only expression that puts something into the container `holder`, also as an attribute of `self`."""
+    own = f"self.{holder.rpartition('.')[2]}" if "." in holder else ""
+    for target in filter(None, (holder, own)):
+        for site in _callers(facts, made):
+            span = only_store_into(facts.trace.sources.get(site.span.file, ""), site.span.file, target)
+            if span is not None:
+                return span
+    return None
 
 
 def _callers(facts: TraceIndex, made: int) -> Iterator[Site]:

@@ -51,4 +51,4 @@ class RetainedGraphs:
         tensor = entry[0]() if entry[1] < self._round_start else None
         if type(tensor) is not torch.Tensor or not tensor.requires_grad:
             return False
-        return tensor._base is None and not tensor.is_leaf  # reading `is_leaf` of a view may create its node anew
+        return tensor._base is not None or not tensor.is_leaf  # reading `is_leaf` of a view may create its node anew
