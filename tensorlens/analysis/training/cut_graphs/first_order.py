@@ -129,8 +129,8 @@ def _has_leaf(facts: TraceIndex, numbers: set[int], index: int) -> bool:
 def _scaled(facts: TraceIndex, backward: Backward, graphless: dict[int, Backward]) -> Iterator[tuple[Call, Call]]:
     """Yields the derivatives without a graph that are parts of a difference, times a coefficient that has a history.
 
-    An error measures the difference, as in `(k * u_xx + load).square()`. What an error does not measure may be the
-    weight of a term, or a loss that is written for its gradient alone.
+    An error measures the difference, as in `(k * u_xx + load).square()`. Other products may be weighted terms, or
+    losses that are written for their gradients alone.
     """
     waiting, seen = list(_measured(facts, backward)), set[int]()
     for part in waiting:
@@ -164,8 +164,8 @@ def _measured(facts: TraceIndex, backward: Backward) -> Iterator[_Part]:
 def _is_derivative(facts: TraceIndex, event: Backward, part: _Part) -> bool:
     """Returns whether a part is a derivative by coordinates, one for each sample, that only a coefficient scales.
 
-    What it is added to tells it from a step along a gradient, unless it is a second derivative: a value that depends on
-    the same coordinates and parameters.
+    A step along a gradient can look the same. So a first derivative counts only if it is added to a value that depends
+    on the same coordinates and parameters.
     """
     asked, shape = set(event.inputs), facts.tensor(part.place[0]).shape
     are_leaves = all(facts.is_leaf_requiring_grad(number, event.started) for number in asked)
