@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from tensorlens.analysis.code_around import block_around, function_around, statement_around, upwards
 from tensorlens.analysis.naming.places import place_of
@@ -20,6 +21,7 @@ from tensorlens.analysis.training.checkpoints_and_averages.copies_beside import 
 from tensorlens.analysis.training.checkpoints_and_averages.ended_loops import may_end_loop
 from tensorlens.analysis.training.checkpoints_and_averages.kept_records import kept_records
 from tensorlens.analysis.training.checkpoints_and_averages.steps_after_keeping import step_after
+from tensorlens.analysis.training.checkpoints_and_averages.used_at_once import is_used_at_once
 from tensorlens.analysis.training.measured import MeasuredTraining
 from tensorlens.analysis.training.two_names import modules_in
 from tensorlens.diagnostics.shared.standing_out_text import stands_out
@@ -38,7 +40,8 @@ class _Same:
 def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     """Finds such statements below an `if` of a loop, or below one that compares what is so far the best.
 
-    Both names mean one module at the end, and steps followed. A loop that makes the module itself compares several.
+    Both names mean one module at the end, and steps followed. A loop that makes the module itself compares several. A
+    name that only the lines below it read, as `layer = net.head` does before `print(layer.bias)`, keeps nothing.
     """
     facts = training.facts
     if training.training.is_hidden or not training.training.steps:
@@ -154,7 +157,8 @@ def _kept(
             same = _name_of_same(modules, kept, module, part is value)
             steps = (_step(training, file, at, kept, same) for at in places if same is not None)
             step = next((each for each in steps if each is not None), None)
-            if same is not None and step is not None:
+            keeps = partial(_keeps, modules, module)
+            if same is not None and step is not None and not is_used_at_once(facts, file, statement, target, keeps):
                 yield _sentence(facts, statement, file, same.name, module, step)
                 break
 
@@ -190,6 +194,10 @@ def _bound(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.For):
         return [node.target, *(node.target.elts if isinstance(node.target, ast.Tuple) else [])]
     return [target for target, _ in stored_pairs(node)] if isinstance(node, ast.Assign) else []
+
+
+def _keeps(modules: dict[str, dict[str, int]], module: str, name: str) -> bool:
+    return _name_of_same(modules, name, module, False) is not None
 
 
 def _name_of_same(modules: dict[str, dict[str, int]], kept: str, module: str, is_whole: bool) -> _Same | None:

@@ -25,7 +25,8 @@ def is_of_choice(
     zeros on to it; without such calls, whether a hook of the parameter may."""
     facts = training.facts
     if calls:
-        return all(_is_switch(facts, call) or _is_start(facts, row, call) or _is_of_one(facts, call) for call in calls)
+        others = (call for call in calls if not _is_switch(facts, call) and not _is_of_one(facts, call))
+        return all(_is_start(training, row, call) for call in others)
     registered = facts.trace.callbacks.registrations
     if any(each.kind == "tensor hook" and each.target == row.tensor for each in registered):
         return True
@@ -52,10 +53,26 @@ def _is_first(row: ParameterRow) -> bool:
     return row.statistics is not None and row.statistics.filled <= _FEW_STEPS
 
 
-def _is_start(facts: TraceIndex, row: ParameterRow, call: Call) -> bool:
+def _is_start(training: MeasuredTraining, row: ParameterRow, call: Call) -> bool:
     """Returns whether a call multiplies by something that is trained, before more than a few steps: it starts at 0."""
-    trained = [each.tensor for each in call.inputs if facts.requires_grad(each.tensor, call.index - 1)]
-    return _is_first(row) and op_name(call) in _BY_WEIGHTS and len(trained) > 1
+    if op_name(call) not in _BY_WEIGHTS:
+        return False
+    trained = [each.tensor for each in call.inputs if training.facts.requires_grad(each.tensor, call.index - 1)]
+    return (_is_first(row) and len(trained) > 1) or _is_before_steps(training, row, call)
+
+
+def _is_before_steps(training: MeasuredTraining, row: ParameterRow, call: Call) -> bool:
+    """Returns whether a leaf that no optimizer steps, as the points of a chain of samples, got its last gradient before
+    more than a few steps of a parameter that the call multiplies by, and whether that one moves in the end."""
+    facts, last = training.facts, training.training.last_fill(row.tensor)
+    if row.is_stepped or last is None:
+        return False
+    storages = {facts.storage_of(each.tensor, call.index) for each in call.inputs} - {None}
+    for factor in (each for each in training.rows if each.is_stepped and each.has_moved and each is not row):
+        if facts.storage_of(factor.tensor, call.index) in storages:
+            earlier = (step for step in training.training.steps if step.index < last.index)
+            return sum(factor.tensor in step.parameters for step in earlier) < _FEW_STEPS
+    return False
 
 
 def _is_of_one(facts: TraceIndex, call: Call) -> bool:

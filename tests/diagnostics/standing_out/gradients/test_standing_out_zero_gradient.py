@@ -106,6 +106,53 @@ def test_zeros_that_a_setting_makes_are_left_alone(tmp_path: Path, name: str) ->
     assert [each.text for each in sentences(tmp_path, CHOSEN[name]) if "exactly zero" in each.text] == []
 
 
+CHAIN = """\
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+nn.init.zeros_(net[2].weight)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def chain(count):
+    net.requires_grad_(False)
+    x = torch.randn(8, 4).requires_grad_()
+    for _ in range(5):
+        x.grad = None
+        net(x).sum().backward()
+        x.data.add_(torch.randn(8, 4) - x.grad, alpha=0.1)
+    net.requires_grad_(True)
+    return x.detach()
+for i in range(4):
+    loss = (net(torch.randn(8, 4)) - net(chain(i))).mean() + net(torch.randn(8, 4)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+STARTED = {
+    "a chain before the first step": CHAIN,
+    "a chain with trained weights": CHAIN.replace("net.requires_grad_(False)", "pass").replace(
+        "net(x).sum().backward()", "net(x).sum().backward(inputs=[x])"),
+    "a product": CHAIN.replace("net(x).sum()", "(net[1](net[0](x)) @ net[2].weight.T).sum()"),
+    "a rate that starts at 0": CHAIN.replace("    opt.step()", (
+        "    opt.param_groups[0]['lr'] = 0.1 * min(i, 1)\n    opt.step()")),
+    "several chains before the first step": CHAIN.replace("for i in", "chain(0), chain(0)\nfor i in"),
+}  # fmt: skip
+UNTRAINED = {
+    "a weight that stays 0": CHAIN.replace("net.parameters(), lr", "net[0].parameters(), lr"),
+    "a rounded value": CHAIN.replace("net(x).sum()", "net(x.round()).sum()"),
+    "many steps of the weight": CHAIN.replace(
+        "    loss.backward()\n", ("    loss.backward()\n    net[2].weight.grad.mul_(float(i > 2))\n")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STARTED)
+def test_a_chain_of_samples_through_a_weight_that_starts_at_0_is_left_alone(tmp_path: Path, name: str) -> None:
+    assert [each.text for each in sentences(tmp_path, STARTED[name]) if "gradient of `x`" in each.text] == []
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_a_chain_of_samples_that_gets_only_zeros_is_named(tmp_path: Path, name: str) -> None:
+    assert any("of `x`" in each.text for each in sentences(tmp_path, UNTRAINED[name]) if "exactly zero" in each.text)
+
+
 IN_FUNCTIONS = """\
 def fit(rnn, last):
     head = nn.Linear(4, 1)

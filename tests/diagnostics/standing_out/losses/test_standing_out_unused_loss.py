@@ -521,6 +521,51 @@ COPIED |= {
         "best = Best(1", "def frozen(net):\n    return copy.deepcopy(net.state_dict())\nbest = Best(1"),
 }  # fmt: skip
 
+SHORT = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randn(8, 1)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 1)
+    def forward(self, x):
+        part = self.head
+        return part(x)
+net, low = Net(), 1e9
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    loss = (net(x) - y).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if _ % 2:
+        part = net.head
+        print(part.bias.mean())
+print(net(x).mean())
+"""
+KEPT |= {
+    "a name for later rounds": (
+        SHORT.replace("if _ % 2:", "if _ == 1:").replace("    print(part", "print(part").replace("for _", (
+        "part = net.head\nfor _")), "`part` and `net.head` are one module"),
+    "a name for after the loop": (
+        SHORT.replace("        print(part.bias.mean())\n", "").replace("print(net(x)", "print(part(x)"),
+        "`part` and `net.head` are one module"),
+    "a name that a collection gets": (
+        SHORT.replace("print(part.bias.mean())", "print(part.bias.mean())\n        parts = [part]"),
+        "`part` and `net.head` are one module"),
+}  # fmt: skip
+COPIED |= {
+    "a short name": SHORT,
+    "a short name that a function gets": SHORT.replace("print(part.bias.mean())", "size = len(str(part))"),
+    "a short name in a loop below": SHORT.replace("print(part.bias.mean())", (
+        "for p in part.parameters():\n            print(p.norm())")),
+    "a short name that a loop has, too": SHORT + "for part in net.children():\n    print(part)\n",
+    "a short name that another line sets, too": SHORT + "part = net\nprint(part(x).mean())\n",
+    "a short name below the best": SHORT.replace("if _ % 2:", "if loss.item() < low:\n        low = loss.item()"),
+}  # fmt: skip
+
 
 def said(warm: Warm, folder: Path, text: str) -> list[str]:
     script = folder / "script.py"
