@@ -504,14 +504,15 @@ def test_an_array_that_only_its_tensor_keeps_is_not_watched(monkeypatch: pytest.
     with session:
         recorder = session._recorder
         assert recorder is not None
-        for _ in range(20):
+        for n in range(20):
             batch = torch.as_tensor(numpy.ones((2, 4), dtype=numpy.float32))
             (w * batch).sum().backward()
             assert not recorder.watched
+            assert n < 10 or not long
+            long.clear()
         kept = numpy.ones((2, 4), dtype=numpy.float32)
         (w * torch.as_tensor(kept)).sum()
         assert recorder.watched
-    assert set(long[len(long) // 2 : -3]) == {"as_tensor"}
 
 
 def test_arrays_that_a_program_keeps_are_not_compared_where_nothing_saved_them() -> None:

@@ -77,7 +77,7 @@ class Sites:
         self._count = 0
         self.adding = RLock()  # two threads must not give one number to two sites
         self._stored_to: tuple[str, ...] = ()  # the targets of the newest site
-        self._outside = NOWHERE
+        self.outside = NOWHERE  # the site of calls that no user code made
 
     def site_of(self, frame: FrameType | None) -> int:
         """Returns the site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
@@ -126,10 +126,10 @@ class Sites:
         """Returns the site of a frame, or one site for all calls that no user code made, as in a library's threads."""
         site = self.site_of(frame) if not (in_c := self.compiled) or (known := in_c.site(frame)) is None else known
         if site == NOWHERE:
-            if self._outside == NOWHERE:
-                self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
+            if self.outside == NOWHERE:
+                self.outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
             self.shared.note_thread()
-            return self._outside
+            return self.outside
         if (shared := self.shared).has_second or site not in shared.alone or get_ident() != shared.first:
             shared.note(site)
         return site

@@ -11,6 +11,7 @@ from tensorlens.journal.rows import NONE, AssignmentRow, optional
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Observing, Patch, observe, observe_always
 from tensorlens.tracer.patches.record_call import PatchedCall, record_patched_call
+from tensorlens.tracer.patches.shared_arrays import is_usual_array, tensor_of_array
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -22,6 +23,8 @@ def _on_memory_of(name: str) -> Observing[Recorder]:
     def wrap(recorder: Recorder, original: Function) -> Function:
         def call(frame: FrameType, /, source: object, *args: object, **kwargs: object) -> object:
             below = _tensor_below(source)
+            if below is None and not args and not kwargs and is_usual_array(recorder, source):
+                return tensor_of_array(recorder, (original, name, frame), source)
             function = original if below is None else _on_storage_of(recorder, original, below, frame)
             result = record_patched_call(recorder, PatchedCall(function, name, frame), (source, *args), kwargs)
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)

@@ -19,6 +19,7 @@ from tensorlens.tracer.isolation.readable import is_in_main_memory, may_read
 from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
 from tensorlens.tracer.patches.activations_in_place import ACTIVATIONS, activate, change
 from tensorlens.tracer.patches.ordering_functions import ORDERING, order
+from tensorlens.tracer.patches.shared_arrays import from_array, to_array
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, current_mode
@@ -77,40 +78,6 @@ def _note_switch(recorder: Recorder, frame: FrameType | None) -> None:
         if frame.f_back.f_code.co_filename == frame.f_code.co_filename:
             frame, cause, method = frame.f_back, inner, inner_method
     note_mode(recorder, frame, cause or "set_grad_enabled", method != "__exit__")
-
-
-def _sharing(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
-    """Records `numpy()` and its like. PyTorch does not see writes through the array or capsule that they return."""
-    frame = frame_at(2)
-    result = recorder.call(func, args, kwargs, frame)
-    recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-    with ErrorGuard(recorder, "shared memory", frame):
-        if args and isinstance(args[0], torch.Tensor):
-            recorder.saved_tensors.watch(args[0], ops.name_of(func), frame, True, _array(result))
-            if recorder.statistics is not None:
-                recorder.statistics.arrays.answers.look(args[0], frame)
-    return result
-
-
-def _array(value: object) -> object:
-    """Returns a value if it is an array. A capsule does not lead to the arrays that are made from it."""
-    return value if type(value).__name__ == "ndarray" else None
-
-
-def _from_array(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
-    """Records `as_tensor` and `asarray`, which put a tensor on an array's memory if they can."""
-    frame = frame_at(2)
-    result = recorder.call(func, args, kwargs, frame)
-    source: Any = args[0] if args else None
-    with ErrorGuard(recorder, "shared memory", frame):
-        shares = type(source).__name__ == "ndarray" and is_in_main_memory(result)
-        if shares and source.__array_interface__["data"][0] == data_ptr(result):
-            recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-            recorder.saved_tensors.watch(result, ops.name_of(func), frame, True, source)
-            if recorder.statistics is not None:
-                made = recorder.tensor_ids.id_of(result), result
-                recorder.statistics.arrays.given(source, made, recorder.sites.site_or_outside(frame))
-    return result
 
 
 def _data(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
@@ -286,11 +253,11 @@ HANDLERS: dict[Function, ops.Handler] = {
     **dict.fromkeys((torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__contains__), _shown),
     torch._C._set_grad_enabled: _set_grad_enabled,
     torch.Tensor.backward: _backward,
-    torch.Tensor.numpy: _sharing,
-    torch.Tensor.__array__: _sharing,
-    torch.Tensor.__dlpack__: _sharing,
-    torch.as_tensor: _from_array,
-    torch.asarray: _from_array,
+    torch.Tensor.numpy: to_array,
+    torch.Tensor.__array__: to_array,
+    torch.Tensor.__dlpack__: to_array,
+    torch.as_tensor: from_array,
+    torch.asarray: from_array,
     torch.Tensor.untyped_storage: _storage,
     torch.Tensor.storage: _storage,
     ops.DATA: _data,

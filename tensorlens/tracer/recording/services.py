@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 
 from tensorlens.tracer.recording.reached_names import ReachedNames
+from tensorlens.tracer.recording.tensor_ids import Entry
 
 Called = tuple[Any, str, Any, bool, bool, Any]
 """A call that has ended: the function, a name to record it under ("" for its own), the frame that called it, whether
@@ -33,12 +34,21 @@ class WatchedMemory(Protocol):
 class SavedTensors(Protocol):
     """Notices saved tensors that change before backward uses them: `tracer/saved_tensors/service.py`."""
 
+    saved_storages: set[int]
+    """The numbers of the watched storages that a node may have saved."""
+
     def is_watched(self, tensors: Sequence[torch.Tensor], first: int, frame: FrameType) -> bool: ...
     def after_call(
         self, called: Called, tensors: Sequence[torch.Tensor], inputs: Sequence[int], before: int
     ) -> None: ...
     def watch(
-        self, tensor: torch.Tensor, op: str, frame: FrameType | None, external: bool, source: object = None
+        self,
+        tensor: torch.Tensor,
+        op: str,
+        frame: FrameType | None,
+        external: bool,
+        source: object = None,
+        found: tuple[Entry, int, bool] | None = None,
     ) -> None: ...
     def watch_alias(self, alias: torch.Tensor, op: str, frame: FrameType | None, source: torch.Tensor) -> None: ...
     def compare_all(self, frame: FrameType) -> None: ...

@@ -23,23 +23,24 @@ from tensorlens.tracer.frames.code_between_calls import Place, place_of, sites_o
 from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.recording.tensor_ids import Entry
 from tensorlens.tracer.recording.unsaved_storage import UnsavedStorage
 from tensorlens.tracer.saved_tensors.array_guards import ArrayGuards
 from tensorlens.tracer.saved_tensors.overwrites import Overwrite, Overwrites
 from tensorlens.tracer.saved_tensors.watched_storage import (
+    COUNTS_USES,
     Memory,
     WatchedStorage,
-    WatchedStorages,
     address_of,
     differing_bytes,
     extent_of,
     is_surely_unsaved,
-    is_used_by_array_alone,
     memory_of,
     owns_its_memory,
     tensors_with_alias,
     weak_alias,
 )
+from tensorlens.tracer.saved_tensors.watched_storages import WatchedStorages
 
 SWEEP_CREDIT = 8  # what each backward pass adds to the credit of a sweep: see `WatchedStorages`
 _next_sequence = torch._C._autograd._get_sequence_nr
@@ -56,6 +57,7 @@ class MemoryWatcher:
         self._overwrites = overwrites
         self._counts_are_complete = counts_are_complete
         self._storages = WatchedStorages(recorder.watched, recorder.set_watch_due)
+        self.saved = self._storages.saved
         self._guards = ArrayGuards(recorder.guarded)  # the storages compared after every call
         self._pass_ran = False  # a backward pass may have freed the nodes that the guards are for
 
@@ -66,8 +68,7 @@ class MemoryWatcher:
         """
         _, tensor, _, number = self._recorder.tensor_ids.entry(alias)
         known = self._recorder.watched.get(number)
-        is_read = known is not None and type(known) is not UnsavedStorage
-        if is_read or not self._is_unsaved(op, source):
+        if type(known) is WatchedStorage or not self._is_unsaved(op, source):
             self.watch(alias, op, frame, False, source)
             return
         site = self._recorder.sites.site_of(frame)
@@ -81,7 +82,13 @@ class MemoryWatcher:
         self._note_watched(frame)
 
     def watch(
-        self, tensor: torch.Tensor, op: str, frame: FrameType | None, external: bool, source: object = None
+        self,
+        tensor: torch.Tensor,
+        op: str,
+        frame: FrameType | None,
+        external: bool,
+        source: object = None,
+        found: tuple[Entry, int, bool] | None = None,
     ) -> None:
         """Watches the memory of `tensor` from here on.
 
@@ -91,14 +98,19 @@ class MemoryWatcher:
             frame: the frame that called it.
             external: whether others than PyTorch can write there.
             source: the array that shares the memory, or the tensor whose alias `tensor` is.
+            found: the entry of `tensor`, the site of `frame`, and whether `tensor` is new, if the caller knows them.
         """
-        entry = self._recorder.tensor_ids.entry(tensor)
-        number, known, site = entry[3], self._storages.get(entry[3]), self._recorder.sites.site_of(frame)
+        recorder = self._recorder
+        entry, site, is_new = found or (recorder.tensor_ids.entry(tensor), recorder.sites.site_of(frame), False)
+        number, known = entry[3], self._storages.get(entry[3])
         original = source if not external and isinstance(source, torch.Tensor) else tensor  # that of `.data`
         if known is not None and not external:
             if not known.external:  # memory that others can write stays watched for that
                 known.op, known.site = op, site
-                self._keep_contents(known, original, frame)
+                if self._is_unsaved(op, original):
+                    self._storages.forget_contents(number, known)
+                else:
+                    self._storages.keep_contents(number, known, place_of(recorder.sites, frame))
             return
         memory = memory_of(tensor)
         if memory is None:
@@ -108,11 +120,12 @@ class MemoryWatcher:
         storage = WatchedStorage(memory, op, site, entry[1], alias, external, is_arrays, may_be_saved=False)
         if known is not None and known.external and known.may_be_saved:
             storage.may_be_saved, storage.contents, storage.place = True, known.contents, known.place
-        else:
-            self._keep_contents(storage, original, frame)
-        self._storages.sweep_if_due(self._recorder.tensor_ids.is_used)
+        elif not (is_new and COUNTS_USES and self._counts_are_complete()) and not self._is_unsaved(op, original):
+            storage.keep_contents(place_of(recorder.sites, frame))
+        self._storages.sweep_if_due(recorder.tensor_ids.is_used)
         self._storages.put(number, storage)
-        self._note_watched(frame, (number, storage) if external else None)
+        if storage.may_be_saved or self._guards.pairs:
+            self._note_watched(frame, (number, storage) if external else None)
 
     def _note_watched(self, frame: FrameType | None, to_guard: tuple[int, WatchedStorage] | None = None) -> None:
         """Adapts the guards when memory is watched from here on."""
@@ -122,13 +135,6 @@ class MemoryWatcher:
             self._guards.add(*to_guard)
         if self._guards.pairs:
             self._guards.place = place_of(self._recorder.sites, frame)
-
-    def _keep_contents(self, storage: WatchedStorage, original: torch.Tensor, frame: FrameType | None) -> None:
-        """Copies memory unless no node can have saved it, which the uses of `original`, a tensor on it, show."""
-        if self._is_unsaved(storage.op, original):
-            storage.forget_contents()
-        else:
-            storage.keep_contents(place_of(self._recorder.sites, frame))
 
     def memory_outside(self) -> list[tuple[int, Memory]]:
         """Returns the watched memory that others than PyTorch can write, each with its tensor."""
@@ -183,7 +189,7 @@ class MemoryWatcher:
         for position, tensor in enumerate(tensors):
             if recorded and (entry := known.get(id(tensor))) is not None:
                 self._storages.read(entry[3], tensor)
-            for number in self._storages.at(address_of(tensor)):
+            for number in self._storages.at(address_of(tensor)) if recorded or self.saved else ():
                 if writers.get(number) is None and (recorded or self._storages[number].may_be_saved):
                     version = inputs[2 * position + 1]
                     writers[number] = tensor if version != NONE and tensor._version != version else None
@@ -210,7 +216,7 @@ class MemoryWatcher:
         if storage.may_be_saved:
             self._compare(storage, writer, frame, place, before)
         elif recorded:
-            storage.keep_contents(place)
+            self._storages.keep_contents(number, storage, place)
         self._guards.add(number, storage)
 
     def _drop_if_safe(self, number: int) -> bool:
@@ -247,25 +253,20 @@ class MemoryWatcher:
             if storage.alias is not None and storage.alias() is None:
                 storage.external = False
             elif of_unsaved and self._is_no_longer_saved(storage):
-                storage.forget_contents()
+                self._storages.forget_contents(number, storage)
             else:
                 kept.append((number, storage))
         self._guards.pairs[:] = kept
 
     def _is_no_longer_saved(self, storage: WatchedStorage) -> bool:
         """Returns whether no node has saved the memory, or all nodes that had saved it are gone."""
-        tensor_ids, live = self._recorder.tensor_ids, storage.memory.storage()
+        tensor_ids = self._recorder.tensor_ids
         entry = tensor_ids.blocks.get(storage.memory.start)
         tensor = None if entry is None else entry[0]()
         if tensor is not None:
-            return untyped_storage(tensor) is live and self._is_unsaved(storage.op, tensor)
-        if live is None or storage.alias is None or storage.alias() is None or not storage.is_array_of_tensor():
-            return False
-        return (
-            self._counts_are_complete()
-            and is_used_by_array_alone(live)
-            and not tensor_ids.counters_at(storage.memory.start)
-        )
+            return untyped_storage(tensor) is storage.memory.storage() and self._is_unsaved(storage.op, tensor)
+        has_others = tensor_ids.counters_at(storage.memory.start) or not self._counts_are_complete()
+        return not has_others and storage.is_array_alone()
 
     def _is_unsaved(self, op: str, tensor: torch.Tensor) -> bool:
         """Returns whether no node can have saved the memory of a tensor, nor a custom Function kept it on `ctx`.
@@ -286,7 +287,7 @@ class MemoryWatcher:
             if not storage.memory.is_there():
                 self._storages.drop(number)
             elif self._is_no_longer_saved(storage):
-                storage.forget_contents()
+                self._storages.forget_contents(number, storage)
             else:
                 self._compare(storage, None, frame, place, None)
         self._guards.place, self._pass_ran = place, True

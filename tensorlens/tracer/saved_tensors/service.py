@@ -36,6 +36,7 @@ class SavedTensors:
     def _watch_memory(self) -> None:
         self._memory = memory = MemoryWatcher(self._recorder, self._overwrites, self._counts_are_complete)
         self.is_watched, self.watch, self.watch_alias = memory.is_watched, memory.watch, memory.watch_alias
+        self.saved_storages = memory.saved
 
     def _counts_are_complete(self) -> bool:
         """Returns whether PyTorch's use counts show everything that is saved."""

@@ -5,24 +5,21 @@ from __future__ import annotations
 import ctypes
 import sys
 import weakref
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
 import torch
 
-from tensorlens.journal.rows import NONE
 from tensorlens.tracer.frames.code_between_calls import Place
 from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_features import USES_OF_STORAGE, USES_OF_TENSOR, StorageReference, refer_to
 from tensorlens.tracer.isolation.torch_originals import data_ptr, element_size, numel, stride, untyped_storage
 from tensorlens.tracer.recording.compiled import has_bytes
 from tensorlens.tracer.recording.tensor_ids import PLAIN, is_fake
-from tensorlens.tracer.recording.unsaved_storage import UnsavedStorage
 
 LARGE = 1024 * 1024  # bytes: larger memory is not copied, and only changes that PyTorch makes itself are seen there
 _TENSORS_WITH_ALIAS = {"from_numpy": 1, "as_tensor": 1, "asarray": 1, "numpy": 2, "__array__": 2, "__get__": 2}
+COUNTS_USES = USES_OF_STORAGE is not None and USES_OF_TENSOR is not None
 _ARRAY_ALONE = 2  # the tensor that the array keeps, and the storage's own Python object
 
 
@@ -55,7 +52,7 @@ class Memory:
 def memory_of(tensor: torch.Tensor) -> Memory | None:
     """Returns the memory of a tensor; None if it is not in this process's main memory."""
     try:
-        if not is_in_main_memory(tensor) or (type(tensor) not in PLAIN and is_fake(tensor)):
+        if not tensor.is_cpu if type(tensor) in PLAIN else not is_in_main_memory(tensor) or is_fake(tensor):
             return None
         storage = untyped_storage(tensor)
         start, size = storage.data_ptr(), storage.nbytes()
@@ -101,121 +98,13 @@ class WatchedStorage:
             return False
         return not self.may_be_saved or (self.contents is not None and not self.is_changed())
 
-    def is_array_of_tensor(self) -> bool:
-        """Returns whether the alias is an array that was made of a tensor, not the other way round."""
-        return self.op.rpartition(".")[2] in ("numpy", "__array__")
-
-
-class WatchedStorages:
-    """The watched storages of a run, by their number and by address.
-
-    The fast path looks at `by_number`, too, and adds to it, but not beyond the number that `set_due` gives it.
-    """
-
-    def __init__(self, by_number: dict[int, WatchedStorage | UnsavedStorage], set_due: Callable[[int], object]) -> None:
-        self._by_number = by_number
-        self._starts: dict[int, list[tuple[int, int]]] = {}  # bit length of the size -> sorted (address, number)
-        self._set_due = set_due
-        self._sweep_when(64)
-        self._credit = 0  # visits that a sweep may make: it visits every storage
-
-    def __len__(self) -> int:
-        return len(self._by_number)
-
-    def __getitem__(self, number: int) -> WatchedStorage | UnsavedStorage:
-        return self._by_number[number]
-
-    def get(self, number: int) -> WatchedStorage | None:
-        """Returns the watched storage with a number, if it still has the same memory."""
-        storage = self._by_number.get(number)
-        return storage if type(storage) is WatchedStorage and storage.memory.is_there() else None
-
-    def unsaved(self, number: int) -> UnsavedStorage | None:
-        """Returns what is known of a storage of which nothing was read yet."""
-        storage = self._by_number.get(number)
-        return storage if type(storage) is UnsavedStorage else None
-
-    def read_ones(self) -> list[tuple[int, WatchedStorage]]:
-        """Returns the storages whose memory was read."""
-        every = list(self._by_number.items())
-        return [(number, storage) for number, storage in every if type(storage) is WatchedStorage]
-
-    def put_unsaved(self, number: int, storage: UnsavedStorage) -> None:
-        """Adds a storage of which nothing was read yet, in place of an earlier one with its number."""
-        self.drop(number)
-        self._by_number[number] = storage
-
-    def put(self, number: int, storage: WatchedStorage) -> None:
-        """Adds a storage, in place of an earlier one with its number."""
-        if number in self._by_number:
-            self.drop(number)
-        self._by_number[number] = storage
-        insort(self._starts.setdefault(storage.memory.size.bit_length(), []), (storage.memory.start, number))
-
-    def read(self, number: int, tensor: torch.Tensor) -> None:
-        """Reads the memory of a storage, that of a tensor, if nothing of it was read yet."""
-        unsaved = self.unsaved(number)
-        if unsaved is None:
-            return
-        memory = memory_of(tensor)
-        if memory is None:
-            self.drop(number)
-        else:
-            made = unsaved.op, unsaved.site, unsaved.tensor
-            self.put(number, WatchedStorage(memory, *made, None, external=False, may_be_saved=False))
-
-    def drop(self, number: int) -> None:
-        """Stops watching a storage."""
-        storage = self._by_number.pop(number, None)
-        if type(storage) is WatchedStorage:
-            starts = self._starts[storage.memory.size.bit_length()]
-            del starts[bisect_left(starts, (storage.memory.start, number))]
-
-    def sweep_if_due(self, is_used: Callable[[int, int | None], object], credit: int = 0) -> None:
-        """Sweeps when there are many storages, or when the `credit` of all calls together exceeds their number."""
-        self._credit += credit
-        if len(self._by_number) >= self._sweep_at or self._credit > len(self._by_number):
-            self.sweep(is_used)
-
-    def sweep(self, is_used: Callable[[int, int | None], object]) -> None:
-        """Drops freed memory, and memory that no node has saved and no tensor uses.
-
-        `is_used` takes an address, and the number of the storage if another one may be there by now.
-        """
-        for number, storage in list(self._by_number.items()):
-            if isinstance(storage, UnsavedStorage):
-                stays = is_used(storage.start, number)
-            else:
-                stays = storage.memory.is_there() and (storage.may_be_saved or is_used(storage.memory.start, None))
-            if not stays:
-                self.drop(number)
-        self._credit = 0
-        self._sweep_when(2 * len(self) + 64)
-
-    def _sweep_when(self, count: int) -> None:
-        """Sets how many storages there are when they are swept next."""
-        self._sweep_at = count
-        self._set_due(count)
-
-    def at(self, address: int) -> Iterator[int]:
-        """Finds the storages whose memory contains an address: there may be several, since arrays overlap."""
-        for bits, starts in self._starts.items():
-            if not starts or address < starts[0][0] or address >= starts[-1][0] + (1 << bits):
-                continue
-            position = bisect_left(starts, (address + 1, NONE))
-            while position:
-                position -= 1
-                start, number = starts[position]
-                if start + (1 << bits) <= address:
-                    break
-                storage = self._by_number[number]
-                if type(storage) is WatchedStorage and address < storage.memory.end:
-                    yield number
-
-
-def is_used_by_array_alone(storage: torch.UntypedStorage) -> bool:
-    """Returns whether the only tensor on a storage is the one that an array keeps as its base."""
-    return USES_OF_STORAGE is not None and USES_OF_STORAGE(storage._cdata) <= _ARRAY_ALONE
+    def is_array_alone(self) -> bool:
+        """Returns whether the alias, an array that was made of a tensor, keeps the only tensor on the memory."""
+        live = self.memory.storage()
+        if live is None or self.alias is None or self.alias() is None:
+            return False
+        is_made_of_tensor = self.op.rpartition(".")[2] in ("numpy", "__array__")
+        return is_made_of_tensor and USES_OF_STORAGE is not None and USES_OF_STORAGE(live._cdata) <= _ARRAY_ALONE
 
 
 @cache
