@@ -120,7 +120,7 @@ class TrainingStatistics:
                         measured.expect_round(parameter, stepped=True)
                         self._stepped.add(measured.number)
 
-    def step(self, optimizer: torch.optim.Optimizer, parameters: Sequence[FoundParameter]) -> None:
+    def step(self, optimizer: torch.optim.Optimizer, parameters: list[FoundParameter]) -> None:
         """Measures the gradients that a step uses. `parameters` are those of the groups, in their order."""
         with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
             known = self._optimizers.get(optimizer)
@@ -256,7 +256,7 @@ class TrainingStatistics:
         shared = [o for o in self._all if o is not known and o.steady is not None and o.steady.measures(numbers)]
         for other in shared:
             other.steady = None
-        return None if shared else SteadySteps.after(found, total)
+        return None if shared else SteadySteps.after(found, total, self._recorder.tensor_ids.in_c)
 
     def _settle(self) -> None:
         for each in self._all:
