@@ -1,4 +1,4 @@
-/* Reads the gradients of steps at which nothing is new: see `SteadySteps` in training/steady_steps.py. */
+/* Reads the gradients of steps at which nothing is new, for `SteadySteps` of the training statistics. */
 
 enum { MAIN_MEMORY = 0, FLOAT = 6, DOUBLE = 7, BOOLEAN = 11 }; /* as PyTorch numbers devices and dtypes */
 enum { MAX_MARKED = 1 << 16 };                                  /* elements: PyTorch may use several threads for more */
