@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -284,7 +284,7 @@ def test_what_steps_count_besides_is_the_same_if_they_are_measured_together(monk
     steady: list[bool] = []
     noted = SteadySteps.note
 
-    def noting(self: SteadySteps, found: Sequence[FoundParameter]) -> bool:
+    def noting(self: SteadySteps, found: list[FoundParameter]) -> bool:
         steady.append(noted(self, found))
         return steady[-1]
 

@@ -31,5 +31,8 @@ def is_measurable(tensor: torch.Tensor) -> bool:
 
     Those of a tensor inside a `torch.func` transform can't.
     """
-    is_plain = tensor.layout is torch.strided and tensor.device.type != "meta" and not has_torch_dispatch(tensor)
+    if type(tensor) is torch.Tensor or type(tensor) is torch.nn.Parameter:  # in a third of the time
+        is_plain = tensor.layout is torch.strided and not tensor.is_meta
+    else:
+        is_plain = tensor.layout is torch.strided and tensor.device.type != "meta" and not has_torch_dispatch(tensor)
     return is_plain and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)

@@ -37,6 +37,7 @@
 #include "fast_path_c/tensor_ids.h"
 #include "fast_path_c/gradients.h"
 #include "fast_path_c/optimizer_steps.h"
+#include "fast_path_c/steady_gradients.h"
 #include "fast_path_c/user_frames.h"
 #include "fast_path_c/templates.h"
 #include "fast_path_c/results.h"

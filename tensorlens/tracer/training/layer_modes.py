@@ -193,6 +193,11 @@ class LayerModes:
         """Notes for which layers a step was computed in which mode."""
         self._steps[number] += 1
         self._given.clear()
+        if self._readers or self._ran:
+            with self._recorder.quiet():
+                self._note_modes(optimizer, number, step)
+
+    def _note_modes(self, optimizer: torch.optim.Optimizer, number: int, step: int) -> None:
         if self._readers:
             self._note_readers(optimizer)
         trained: dict[int, bool] = {}

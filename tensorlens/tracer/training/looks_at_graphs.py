@@ -31,6 +31,11 @@ class GraphValues:
         self._recorder = recorder
         self._passes = self._looks = 0
 
+    @property
+    def is_done(self) -> bool:
+        """Returns whether it looks at no later pass."""
+        return self._looks >= _MOST_LOOKS
+
     def begin_pass(self, roots: Sequence[torch.Tensor]) -> None:
         self._passes += 1
         is_due = self._passes <= _ALWAYS or not self._passes & (self._passes - 1)

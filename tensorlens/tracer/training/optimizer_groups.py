@@ -16,6 +16,7 @@ from tensorlens.tracer.training.parameter_statistics import Series
 from tensorlens.tracer.training.steady_steps import SteadySteps
 
 _NEAR = 0.001  # relative difference between two factors
+_NUMBERS = (float, int, type(None))
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class Group:
     grown: FirstRates = field(default_factory=FirstRates)
     found: Counter[int] = field(default_factory=Counter)  # steps that found a gradient, by parameter
     steady: int = 0  # steps that found gradients of all `parameters`, which `found` does not count yet
+    given: tuple[object, object] = (None, None)  # the learning rate and the weight decay of the last step, as they are
 
     @property
     def first_rates(self) -> tuple[int, float, float, float]:
@@ -70,6 +72,13 @@ class Group:
 
     def note_rate(self, options: dict[str, Any], is_first: bool) -> None:
         """Notes the learning rate and the weight decay of a step."""
+        rate, decay = given = options.get("lr"), options.get("weight_decay")
+        if rate is self.given[0] and decay is self.given[1] and type(rate) is float and not is_first:
+            self.course.add(rate)
+            if not self.grown.later >= rate:
+                self.grown.add(rate)
+            return
+        self.given = given if type(rate) is float and type(decay) in _NUMBERS else (None, None)  # a tensor may change
         rate, (low, high) = rate_of(options), self.rates
         self.rates = (rate, rate) if is_first else (min(low, rate), max(high, rate))
         self.course.add(rate)

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -24,6 +25,9 @@ from tensorlens.tracer.isolation.torch_originals import (
     view_as_real,
 )
 from tensorlens.tracer.training.reached_elements import LaterSteps, Reached, to_like
+
+if TYPE_CHECKING:
+    from tensorlens.tracer.recording._fast_path import FastPath
 
 _HALF = (torch.float16, torch.bfloat16)
 _ALWAYS_COUNTED = 8  # rounds whose zeros are counted: the first ones
@@ -166,11 +170,11 @@ class MeasuredParameter:
         for norm in values:
             self._norms.add(norm)
 
-    def reach(self, gradient: torch.Tensor) -> None:
+    def reach(self, gradient: torch.Tensor, in_c: FastPath | None) -> None:
         """Notes the elements of a gradient that are not zero."""
-        self._reached.add(gradient)
+        self._reached.add(gradient, in_c)
         if self._later is not None:
-            self._later.add(gradient)
+            self._later.add(gradient, in_c)
 
     def statistics(self, number: int) -> ParameterStatistics:
         """Returns what was measured, as a fact without an index."""

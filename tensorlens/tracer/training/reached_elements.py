@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.isolation.torch_originals import clone, count_nonzero, every, not_equal, numel, to
+
+if TYPE_CHECKING:
+    from tensorlens.tracer.recording._fast_path import FastPath
 
 _SMALL = 512  # elements: below, one operation takes less time than two
 
@@ -22,10 +27,11 @@ class Reached:
     def is_full(self) -> bool:
         return self.elements is True
 
-    def add(self, gradient: torch.Tensor) -> None:
+    def add(self, gradient: torch.Tensor, in_c: FastPath | None = None) -> None:
+        """Adds the elements of a gradient that are not zero. The compiled fast path does it if it is given and can."""
         if self.elements is False:
             self.elements = not_equal(gradient, 0)
-        elif isinstance(self.elements, torch.Tensor):
+        elif isinstance(self.elements, torch.Tensor) and (in_c is None or not in_c.mark(self.elements, gradient)):
             self.elements.logical_or_(gradient if numel(gradient) < _SMALL else to(gradient, torch.bool))
 
     def note(self, gradient: torch.Tensor, nonzero: int | None) -> None:

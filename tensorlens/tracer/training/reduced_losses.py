@@ -32,9 +32,14 @@ class ReducedLosses:
         self._recorder = recorder
         self._noted = 0
 
+    @property
+    def is_done(self) -> bool:
+        """Returns whether it looks at no later pass."""
+        return self._noted >= MOST
+
     def begin_pass(self, roots: Sequence[torch.Tensor]) -> None:
         """Notes the reduction of a pass with one root, if the graph shows it."""
-        if len(roots) != 1 or self._noted >= MOST or roots[0].grad_fn is None:
+        if len(roots) != 1 or self.is_done or roots[0].grad_fn is None:
             return
         found = _reduction(roots[0].grad_fn)  # type: ignore[arg-type]
         if found is not None:

@@ -47,7 +47,9 @@ class StateOrders:
         number = self._count_of(optimizer)[0] if self._loaded else -1
         if number not in self._loaded:
             return
-        site, name, now = self._loaded.pop(number), type(optimizer).__name__, list(_pairs(optimizer))
+        site, name = self._loaded.pop(number), type(optimizer).__name__
+        with self._recorder.quiet():
+            now = list(_pairs(optimizer))
         earlier = [(other, pairs) for other, kind, pairs in self._made if kind == name and len(pairs) == len(now)]
         if any(pairs == now for _, pairs in earlier):
             return

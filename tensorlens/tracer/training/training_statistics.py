@@ -20,7 +20,7 @@ from tensorlens.journal.child_config import Measurement
 from tensorlens.records.training import OptimizerGroup, ParameterMovement, ParameterStatistics, TrainingMeasured
 from tensorlens.records.training_values import LoadedRate, UnreadOption
 from tensorlens.tracer.isolation.guard import ErrorGuard
-from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
+from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, MutedWithoutGraph
 from tensorlens.tracer.isolation.readable import is_measurable
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.training.changed_while_kept import KeptResults
@@ -31,7 +31,7 @@ from tensorlens.tracer.training.layer_modes import LayerModes
 from tensorlens.tracer.training.live_memory import LiveMemory
 from tensorlens.tracer.training.loaded_samples import LoadedSamples
 from tensorlens.tracer.training.loaded_states import LoadedStates
-from tensorlens.tracer.training.looks_at_graphs import GraphValues
+from tensorlens.tracer.training.looks_at_losses import LossLooks
 from tensorlens.tracer.training.made_options import MadeOptions
 from tensorlens.tracer.training.nonfinite_seen import NonfiniteValues, Search
 from tensorlens.tracer.training.optimizer_groups import (
@@ -45,23 +45,21 @@ from tensorlens.tracer.training.optimizer_groups import (
 )
 from tensorlens.tracer.training.padded_ids import LookedUpIds
 from tensorlens.tracer.training.parameter_statistics import MeasuredParameter, gradient_norms
-from tensorlens.tracer.training.reduced_losses import ReducedLosses
 from tensorlens.tracer.training.registered_hooks import RegisteredHooks
 from tensorlens.tracer.training.repeated_indices import WrittenIndices
 from tensorlens.tracer.training.schedules import Schedules
 from tensorlens.tracer.training.shared_states import SharedStates
 from tensorlens.tracer.training.sorted_keys import OrderedKeys
 from tensorlens.tracer.training.steady_steps import FoundParameter, SteadySteps
-from tensorlens.tracer.training.weighted_targets import TargetCounts
 from tensorlens.tracer.training.zero_steps import ZeroSteps
 from tensorlens.tracer.training.zeroed_gradients import ZeroedGradients
-from tensorlens.tracer.training.zeroed_sequences import InfiniteLosses
 
 if TYPE_CHECKING:
     from tensorlens.tracer.training.term_gradients import TermGradients
 
 MOST = 20_000  # parameters of a run that are measured
 _Found = list[tuple[MeasuredParameter, torch.Tensor]]
+_Unsteady = tuple[list[FoundParameter], tuple[int, ...]] | None  # parameters, and how many each group has
 
 
 class TrainingStatistics:
@@ -74,7 +72,7 @@ class TrainingStatistics:
         self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, SeenOptimizer] = weakref.WeakKeyDictionary()
         self._all, self._stepped = list[SeenOptimizer](), set[int]()  # parameters that were stepped
         self._zeroed, self._memory = ZeroedGradients(recorder), LiveMemory(recorder)
-        self._losses = ReducedLosses(recorder), InfiniteLosses(recorder), TargetCounts(recorder), GraphValues(recorder)
+        self._losses = LossLooks(recorder)
         self._hooks, self._zero_steps = RegisteredHooks(recorder), ZeroSteps(recorder)
         self.schedules, self._equal = Schedules(recorder, self._count_of), EqualValues(recorder)
         self.layers, self.loads = LayerModes(recorder), LoadedStates(recorder)
@@ -120,45 +118,48 @@ class TrainingStatistics:
                         measured.expect_round(parameter, stepped=True)
                         self._stepped.add(measured.number)
 
-    def step(self, optimizer: torch.optim.Optimizer, parameters: Sequence[FoundParameter]) -> None:
+    def step(self, optimizer: torch.optim.Optimizer, parameters: list[FoundParameter]) -> None:
         """Measures the gradients that a step uses. `parameters` are those of the groups, in their order."""
-        with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
+        with self._guard, MutedWithoutGraph():
             known = self._optimizers.get(optimizer)
             sizes = tuple([len(options["params"]) for options in optimizer.param_groups])
             is_steady = known is not None and known.sizes == sizes and known.steady is not None and (
                 known.steady.note(parameters))  # fmt: skip
-            if known is None or not is_steady:
-                known = self._known(optimizer, None)
-            known.steps += 1
-            self._steps += 1
-            known.turns = known.turns[0] or self._steps, self._steps
-            self._memory.step(self._steps)
-            self.layers.step(optimizer, known.number, self._steps)
+            if known is not None and is_steady and self._steps & (self._steps + 1):
+                self._begin_step(optimizer, known, None)
+                return
+            with self._recorder.quiet():
+                self._begin_step(optimizer, self._known(optimizer, None), None if is_steady else (parameters, sizes))
+                if self._steps & (self._steps - 1) == 0:
+                    self._write()
+
+    def _begin_step(self, optimizer: torch.optim.Optimizer, known: SeenOptimizer, unsteady: _Unsteady) -> None:
+        """Measures what a step finds. `unsteady`: the parameters and the sizes of the groups; None at a steady step."""
+        known.steps, self._steps = known.steps + 1, self._steps + 1
+        known.turns = known.turns[0] or self._steps, self._steps
+        self._memory.step(self._steps)
+        self.layers.step(optimizer, known.number, self._steps)
+        zero: list[MeasuredParameter] = []
+        for group, options in zip(known.groups, optimizer.param_groups, strict=False):
+            group.note_rate(options, known.steps == 1)
+            group.steady += unsteady is None
+        if unsteady is not None:
+            self._settle()
             for group, options in zip(known.groups, optimizer.param_groups, strict=False):
-                group.note_rate(options, known.steps == 1)
-            zero: list[MeasuredParameter] = []
-            if is_steady:
-                for group in known.groups:
-                    group.steady += 1
-            else:
-                self._settle()
-                for group, options in zip(known.groups, optimizer.param_groups, strict=False):
-                    pairs = zip(group.parameters, options["params"], strict=False)
-                    group.found.update(number for number, parameter in pairs if parameter.grad is not None)
-                found = self._round((each for each, *_ in parameters), known.number)
-                zero = self._note(found, lambda: not skips_step(optimizer))
-                known.sizes, known.steady = sizes, self._steady(known, found, len(parameters))
+                pairs = zip(group.parameters, options["params"], strict=False)
+                group.found.update(number for number, parameter in pairs if parameter.grad is not None)
+            found = self._round((each for each, *_ in unsteady[0]), known.number)
+            zero = self._note(found, lambda: not skips_step(optimizer))
+            known.sizes, known.steady = unsteady[1], self._steady(known, found, len(unsteady[0]))
+        if zero or self._zero_steps.is_waiting:
             self._zero_steps.step_begins(optimizer, known.number, [(each.number, each.ref) for each in zero])
-            self.shared_states.step_begins(optimizer, is_examined=self._steps & (self._steps - 1) == 0)
-            if self._steps & (self._steps - 1) == 0:
-                self._write()
+        self.shared_states.step_begins(optimizer, is_examined=self._steps & (self._steps - 1) == 0)
 
     def step_ended(self, optimizer: torch.optim.Optimizer) -> None:
         """Measures what a step has moved although it found a gradient of zeros."""
-        if not self._zero_steps.is_waiting:
-            return
-        with self._guard, torch._C.DisableTorchFunction(), MutedDispatch(), self._recorder.quiet(), torch.no_grad():
-            self._zero_steps.step_ended(optimizer)
+        if self._zero_steps.is_waiting:
+            with self._guard, torch._C.DisableTorchFunction(), MutedWithoutGraph(), self._recorder.quiet():
+                self._zero_steps.step_ended(optimizer)
 
     def pass_begins(self, roots: Sequence[torch.Tensor], inputs: Sequence[object]) -> Callable[[], None] | None:
         """Notes how the loss was reduced, what is not finite and what makes zeros. Returns what ends the pass."""
@@ -167,8 +168,7 @@ class TrainingStatistics:
             begun = self.nonfinite.pass_begins(roots, self._steps), self._zeroed.begin_pass(roots)
             ends += [end for end in begun if end is not None]
             self._memory.pass_begins(roots, self._steps + 1)
-            for each in self._losses:
-                each.begin_pass(roots)
+            self._losses.begin_pass(roots)
             if self._terms is not None:
                 self._terms.begin_pass(roots, inputs)
         return partial(self._end_pass, ends) if ends else None
@@ -178,13 +178,13 @@ class TrainingStatistics:
             with self._guard, torch._C.DisableTorchFunction():
                 end()
 
-    def pass_ended(self, leaves: Iterable[int]) -> None:
+    def pass_ended(self, leaves: Sequence[int]) -> None:
         """Measures the gradients of the leaves that a backward pass has reached, unless an optimizer steps them."""
         self.samples.passes = self._passes = self._passes + 1
         looks_at_hooks = self._passes & (self._passes - 1) == 0
-        waiting = [number for number in leaves if number not in self._stepped]
-        if not waiting and not looks_at_hooks:
+        if not looks_at_hooks and self._stepped.issuperset(leaves):
             return
+        waiting = [number for number in leaves if number not in self._stepped]
         with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
             if looks_at_hooks:
                 self._hooks.look(self._passes)
@@ -256,7 +256,7 @@ class TrainingStatistics:
         shared = [o for o in self._all if o is not known and o.steady is not None and o.steady.measures(numbers)]
         for other in shared:
             other.steady = None
-        return None if shared else SteadySteps.after(found, total)
+        return None if shared else SteadySteps.after(found, total, self._recorder.tensor_ids.in_c)
 
     def _settle(self) -> None:
         for each in self._all:

@@ -31,6 +31,11 @@ class TargetCounts:
         self._weights: list[float] = []
         self._counts: Counter[float] = Counter()
 
+    @property
+    def is_done(self) -> bool:
+        """Returns whether it looks at no later pass."""
+        return self._passes >= (_MOST_PASSES if self._weights else _MOST_WITHOUT)
+
     def begin_pass(self, roots: Sequence[torch.Tensor]) -> None:
         """Counts the targets of a pass, and writes what was counted after the passes 1, 2, 4, 8 and so on."""
         self._passes += 1

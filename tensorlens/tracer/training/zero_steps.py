@@ -44,19 +44,16 @@ class ZeroSteps:
         self._recorder = recorder
         self._counts: dict[tuple[int, int], _Counts] = {}  # by optimizer and parameter
         self._before: weakref.WeakKeyDictionary[torch.optim.Optimizer, list[_Before]] = weakref.WeakKeyDictionary()
-
-    @property
-    def is_waiting(self) -> bool:
-        """Returns whether a step that has begun found a gradient of zeros."""
-        return len(self._before) > 0
+        self.is_waiting = False  # a step that has begun found a gradient of zeros
 
     def step_begins(
         self, optimizer: torch.optim.Optimizer, place: int, zero: Sequence[tuple[int, weakref.ref[torch.Tensor]]]
     ) -> None:
         """Keeps a copy of the parameters whose gradients consist of zeros. `place` is the optimizer's number."""
         if not zero:
-            if self._before:
+            if self.is_waiting:
                 self._before.pop(optimizer, None)
+                self.is_waiting = len(self._before) > 0
             return
         decaying = {id(p) for group in optimizer.param_groups if group.get("weight_decay") for p in group["params"]}
         before: list[_Before] = []
@@ -71,10 +68,12 @@ class ZeroSteps:
             flags = id(parameter) in decaying, _carries(optimizer, parameter)
             before.append(_Before(counts, ref, clone(detach(parameter)), *flags))
         self._before[optimizer] = before
+        self.is_waiting = True
 
     def step_ended(self, optimizer: torch.optim.Optimizer) -> None:
         """Compares these parameters with their copies."""
         kept = self._before.pop(optimizer, [])
+        self.is_waiting = len(self._before) > 0
         pairs = [(each, parameter) for each in kept if (parameter := each.ref()) is not None]
         same = [(each, p) for each, p in pairs if p.shape == each.values.shape and p.device == each.values.device]
         norms = gradient_norms([as_real(detach(parameter) - each.values) for each, parameter in same])

@@ -31,6 +31,11 @@ class InfiniteLosses:
         self._passes = 0
         self._looks = 0
 
+    @property
+    def is_done(self) -> bool:
+        """Returns whether it looks at no later pass."""
+        return self._passes >= _MOST_PASSES
+
     def begin_pass(self, roots: Sequence[torch.Tensor]) -> None:
         """Writes a fact for each CTC loss near the roots that leaves infinite values out."""
         self._passes += 1

@@ -105,6 +105,8 @@ static PyMethodDef methods[] = {
     {"new", (PyCFunction)new_method, METH_O, "Returns the tensors that have no id yet."},
     {"found", (PyCFunction)found_method, METH_O, "Describes parameters as a step finds them."},
     {"before", (PyCFunction)before_method, METH_O, "Returns what `stepped` takes, or None."},
+    {"alike", (PyCFunction)(void (*)(void))alike_method, METH_FASTCALL, "Returns gradients of one kind, or None."},
+    {"mark", (PyCFunction)(void (*)(void))mark_method, METH_FASTCALL, "Marks the elements that are not zero."},
     {"stepped", (PyCFunction)(void (*)(void))stepped_method, METH_FASTCALL, "Writes what a step has changed."},
     {"dropped", (PyCFunction)(void (*)(void))dropped_method, METH_FASTCALL, "Writes which gradients are gone."},
     {"handle", (PyCFunction)(void (*)(void))handle_method, METH_FASTCALL | METH_KEYWORDS, "Does what PyTorch's function does."},

@@ -11,7 +11,7 @@ static struct { /* see native.py */
     char **(*version_counter)(void *);
 } torch;
 
-static PyObject *data_ptr;                               /* the original `Tensor.data_ptr` */
+static PyObject *data_ptr, *is_contiguous;               /* the originals of `Tensor.data_ptr` and the other */
 static PyObject *data_getter, *gradient_getter;          /* what reads `.data` and `.grad` */
 static PyObject *is_mode_enabled, *pop_mode, *push_mode, *mode_count, *mode_at; /* PyTorch's, on the stack of modes */
 static PyObject *is_inference;                           /* `torch.is_inference_mode_enabled` */
@@ -73,7 +73,8 @@ find_originals(void)
     PyObject *module = PyImport_ImportModule("torch._C");
     PyObject *base = module == NULL ? NULL : PyObject_GetAttrString(module, "TensorBase");
     data_ptr = base == NULL ? NULL : PyObject_GetAttrString(base, "data_ptr"); /* the program may have replaced it */
-    data_getter = data_ptr == NULL ? NULL : getter_of(base, "data");
+    is_contiguous = data_ptr == NULL ? NULL : PyObject_GetAttrString(base, "is_contiguous");
+    data_getter = is_contiguous == NULL ? NULL : getter_of(base, "data");
     gradient_getter = data_getter == NULL ? NULL : getter_of(base, "grad");
     int found = gradient_getter == NULL ? -1 : find_getters(base);
     if (found == 0) {
