@@ -59,6 +59,7 @@ class _Numbers:
 
     name: str
     several: bool  # a tuple of numbers
+    has_others: bool  # a tuple of ints and floats, of which a NaN has no place among the others
     low: int
     table: str
 
@@ -67,7 +68,13 @@ class _Numbers:
 def _numbers_in(kind: Any) -> tuple[_Numbers, ...]:
     references, bounds = references_of(kind), bounds_of(kind)
     return tuple(
-        _Numbers(name, get_origin(hint) is tuple, bounds.get(name, 0 if name in references else 1 - _LARGEST), table)
+        _Numbers(
+            name,
+            get_origin(hint) is tuple,
+            float in get_args(hint),
+            bounds.get(name, 0 if name in references else 1 - _LARGEST),
+            table,
+        )
         for name, hint in get_type_hints(kind).items()
         for table in (references.get(name, ""),)
         if hint is int or int in get_args(hint) or int in chain.from_iterable(map(get_args, get_args(hint)))
@@ -79,6 +86,8 @@ def _wrong_numbers(kind: Any, records: list[Any], sizes: dict[str, int]) -> Iter
     for field in _numbers_in(kind):
         values: Iterable[Any] = map(attrgetter(field.name), records)
         found = set(chain.from_iterable(values) if field.several else values)
+        if field.has_others:
+            found = {value for value in found if type(value) is not float}
         found.discard(None)
         end = sizes[field.table] if field.table else _LARGEST
         for number in {min(found), max(found)} if found else ():

@@ -81,3 +81,16 @@ def test_a_reference_to_nothing_is_found(trace: Trace) -> None:
         ["Step.gradients is unknown tensor 999"],
         ["Total.count is 0"],
     ]
+
+
+def test_a_nan_beside_a_number_is_not_compared() -> None:
+    """A set has its items in the order of their hashes, and the hash of a NaN is its address."""
+    with tensorlens.trace(training=True) as lens:
+        torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+    recorded = lens.trace()
+    (group,) = recorded.inspection.groups
+    for count in (7, -(2**65)):
+        first, last, later = (float("nan") for _ in range(3))
+        broken = replace(group, grown=(count, first, last, later))
+        found = validate(replace(recorded, inspection=replace(recorded.inspection, groups=(broken,))))
+        assert found == ([] if count == 7 else [f"OptimizerGroup.grown is {count}"])
