@@ -29,7 +29,6 @@ item: Callable[[Tensor], Any] = _methods.item
 dtype_of: Callable[[Tensor], torch.dtype] = _methods.dtype.__get__
 device_of: Callable[[Tensor], torch.device] = _methods.device.__get__
 layout_of: Callable[[Tensor], torch.layout] = _methods.layout.__get__
-is_cpu_of: Callable[[Tensor], bool] = _methods.is_cpu.__get__
 
 detach: Making = _methods.detach
 clone: Making = _methods.clone

@@ -127,7 +127,7 @@ def _record_tensor(
         number = entry[1]
         state = (number, optional(version), False, True, None, None, False, optional(entry[3]))
         recorder.rows.write(CallRow, op, site, (), (number, version), (), (state,), first, first, current_mode())
-        address = data_ptr(result) if result.is_cpu else 0
+        address = data_ptr(result) if is_in_main_memory(result) else 0
         if address and (shares or _address_of(source) == address):
             is_outside = site == recorder.sites.outside
             recorder.rows.write(GapRow, ops.SHARED_WITH_NUMPY, None if is_outside else site)

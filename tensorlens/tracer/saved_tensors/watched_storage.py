@@ -52,7 +52,7 @@ class Memory:
 def memory_of(tensor: torch.Tensor) -> Memory | None:
     """Returns the memory of a tensor; None if it is not in this process's main memory."""
     try:
-        if not tensor.is_cpu if type(tensor) in PLAIN else not is_in_main_memory(tensor) or is_fake(tensor):
+        if not is_in_main_memory(tensor) or (type(tensor) not in PLAIN and is_fake(tensor)):
             return None
         storage = untyped_storage(tensor)
         start, size = storage.data_ptr(), storage.nbytes()

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from tensorlens.tracer.isolation.readable import is_in_main_memory
 from tensorlens.tracer.isolation.torch_originals import (
     device_of,
     dtype_of,
-    is_cpu_of,
     item,
     layout_of,
     norms,
@@ -47,7 +47,7 @@ class SteadySteps:
         self._left = min(each.rounds_before_count for each in measured)
         self._unreached = [(place, each.reach) for place, each in enumerate(measured) if each.has_unreached]
         self._dtype, self._device, self._layout = dtype_of(gradient), device_of(gradient), layout_of(gradient)
-        self._is_in_main_memory = is_cpu_of(gradient)
+        self._is_in_main_memory = is_in_main_memory(gradient)
         self._norms: list[list[float]] = []
 
     @classmethod

@@ -72,5 +72,5 @@ def test_other_hooks_are_left_alone(tmp_path: Path, name: str) -> None:
 def test_a_hook_that_takes_the_only_gradient_is_named(tmp_path: Path, value: str) -> None:
     text = TAPS.replace("out.detach()", value)
     (found,) = (each for each in sentences(tmp_path, text) if WORDS in each.text)
-    assert "is computed from `adapter.weight` and `adapter.bias`, too" in found.text
+    assert "is computed from `adapter.weight` and `adapter.bias`, not only" in found.text
     assert found.labels[0].span.line == marked(text)
