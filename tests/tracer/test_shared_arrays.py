@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy
+import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -54,28 +55,32 @@ def _program() -> None:
         with torch.device("meta"):
             torch.as_tensor(fresh)
         net.weight.detach().numpy()[0] += n % 2
+        labels, answers = numpy.zeros(2), net(inputs[0])[:, :1].detach().numpy()
+        outputs.append(((answers - labels) ** 2).mean())
         with suppress(RuntimeError):
             loss.backward()
 
 
-def _rows_in_process(way: str) -> tuple[list[str], int]:
+def _rows_in_process(*ways: str) -> tuple[list[str], int]:
     """Returns the rows of the program in a process of its own, and how many calls the slow path finished."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", __file__, way], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-W", "ignore", __file__, *ways], env=environment, capture_output=True, text=True, check=True
     )
     *rows, calls = done.stdout.splitlines()
     return rows, int(calls)
 
 
-def test_short_paths_write_the_rows_of_the_slow_path() -> None:
-    rows, calls = _rows_in_process("short")
-    long_rows, long_calls = _rows_in_process("long")
+@pytest.mark.parametrize("run", ["plain", "training"])
+def test_short_paths_write_the_rows_of_the_slow_path(run: str) -> None:
+    rows, calls = _rows_in_process("short", run)
+    long_rows, long_calls = _rows_in_process("long", run)
     assert rows == long_rows
     assert calls < long_calls - 40
+    assert any(row.startswith("ArraysBeside(") for row in rows) == (run == "training")
 
 
-def _main(way: str) -> None:
+def _main(way: str, run: str) -> None:
     calls: list[Any] = []
     finish = Recorder.finish
 
@@ -86,7 +91,7 @@ def _main(way: str) -> None:
     Recorder.finish = counted  # type: ignore[assignment, method-assign]
     if way == "long":
         shared_arrays._is_usual = lambda recorder: False
-    session = tensorlens.trace()
+    session = tensorlens.trace(training=run == "training")
     with session:
         recorder = session._recorder
         assert recorder is not None
@@ -95,6 +100,7 @@ def _main(way: str) -> None:
         rows = [*recorder.rows]
     for row in rows:
         print(*map(repr, array("q", row) if type(row) is bytes else [row]), sep="\n")
+    print(*session.trace().inspection.arrays_beside, *session.trace().inspection.given_arrays, sep="\n")
     print(len(calls))
 
 
@@ -120,4 +126,4 @@ def test_a_storage_takes_the_place_of_one_that_is_gone() -> None:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    _main(*sys.argv[1:])

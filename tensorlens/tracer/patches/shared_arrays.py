@@ -132,6 +132,8 @@ def _record_tensor(
             is_outside = site == recorder.sites.outside
             recorder.rows.write(GapRow, ops.SHARED_WITH_NUMPY, None if is_outside else site)
             recorder.saved_tensors.watch(result, op, frame, True, source, None if is_outside else (entry, site, shares))
+            if recorder.statistics is not None:
+                recorder.statistics.arrays.given(source, (number, result), site)
     except Exception as error:  # ours, never the user's
         recorder.internal_error("shared memory", error, frame)
 
@@ -154,6 +156,8 @@ def _record_array(
         is_outside = site == recorder.sites.outside
         recorder.rows.write(GapRow, ops.SHARED_WITH_NUMPY, None if is_outside else site)
         saved_tensors.watch(tensor, op, frame, True, result, None if is_outside else (entry, site, False))
+        if recorder.statistics is not None:
+            recorder.statistics.arrays.answers.look(tensor, frame)
     except Exception as error:  # ours, never the user's
         recorder.internal_error("shared memory", error, frame)
 
@@ -164,7 +168,7 @@ def _is_array(value: object) -> bool:
 
 
 def _is_usual(recorder: Recorder) -> bool:
-    return not recorder.slow_path_reasons and recorder.statistics is None and recorder.look_at_small is None
+    return not recorder.slow_path_reasons
 
 
 def _written_entry(recorder: Recorder, tensor: torch.Tensor) -> Entry | None:
