@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 from benchmarks.big_programs import PROGRAMS
 from benchmarks.scale import busy_wall, cpu_times, long_run, program_times, sizes, start_up, wide_sizes
@@ -13,6 +16,7 @@ from tensorlens.render.markdown_text import markdown_table
 # How often a process runs each workload: some seconds.
 TIMES = {"tiny ops": 40, "MLP": 40, "mini-GPT": 8, "conv net": 20, "actor-critic": 12, "ODE solver": 60, "lists": 4}
 LONGER = 4  # times as much: the difference is without what a start and a report take
+TRAINING_ROUNDS = 3
 TRAINED = ("MLP", "mini-GPT", "conv net", "actor-critic")
 OPS = 1_000_000
 FAILING_OPS = 100_000
@@ -54,27 +58,48 @@ def processor_time(quick: bool) -> str:
 
 
 def training(quick: bool) -> str:
-    """Measures `--training` against a run without it."""
+    """Measures `--training` against a run without it, in rounds: the medians of the seconds and of the ratios."""
     rows: list[tuple[str, ...]] = []
     for name in TRAINED:
         times = max(1, TIMES[name] // 10) if quick else TIMES[name]
-        plain = cpu_times(name, times, PLAIN)
-        without, under = (cpu_times(name, times, command) for command in (EXPLAIN, [*EXPLAIN, "--training"]))
-        seconds = (f"{time:.2f}" for time in (plain.program, without.program, under.program, under.own))
-        programs = f"{under.program / plain.program:.2f}"
-        both = f"{(under.program + under.own) / plain.program:.2f}"
-        rows.append((name, *seconds, programs, both))
-    heads = ("", "plain, s", "`explain`, s", "`--training`, s", "its command, s", "program / plain", "both / plain")
+        rounds = []
+        for _ in range(1 if quick else TRAINING_ROUNDS):
+            with one_thread():
+                plain, without, under = (
+                    cpu_times(name, times, command) for command in (PLAIN, EXPLAIN, [*EXPLAIN, "--training"])
+                )
+            ratios = under.program / without.program, under.program / plain.program
+            both = (under.program + under.own) / plain.program
+            rounds.append((plain.program, without.program, under.program, under.own, *ratios, both))
+        rows.append((name, *(f"{median(values):.2f}" for values in zip(*rounds, strict=True))))
+    heads = ("", "plain, s", "`explain`, s", "`--training`, s", "its command, s", "`--training` / `explain`",
+             "program / plain", "both / plain")  # fmt: skip
     return "\n".join(
         (
             "## A run with `--training`",
             "",
-            "Processor time of whole processes, as above: of the program plain, under `explain` and under `explain",
-            "--training`, and of the command's own process under `--training`.",
+            "Processor time of whole processes: of the program plain, under `explain` and under `explain --training`,",
+            "and of the command's own process under `--training`. PyTorch has one thread here: a second one waits",
+            "actively for the first, and its time would count twice what the first adds.",
+            f"Medians of {TRAINING_ROUNDS} rounds, in which the three run one after the other; the ratios are those of",
+            "one round.",
             "",
             *markdown_table(heads, rows),
         )
     )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Starts processes in which PyTorch has one thread, inside a `with` block."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["OMP_NUM_THREADS"]
+        if before is not None:
+            os.environ["OMP_NUM_THREADS"] = before
 
 
 def scale(quick: bool) -> str:
