@@ -59,7 +59,7 @@ class _Numbers:
 
     name: str
     several: bool  # a tuple of numbers
-    has_others: bool  # a tuple of ints and floats, of which a NaN has no place among the others
+    has_floats: bool  # besides ints; they are not compared, since NaN is neither smaller nor larger than a number
     low: int
     table: str
 
@@ -86,7 +86,7 @@ def _wrong_numbers(kind: Any, records: list[Any], sizes: dict[str, int]) -> Iter
     for field in _numbers_in(kind):
         values: Iterable[Any] = map(attrgetter(field.name), records)
         found = set(chain.from_iterable(values) if field.several else values)
-        if field.has_others:
+        if field.has_floats:
             found = {value for value in found if type(value) is not float}
         found.discard(None)
         end = sizes[field.table] if field.table else _LARGEST

@@ -236,7 +236,7 @@ class FrozenStatistics:
     switched: SiteId | None  # the line that switched the layer to training mode; None: it was made like that
     parameters: tuple[TensorId, ...]  # of the layer; they do not require grad
     steps: NonNegative  # for which the statistics were updated
-    trains_part: bool = False  # they train a parameter of the module that the line switched
+    trains_part: bool = False  # one of these steps trains a parameter of the module that `switched` switched
 
 
 @dataclass(frozen=True, slots=True)

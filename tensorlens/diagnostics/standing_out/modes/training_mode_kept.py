@@ -27,7 +27,7 @@ def find(training: MeasuredTraining) -> Iterator[StandingOut]:
     fixed = [each for each in found if not each.steps]
     feeding = _feeding_sites(training)
     found = [each for each in found if each.steps and (each.switched is not None or each.site not in feeding)]
-    found = [] if _are_statistics(training, found) else found
+    found = [] if _are_statistics(training, found) else [each for each in found if each.switched is not None] or found
     if any(each.runs >= _MIN_RUNS for each in fixed) and not _has_averages(training):
         yield _of_fixed(training, fixed)
     if not found:
@@ -51,7 +51,7 @@ def _text(found: list[TrainingModeKept], is_switched: bool) -> str:
     verb = "runs" if len(found) == 1 else "run" if " and " in kinds else "layers run"
     why = "no line calls `eval()` of a module that has it"
     if is_switched:
-        why = f"an earlier line puts {'it' if len(found) == 1 else 'them'} in this mode"
+        why = f"another line puts {'it' if len(found) == 1 else 'them'} in this mode"
     return f"{kinds} {verb} in training mode {times} where gradients are off, after {steps:,} steps: {why}"
 
 

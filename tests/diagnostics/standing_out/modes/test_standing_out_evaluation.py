@@ -173,8 +173,19 @@ def test_layers_of_the_wrong_mode_are_named(tmp_path: Path, name: str) -> None:
 def test_a_line_that_switches_a_model_back_before_it_is_evaluated_is_named(tmp_path: Path) -> None:
     (found,) = (each for each in sentences(tmp_path, BACK) if "where gradients are off" in each.text)
     assert found.text.startswith("`Dropout` runs in training mode 3 times")
-    assert found.text.endswith("an earlier line puts it in this mode")
+    assert found.text.endswith("another line puts it in this mode")
     assert found.labels[0].span.line == marked(BACK)
+
+
+def test_a_layer_that_no_line_has_switched_is_not_among_those_that_one_has(tmp_path: Path) -> None:
+    """Batch norm of another model runs in training mode, too, but no line has put it in this mode."""
+    setup = "beside = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))\n"
+    setup += "opt.add_param_group({'params': beside.parameters()})\n"
+    rounds = "    step(beside, opt)\n    with torch.no_grad():\n        beside(x)\n"
+    body = BACK.replace("for _ in range(3):\n", f"{setup}for _ in range(3):\n{rounds}")
+    texts = [each.text for each in sentences(tmp_path, body) if "in training mode" in each.text]
+    assert any(each.startswith("`Dropout` runs") and each.endswith("puts it in this mode") for each in texts), texts
+    assert not any("BatchNorm1d" in each and "in this mode" in each for each in texts)
 
 
 def test_a_line_that_switches_a_teacher_back_with_its_student_is_named(tmp_path: Path) -> None:
