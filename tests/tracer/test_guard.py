@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import weakref
@@ -376,6 +377,37 @@ def test_what_a_signal_handler_raises_in_the_midst_of_ours_is_the_programs(warm:
     ran, trace = warm.traced(script)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "0\n", "")
     assert not any("Late" in reason for reason in reasons(trace))
+
+
+class _Late(Exception):
+    """What a signal handler raises."""
+
+
+class _Interrupted(Exception):
+    """An error of ours in whose text a signal arrives."""
+
+    def __str__(self) -> str:
+        signal.raise_signal(signal.SIGUSR1)
+        return "ours"
+
+
+def test_what_a_signal_handler_raises_while_an_error_of_ours_is_reported_is_the_programs() -> None:
+    def handler(*_: object) -> None:
+        raise _Late
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with tensorlens.trace() as run:
+            with pytest.raises(_Late):
+                guard.safe_text(_Interrupted())
+            recorder = run._recorder
+            assert recorder is not None
+            recorder.internal_error("this", LookupError("ours"))
+            with pytest.raises(_Late):
+                recorder.internal_error("this", _Interrupted())
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert reasons(run.trace()) == ["this could not be recorded (LookupError: ours)"]
 
 
 @pytest.mark.parametrize("program", [HOOKLESS, SPOILT], ids=["without an exception hook", "spoilt"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
 from array import array
+from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import numpy
@@ -17,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 import tensorlens
 from tensorlens.tracer.patches import shared_arrays
 from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.saved_tensors import watched_storages
 from tensorlens.tracer.saved_tensors.watched_storage import WatchedStorage, memory_of
 from tensorlens.tracer.saved_tensors.watched_storages import WatchedStorages
 
@@ -123,6 +127,69 @@ def test_a_storage_takes_the_place_of_one_that_is_gone() -> None:
     storages.drop(5)
     assert set(by_number) == storages.saved == {1}
     assert storages.at(kept.data_ptr()) == [1]
+
+
+class _Late(Exception):
+    """What a signal handler raises."""
+
+
+def _interrupted(change: Callable[[], object], after: int) -> bool:
+    """Makes a change, and raises an exception at one of the lines that it runs, if there are so many."""
+    left = after
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        if event == "line" and frame.f_code.co_filename == watched_storages.__file__:
+            left -= 1
+            if left < 0:
+                raise _Late
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        change()
+    except _Late:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_exception_of_a_signal_handler_leaves_the_watched_storages_usable() -> None:
+    array, others = numpy.ones(8, dtype=numpy.float32), [numpy.ones(8, dtype=numpy.float32) for _ in range(3)]
+
+    def watched(source: Any) -> WatchedStorage:
+        memory = memory_of(torch.from_numpy(source))
+        assert memory is not None
+        return WatchedStorage(memory, "torch.as_tensor", 0, 0, None, external=True)
+
+    kept, alive = torch.from_numpy(array), [torch.from_numpy(other) for other in others]
+    changes: dict[str, Callable[[WatchedStorages], object]] = {
+        "put": lambda storages: storages.put(7, watched(array)),
+        "put again": lambda storages: storages.put(1, watched(others[2])),
+        "drop": lambda storages: storages.drop(2),
+        "sweep": lambda storages: storages.sweep(lambda address, number: False),
+    }
+    for name, change in changes.items():
+        after = 0
+        while True:
+            by_number: dict[int, Any] = {}
+            storages = WatchedStorages(by_number, bool)
+            for number, source in enumerate((*others, array)):
+                storages.put(number, watched(source))
+            is_interrupted = _interrupted(functools.partial(change, storages), after)
+            for tensor in (kept, *alive):
+                assert set(storages.at(tensor.data_ptr())) <= set(by_number), (name, after)
+            change(storages)
+            storages.sweep(lambda address, number: True)
+            for number in list(by_number):
+                storages.drop(number)
+            assert (by_number, storages.saved, storages.at(kept.data_ptr())) == ({}, set(), []), (name, after)
+            if not is_interrupted:
+                break
+            after += 1
+        assert after > 3, name
 
 
 if __name__ == "__main__":

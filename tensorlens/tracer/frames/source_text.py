@@ -10,6 +10,8 @@ from contextlib import suppress
 from importlib.util import decode_source
 from zipimport import zipimporter
 
+from tensorlens.tracer.isolation.guard import reraise_user_error
+
 _TYPED = ("<stdin>", "<console>", "<python-input-", "<ipython-input-", "<doctest ")
 
 
@@ -41,6 +43,8 @@ def _archived(filename: str) -> str:
 
 def _cached(filename: str) -> str:
     """Returns the text that a notebook or a shell has put into `linecache`, or that doctest gives through it."""
-    with suppress(Exception):  # doctest replaces `getlines`, and others may, too
+    try:
         return "".join(linecache.getlines(filename))
-    return ""
+    except Exception as error:  # doctest replaces `getlines`, and others may, too
+        reraise_user_error(error)
+        return ""

@@ -147,6 +147,7 @@ def safe_text(error: BaseException) -> str:
     """Returns `str(error)` without its middle if it is very long, even if the program's own `__str__` raises."""
     try:
         text = str(error)
-    except Exception:
+    except Exception as another:
+        reraise_user_error(another)
         return f"<{type(error).__name__} whose text can't be read>"
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT // 2]} … {text[-LONGEST_TEXT // 2 :]}"

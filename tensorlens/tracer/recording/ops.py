@@ -14,7 +14,7 @@ from torch.overrides import handle_torch_function, has_torch_function, resolve_n
 
 from tensorlens.journal.rows import SHARED_MEMORY
 from tensorlens.tracer.frames.call_sites import frame_at
-from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.guard import Function, reraise_user_error
 
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
@@ -272,7 +272,8 @@ def note_risk(recorder: CallRecorder, func: Function, args: Args, kwargs: Kwargs
     if func in RISKS and not recorder.risky and torch.is_grad_enabled():
         try:
             recorder.risky = RISKS[func](args, kwargs)
-        except Exception:  # the check failed: the derivative is looked at, perhaps in vain
+        except Exception as error:  # the check failed: the derivative is looked at, perhaps in vain
+            reraise_user_error(error)
             recorder.risky = True
 
 

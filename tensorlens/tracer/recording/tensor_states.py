@@ -6,7 +6,6 @@ import sys
 import weakref
 from _thread import get_ident
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from types import FrameType
 
 import torch
@@ -126,8 +125,10 @@ class TensorStates:
     def internal_error(self, what: str, error: Exception, frame: FrameType | None = None) -> None:
         """Reports that an internal error kept something from being recorded. Re-raises what a signal handler raised."""
         reraise_user_error(error)
-        with suppress(Exception):
+        try:
             self.gap(f"{what} could not be recorded ({type(error).__name__}: {safe_text(error)})", frame)
+        except Exception as another:
+            reraise_user_error(another)
 
     def gap(self, reason: str, frame: FrameType | None = None) -> None:
         """Reports that something can't be seen."""

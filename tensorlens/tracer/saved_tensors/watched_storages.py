@@ -17,6 +17,9 @@ class WatchedStorages:
     """The watched storages of a run, by their number and by address.
 
     The fast path looks at `by_number`, too, and adds to it, but not beyond the number that `set_due` gives it.
+
+    An exception of a signal handler may interrupt each statement here. So a storage is added to `by_number` before it
+    is found by address, and removed from there last; one that is not found by address does no harm.
     """
 
     def __init__(self, by_number: dict[int, WatchedStorage | UnsavedStorage], set_due: Callable[[int], object]) -> None:
@@ -65,9 +68,9 @@ class WatchedStorages:
         position = bisect_left(starts, place)
         start, before = starts[position - 1] if position else (0, NONE)
         if start == memory.start and _is_gone(by_number[before]):
-            del by_number[before]
-            self.saved.discard(before)
             starts[position - 1] = place
+            self.saved.discard(before)
+            del by_number[before]
         else:
             starts.insert(position, place)
 
@@ -85,11 +88,14 @@ class WatchedStorages:
 
     def drop(self, number: int) -> None:
         """Stops watching a storage."""
-        storage = self._by_number.pop(number, None)
+        storage = self._by_number.get(number)
         if type(storage) is WatchedStorage:
+            starts, place = self._starts.get(storage.memory.size.bit_length(), []), (storage.memory.start, number)
+            position = bisect_left(starts, place)
+            if starts[position : position + 1] == [place]:
+                del starts[position]
             self.saved.discard(number)
-            starts = self._starts[storage.memory.size.bit_length()]
-            del starts[bisect_left(starts, (storage.memory.start, number))]
+        self._by_number.pop(number, None)
 
     def sweep_if_due(self, is_used: Callable[[int, int | None], object], credit: int = 0) -> None:
         """Sweeps when there are many storages, or when the `credit` of all calls together exceeds their number."""
