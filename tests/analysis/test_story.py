@@ -552,3 +552,12 @@ def test_a_switch_inside_another_that_is_on_again_turned_nothing_off(run: Run) -
     switch = facts.mode_switch(off.index)
     assert switch is not None
     assert switch.cause == "no_grad"
+
+
+@pytest.mark.parametrize("text", ["x = (1 +\ny = 2\n", "def f():\nreturn\n"])
+def test_a_line_that_python_can_not_read_has_no_count_of_runs(run: Run, text: str) -> None:
+    trace = run(text)
+    (section,) = story(trace, Names(trace))
+    (row,) = section.rows
+    assert row.count == ""
+    assert row.facts[0].kind == "error"

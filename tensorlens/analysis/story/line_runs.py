@@ -22,6 +22,7 @@ from tensorlens.analysis.trace_index import has_event
 from tensorlens.records.model import Backward, Call, Event, GradMode, Site, Trace
 
 _PLACED = (Call, Backward, GradMode)
+_SYNTAX_ERRORS = tuple(error.__name__ for error in (SyntaxError, IndentationError, TabError))
 _HEADS = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor)
 
 
@@ -54,6 +55,7 @@ class LineRuns:
         self._begun = self._beginnings()
         failed = [number for failure in trace.failures for number in failure.stack]
         self._with_failures = {self._scope(site) for site in failed}
+        self._unreadable = {failure.site for failure in trace.failures if failure.type in _SYNTAX_ERRORS}
         self._cut_short = trace.script.outcome not in ("ok", "error")
 
     def count(self, sites: Iterable[int]) -> RunCount:
@@ -63,7 +65,7 @@ class LineRuns:
         scope = next(map(self._scope, numbers), ("", ""))
         counts = [self._count(statement, scope) for statement in statements]
         if not counts:
-            return RunCount(1, False)
+            return RunCount(1, numbers <= self._unreadable)
         most = max(count.times for count in counts)
         return RunCount(most, any(count.exact for count in counts if count.times == most))
 
