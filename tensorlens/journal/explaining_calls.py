@@ -55,9 +55,14 @@ class _Packed:
             self._tensors.append(tensor)
             self._ends.append(len(self._content))
 
+    @property
+    def last(self) -> int:
+        """The highest number of a tensor. Most tensors whose calls are added are newer."""
+        return self._tensors[-1] if self._tensors else NONE
+
     def get(self, tensor: int) -> bytes | None:
         tensors = self._tensors
-        if not tensors or tensor > tensors[-1]:  # it is newer, as most tensors whose calls are added
+        if not tensors or tensor > tensors[-1]:
             return None
         number = bisect_left(tensors, tensor)
         return self._call(number) if tensors[number] == tensor else None
@@ -105,6 +110,17 @@ class ExplainingCalls:
             if self._states.give_node(call, tensor):
                 self._dropped[tensor] = index, call
         self._kept[tensor] = items
+
+    def add_to_each(self, tensors: Iterable[int], item: Item) -> None:
+        """Adds one call to each of several tensors: there may be thousands, most of them new."""
+        kept, packed = self._kept, self._packed
+        last, new = packed.last, []
+        for tensor in tensors:
+            if tensor not in kept and (tensor > last or packed.get(tensor) is None):
+                new.append(tensor)
+            else:
+                self.add(tensor, item)
+        kept.update(dict.fromkeys(new, (item,)))
 
     def _with_head(self, item: Item) -> bytes:
         index, step = item[0], item[2]

@@ -103,9 +103,9 @@ class Retention:
                 for tensor, call in item.explaining(needed):
                     self._explaining.add(tensor, call)
             elif type(item[1]) is CallRow:
-                results = results_of(item[1])
-                for tensor in results if needed is None else filter(needed.__contains__, results):
-                    self._explaining.add(tensor, item)
+                results = dict.fromkeys(results_of(item[1]))  # a tensor is in the outputs, and in the states
+                chosen = results if needed is None else filter(needed.__contains__, results)
+                self._explaining.add_to_each(chosen, item)
             elif not isinstance(item[1], model.Backward):
                 self._others.append(item)
 

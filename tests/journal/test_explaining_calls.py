@@ -42,11 +42,16 @@ def test_calls_that_are_packed_at_any_moment_are_those_that_were_added(seed: int
                 kept.pack()
             plain = {tensor: items for tensor, items in plain.items() if tensor in needed}
         tensor = chance.randrange(12)
-        added = item(chance, index, tensor)
-        kept.add(tensor, added)
-        items = plain.setdefault(tensor, [])
-        items.append(added)
-        del items[1:-_LATEST]
+        added, tensors = item(chance, index, tensor), [tensor]
+        if isinstance(added[1], CallRow):
+            tensors = list({tensor, *chance.sample(range(12), chance.randrange(4))})
+            kept.add_to_each(tensors, added)
+        else:
+            kept.add(tensor, added)
+        for each in tensors:
+            items = plain.setdefault(each, [])
+            items.append(added)
+            del items[1:-_LATEST]
     everything = {each[0]: each for items in plain.values() for each in items}
     assert {tensor: list(kept.of(tensor)) for tensor in range(12) if kept.of(tensor)} == plain
     assert kept.indices() == everything.keys()

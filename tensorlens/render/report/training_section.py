@@ -47,7 +47,7 @@ def training_parts(report: Report, everything: bool) -> list[RenderableType]:
     tables = [each for shown in (table, losses_table(training)) if len(shown) for each in (Text(""), shown)]
     quiet = [
         hanging(Text("  "), Text(safe(text), "quiet"))
-        for text in (_unknown_text(rows), shares_text(training), memory_text(training))
+        for text in (_legend(rows), _unknown_text(rows), shares_text(training), memory_text(training))
         if text
     ]
     return [*parts, *tables, *([Text("")] if quiet else []), *quiet]
@@ -68,6 +68,16 @@ def summary(training: MeasuredTraining) -> str:
     again += ["check the custom Functions"] if inspection.functions_checked else []
     searched = f"; a second run, to {' and to '.join(again)}" if again else ""
     return f"{passes}, {count(measured.steps, 'step')} of {count(optimizers, 'optimizer')}{changed}{searched}"
+
+
+def _legend(rows: list[list[str]]) -> str | None:
+    """Says what the percentages of the table are of."""
+    texts = {
+        4: "zeros: elements of the gradients that are exactly zero",
+        6: "moved: distance from the first values to the last, in percent of the norm of the first",
+    }
+    used = [text for column, text in texts.items() if any("%" in row[column] for row in rows)]
+    return "; ".join(used) if used else None
 
 
 def _unknown_text(rows: list[list[str]]) -> str | None:
