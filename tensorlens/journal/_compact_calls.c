@@ -10,7 +10,7 @@
 #define SOURCE "" /* the SHA-256 of this file when it was built */
 #endif
 
-enum { TAIL = 4, KEPT = 5 }; /* as in compact_calls.py */
+enum { TAIL = 4, KEPT = 5, STORAGE = 10, TENSOR = 11, OF_STORAGE = 3, OF_TENSOR = 9 }; /* as in compact_calls.py */
 
 typedef struct {
     Py_buffer numbers, ends;
@@ -293,6 +293,57 @@ add_related(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
     Py_RETURN_NONE;
 }
 
+/* --- read_tables --------------------------------------------------------------------------------------------------- */
+
+/* Adds a tensor to a dict, as a row of a subclass of `tuple`: its items are those of `item` but for the tag. */
+static int
+add_tensor(PyObject *tensors, PyTypeObject *row_type, PyObject *item)
+{
+    Py_ssize_t size = PyTuple_GET_SIZE(item) - 1;
+    PyObject *row = row_type->tp_alloc(row_type, size);
+    if (row == NULL)
+        return -1;
+    for (Py_ssize_t n = 0; n < size; n++)
+        PyTuple_SET_ITEM(row, n, Py_NewRef(PyTuple_GET_ITEM(item, n + 1)));
+    int failed = PyDict_SetItem(tensors, PyTuple_GET_ITEM(item, 1), row);
+    Py_DECREF(row);
+    return failed;
+}
+
+static PyObject *
+read_tables(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (expect(nargs, 5) < 0)
+        return NULL;
+    PyObject *items = args[0], *sizes = args[2], *tensors = args[3];
+    Py_ssize_t position = PyLong_AsSsize_t(args[1]);
+    if (PyErr_Occurred())
+        return NULL;
+    PyTypeObject *row_type = (PyTypeObject *)args[4];
+    if (position < 0 || !PyList_CheckExact(items) || !PyDict_CheckExact(sizes) || !PyDict_CheckExact(tensors)
+        || !PyType_Check(args[4]) || !PyType_IsSubtype(row_type, &PyTuple_Type)) {
+        PyErr_SetString(PyExc_TypeError, "wrong arguments");
+        return NULL;
+    }
+    for (; position < PyList_GET_SIZE(items); position++) {
+        PyObject *item = PyList_GET_ITEM(items, position);
+        Py_ssize_t size = PyTuple_CheckExact(item) ? PyTuple_GET_SIZE(item) : 0;
+        if (size == 0 || !PyLong_CheckExact(PyTuple_GET_ITEM(item, 0)))
+            break;
+        int overflow, failed = 0;
+        long tag = PyLong_AsLongAndOverflow(PyTuple_GET_ITEM(item, 0), &overflow);
+        if (!overflow && tag == STORAGE && size == OF_STORAGE)
+            failed = PyDict_SetItem(sizes, PyTuple_GET_ITEM(item, 1), PyTuple_GET_ITEM(item, 2)) < 0;
+        else if (!overflow && tag == TENSOR && size == OF_TENSOR)
+            failed = add_tensor(tensors, row_type, item) < 0;
+        else
+            break;
+        if (failed)
+            return NULL;
+    }
+    return PyLong_FromSsize_t(position);
+}
+
 static PyMethodDef methods[] = {{"split", split, METH_O, NULL},
                                 {"ends", (PyCFunction)(void (*)(void))ends, METH_FASTCALL, NULL},
                                 {"count", (PyCFunction)(void (*)(void))count, METH_FASTCALL, NULL},
@@ -300,6 +351,7 @@ static PyMethodDef methods[] = {{"split", split, METH_O, NULL},
                                 {"add_tensors", (PyCFunction)(void (*)(void))add_tensors, METH_FASTCALL, NULL},
                                 {"add_changed", (PyCFunction)(void (*)(void))add_changed, METH_FASTCALL, NULL},
                                 {"add_related", (PyCFunction)(void (*)(void))add_related, METH_FASTCALL, NULL},
+                                {"read_tables", (PyCFunction)(void (*)(void))read_tables, METH_FASTCALL, NULL},
                                 {NULL}};
 
 static struct PyModuleDef module = {

@@ -42,14 +42,9 @@ class CallRun:
         numbers = memoryview(self.calls[: self.size]).cast("q")
         return [numbers[first] for first in compact_calls.starts(self.ends, self.start, self.stop)]
 
-    def explaining(self, needed: set[int] | None) -> Iterator[tuple[int, Item]]:
-        """Yields the calls that explain tensors in `needed`, or any tensor if that is None, each with the tensor."""
-        found = compact_calls.by_result(self.calls, self.ends, self.start, self.stop, needed)
-        ends = memoryview(self.ends).cast("I")
-        for tensor, numbers in found.items():
-            for number in numbers:
-                call = self.calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
-                yield tensor, (self.index + number, call, self.within)
+    def by_result(self, needed: set[int] | None) -> dict[int, list[int]]:
+        """Maps tensors to the numbers of the calls that explain them: those in `needed`, or all if that is None."""
+        return compact_calls.by_result(self.calls, self.ends, self.start, self.stop, needed)
 
     def items(self) -> Iterator[Item]:
         numbers = memoryview(self.calls[: self.size]).cast("q").tolist()

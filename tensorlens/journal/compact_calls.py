@@ -15,9 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tensorlens.journal.row_buffer import Tag
+
 Row = tuple[Any, ...]
 TAIL = 4  # ints at the end of a compact call: tensor, base, version, first sequence number
 KEPT = 5  # calls of one tensor that `by_result` returns
+STORAGE, TENSOR = int(Tag.STORAGE), int(Tag.TENSOR)
+OF_STORAGE, OF_TENSOR = 3, 9  # items in the rows of these tags, with the tag
 INT = 8  # bytes
 _INT = struct.Struct("q")
 
@@ -127,6 +131,25 @@ def add_related(run: bytes, ends: bytes, start: int, stop: int, tensors: set[int
             related.update(named)
 
 
+def read_tables(
+    items: list[Row | bytes], position: int, sizes: dict[int, int], tensors: dict[int, Any], row_type: type[Row]
+) -> int:
+    """Reads the rows of storages and tensors from a position on. Returns the position of the next row of another kind.
+
+    These are most rows of some programs. `sizes` gets the bytes of each storage, and `tensors` the rows, as `row_type`.
+    """
+    for number in range(position, len(items)):
+        item = items[number]
+        tag = item[0] if type(item) is tuple and item and type(item[0]) is int else None
+        if tag == STORAGE and len(item) == OF_STORAGE:
+            sizes[item[1]] = item[2]
+        elif tag == TENSOR and len(item) == OF_TENSOR:
+            tensors[item[1]] = tuple.__new__(row_type, item[1:])
+        else:
+            return number
+    return max(position, len(items))
+
+
 def starts(ends: bytes, start: int, stop: int) -> list[int]:
     """Returns where the calls from number `start` to `stop` begin."""
     return [0, *memoryview(ends).cast("I")][start:stop]
@@ -143,7 +166,7 @@ def _compiled() -> Any:
     return None
 
 
-in_python = split, ends, count, by_result, add_tensors, add_changed, add_related
+in_python = split, ends, count, by_result, add_tensors, add_changed, add_related, read_tables
 if not os.environ.get("TENSORLENS_PURE_PYTHON") and (_c := _compiled()) is not None:
     split, ends, count, by_result, add_tensors = _c.split, _c.ends, _c.count, _c.by_result, _c.add_tensors
-    add_changed, add_related = _c.add_changed, _c.add_related
+    add_changed, add_related, read_tables = _c.add_changed, _c.add_related, _c.read_tables

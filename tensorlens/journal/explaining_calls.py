@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import itemgetter
 
-from tensorlens.journal.call_runs import Call, Item
+from tensorlens.journal.call_runs import Call, CallRun, Item
 from tensorlens.journal.compact_calls import INT, TAIL, base_of, numbers_of
 from tensorlens.journal.rows import NONE, CallRow, State, of_alias
 
@@ -101,7 +101,7 @@ class ExplainingCalls:
     def add(self, tensor: int, item: Item) -> None:
         """Adds a call of a tensor: its first one stays, and the `_LATEST` last ones."""
         if type(item[1]) is bytes and tensor not in self._kept and self._packed.get(tensor) is None:
-            self._kept[tensor] = self._with_head(item)
+            self._kept[tensor] = _HEAD.pack(item[0], self._step_of(item[2])) + item[1]
             return
         items = (*self.of(tensor), item)
         if len(items) > _LATEST + 1:
@@ -110,6 +110,20 @@ class ExplainingCalls:
             if self._states.give_node(call, tensor):
                 self._dropped[tensor] = index, call
         self._kept[tensor] = items
+
+    def add_run(self, run: CallRun, needed: set[int] | None) -> None:
+        """Adds the calls of a run that explain tensors in `needed`, or all if that is None."""
+        kept, packed, calls, index, step = self._kept, self._packed, run.calls, run.index, self._step_of(run.within)
+        last, pack, ends = packed.last, _HEAD.pack, memoryview(run.ends).cast("I")
+        for tensor, numbers in run.by_result(needed).items():
+            first = numbers[0]
+            if tensor not in kept and (tensor > last or packed.get(tensor) is None):
+                begin = INT * ends[first - 1] if first else 0
+                kept[tensor] = pack(index + first, step) + calls[begin : INT * ends[first]]
+                del numbers[0]
+            for number in numbers:
+                call = calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
+                self.add(tensor, (index + number, call, run.within))
 
     def add_to_each(self, tensors: Iterable[int], item: Item) -> None:
         """Adds one call to each of several tensors: there may be thousands, most of them new."""
@@ -122,12 +136,10 @@ class ExplainingCalls:
                 self.add(tensor, item)
         kept.update(dict.fromkeys(new, (item,)))
 
-    def _with_head(self, item: Item) -> bytes:
-        index, step = item[0], item[2]
-        call: bytes = item[1]
-        if step not in self._steps:
-            self._steps.append(step)
-        return _HEAD.pack(index, self._steps.index(step)) + call
+    def _step_of(self, name: str) -> int:
+        if name not in self._steps:
+            self._steps.append(name)
+        return self._steps.index(name)
 
     def _item(self, kept: bytes) -> Item:
         index, step = _HEAD.unpack_from(kept)

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from tensorlens.journal import census, compact_calls, facts, rows, sample_rows
 from tensorlens.journal.call_counts import CallCounts
 from tensorlens.journal.call_runs import CallRun
 from tensorlens.journal.call_templates import CallTemplates
+from tensorlens.journal.ended_passes import EndedPass, accesses
 from tensorlens.journal.hook_targets import with_numbers
 from tensorlens.journal.kept_tables import KeptTables
 from tensorlens.journal.retention import WINDOW, Retention
 from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.source_sites import SourceSites
-from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, gradients_of, state_of
+from tensorlens.journal.trace_builder import MODES, TraceBuilder, state_of
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
 from tensorlens.records.source import lines_of
-
-_STORAGE, _TENSOR = int(Tag.STORAGE), int(Tag.TENSOR)
-_tensor_row: Callable[[Any], rows.TensorRow] = partial(tuple.__new__, rows.TensorRow)
 
 
 class Reader:
@@ -86,16 +83,15 @@ class Reader:
 
     def _read_batch(self, batch: list[Any]) -> None:
         items, known = compact_calls.split(batch)
-        nbytes, tensors = self._sizes.latest, self._tensors
-        for item in items:
+        tables = self._sizes.latest, self._tensors, rows.TensorRow
+        position = 0
+        while (position := compact_calls.read_tables(items, position, *tables)) < len(items):
+            item = items[position]
             if isinstance(item, bytes):
                 self._add_compact_calls(item)
-            elif item[0] == _STORAGE and len(item) == 3:  # these two are most rows of some programs
-                nbytes[item[1]] = item[2]
-            elif item[0] == _TENSOR and len(item) == 9:
-                tensors[item[1]] = _tensor_row(item[1:])
             else:
                 READERS[item[0]](self, typed(item))
+            position += 1
         if known < len(batch):
             raise ValueError(f"no row begins with {batch[known]!r}")
 
@@ -192,20 +188,7 @@ class Reader:
     def _read_backward(self, row: rows.BackwardRow) -> None:
         if row.op != "autograd.grad":  # that one returns tensors and is a call as well
             self._totals[row.site, row.op] += 1
-        self._add(
-            model.Backward(
-                index=self.count,
-                op=row.op,
-                site=row.site,
-                roots=accesses(row.roots),
-                gradients=gradients_of(row),
-                started=self._started.pop(row.token, self.count),
-                retain_graph=row.retain_graph,
-                create_graph=row.create_graph,
-                failed=row.failed,
-                inputs=row.inputs,
-            )
-        )
+        self._add(EndedPass(row, self._started.pop(row.token, self.count)))
 
     def _read_grad_mode(self, row: rows.GradModeRow) -> None:
         mode = MODES[row.mode]

@@ -16,9 +16,9 @@ from tensorlens.journal import compact_calls
 from tensorlens.journal.call_runs import Call, CallRun, Item, results_of, tensors_of
 from tensorlens.journal.changed_tensors import ChangedTensors
 from tensorlens.journal.compact_calls import numbers_of
+from tensorlens.journal.ended_passes import EndedPass
 from tensorlens.journal.explaining_calls import ExplainingCalls, storages_of
 from tensorlens.journal.rows import NONE, CallRow, TensorRow, of_alias
-from tensorlens.records import model
 
 WINDOW = 20_000  # calls
 TRAINING_WINDOW = 100_000  # with `--training`: most of its sentences need the whole course of a run
@@ -100,13 +100,12 @@ class Retention:
         """Keeps those of the leaving calls that explain a tensor in `needed`, or any tensor if that is None."""
         for item in leaving:
             if isinstance(item, CallRun):
-                for tensor, call in item.explaining(needed):
-                    self._explaining.add(tensor, call)
+                self._explaining.add_run(item, needed)
             elif type(item[1]) is CallRow:
                 results = dict.fromkeys(results_of(item[1]))  # a tensor is in the outputs, and in the states
                 chosen = results if needed is None else filter(needed.__contains__, results)
                 self._explaining.add_to_each(chosen, item)
-            elif not isinstance(item[1], model.Backward):
+            elif type(item[1]) is not EndedPass:
                 self._others.append(item)
 
     def last(self) -> Any:

@@ -14,14 +14,15 @@ from operator import is_not
 from typing import Any
 
 from tensorlens.journal import rows
-from tensorlens.journal.call_runs import CompactCall, tensors_of
+from tensorlens.journal.call_runs import CompactCall, Item, tensors_of
 from tensorlens.journal.call_templates import CallTemplates
+from tensorlens.journal.ended_passes import EndedPass
 from tensorlens.journal.explaining_calls import StatesOfCall
 from tensorlens.journal.retention import Retention
-from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorRow, optional
+from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorRow
 from tensorlens.records import model
 from tensorlens.records.fields import holders_of, references_of
-from tensorlens.records.model import Access, Gradient, Mode, State, Write
+from tensorlens.records.model import Access, Mode, State, Write
 from tensorlens.records.record_code import maker
 
 _access: Callable[..., Access] = maker(Access)
@@ -29,7 +30,6 @@ _write: Callable[..., Write] = maker(Write)
 _state: Callable[..., State] = maker(State)
 _call: Callable[..., model.Call] = maker(model.Call)
 _tensor: Callable[..., model.Tensor] = maker(model.Tensor)
-_gradient: Callable[..., Gradient] = maker(Gradient)
 _storage: Callable[..., model.Storage] = maker(model.Storage)
 _new_row = partial(tuple.__new__, TensorRow)
 
@@ -37,24 +37,6 @@ _Found = dict[str, list[int | None]]  # table -> ids in it
 _HOLDER = "records"  # in the place of a table: the field can have records in it
 
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
-
-
-def accesses(flat: rows.AccessRun) -> tuple[Access, ...]:
-    """Returns the accesses of a run of ints."""
-    pairs = zip(flat[::2], flat[1::2], strict=True)
-    return tuple(Access(tensor, optional(version)) for tensor, version in pairs)
-
-
-def gradients_of(row: rows.BackwardRow) -> tuple[Gradient, ...]:
-    """Returns the gradients of a backward pass."""
-    return tuple(
-        _gradient(tensor, _text(before), _text(after), Write(*write) if write else None, held)
-        for tensor, before, after, write, held in row.gradients
-    )
-
-
-def _text(values: Any) -> str | None:
-    return None if values is None else rows.values_text(values)
 
 
 def state_of(state: Iterable[Any], grad: str | None = None) -> State:
@@ -81,7 +63,10 @@ class TraceBuilder:
         of_records: _Found = {"tensors": [], "storages": []}
         _add_references(records, of_records)
         used: set[int | None] = set(of_records["tensors"])
-        items = retention.items({number for number in used if number is not None})
+        items: list[Item] = [
+            (index, content.event(index) if type(content) is EndedPass else content, within)
+            for index, content, within in retention.items({number for number in used if number is not None})
+        ]
         self._dropped = retention.dropped_nodes()
         self._states_of_call = StatesOfCall()
         self._nodes: dict[int, tuple[int, str | None, int]] = {}  # tensor -> the event that gave it its node, the node

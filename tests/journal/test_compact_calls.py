@@ -20,7 +20,7 @@ from tensorlens.records.trace_file import dumps
 
 SCRIPT = Script("program.py", (), "", "ok", 0, None)
 WHOLE = 1 << 40  # calls: a window that no test fills
-NAMES = ("split", "ends", "count", "by_result", "add_tensors", "add_changed", "add_related")
+NAMES = ("split", "ends", "count", "by_result", "add_tensors", "add_changed", "add_related", "read_tables")
 IN_PYTHON: dict[str, Any] = dict(zip(NAMES, compact_calls.in_python, strict=True))
 IN_C = compact_calls._compiled()
 compiled = pytest.mark.skipif(IN_C is None, reason="not built from this source: python hatch_build.py")
@@ -91,6 +91,31 @@ def test_the_functions_in_c_do_the_same(seed: int, length: int) -> None:
                 damaged[chance.randrange(len(damaged))] = chance.randrange(256)
                 del damaged[: chance.choice([0, 0, 3, 8])]
             _compare(bytes(damaged), lengths, chance)
+
+
+ROWS = (
+    (int(Tag.STORAGE), 1, 16),
+    (int(Tag.STORAGE), 1, 16, 5),
+    (int(Tag.TENSOR), 1, 1, 1, (2, 2), "float32", "cpu", "Tensor", None),
+    (int(Tag.TENSOR), 2, 1, 1, (2, 2), "float32", "cpu", "Tensor", 1),
+    (int(Tag.TENSOR), 2),
+    (10**30, 2, 3),
+    (True, 2, 3),
+    (),
+    b"12345678",
+)
+
+
+@compiled
+@given(st.lists(st.sampled_from(ROWS), max_size=8), st.integers(0, 9))
+def test_rows_of_storages_and_tensors_are_read_alike(items: list[Any], position: int) -> None:
+    found = []
+    for read in (IN_C.read_tables, IN_PYTHON["read_tables"]):
+        sizes: dict[int, int] = {}
+        tensors: dict[int, rows.TensorRow] = {}
+        found.append((read(items, position, sizes, tensors, rows.TensorRow), sizes, tensors))
+        assert all(type(row) is rows.TensorRow for row in tensors.values())
+    assert found[0] == found[1]
 
 
 def _compare(run: bytes, lengths: array[int], chance: random.Random) -> None:

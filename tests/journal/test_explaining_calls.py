@@ -8,7 +8,8 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlens.journal.call_runs import Item
+from tensorlens.journal.call_runs import CallRun, Item
+from tensorlens.journal.compact_calls import INT
 from tensorlens.journal.explaining_calls import _LATEST, ExplainingCalls
 from tensorlens.journal.rows import NONE, CallRow, of_alias
 
@@ -31,6 +32,27 @@ def item(chance: random.Random, index: int, tensor: int) -> Item:
     return index, call, chance.choice(STEPS)
 
 
+def add_some(kept: ExplainingCalls, chance: random.Random, index: int) -> list[tuple[int, Item]]:
+    """Adds calls in one of three ways. Returns them, each with the tensor that it explains."""
+    tensor = chance.randrange(12)
+    added = item(chance, index, tensor)
+    if isinstance(added[1], CallRow):
+        tensors = list({tensor, *chance.sample(range(12), chance.randrange(4))})
+        kept.add_to_each(tensors, added)
+        return [(each, added) for each in tensors]
+    if chance.random() < 0.5:
+        kept.add(tensor, added)
+        return [(tensor, added)]
+    tensors = [chance.randrange(12) for _ in range(4)]
+    calls = [compact(each, NONE) for each in tensors]
+    ends = array("I", [len(b"".join(calls[: number + 1])) // INT for number in range(4)]).tobytes()
+    start, needed = chance.randrange(4), {chance.randrange(12) for _ in range(20)} if chance.random() < 0.5 else None
+    run = CallRun(index, b"".join(calls), ends, chance.choice(STEPS), start)
+    kept.add_run(run, needed)
+    found = [(tensors[n], (index + n, calls[n], run.within)) for n in range(start, 4)]
+    return [each for each in found if needed is None or each[0] in needed]
+
+
 @given(st.integers(0, 1 << 30), st.integers(0, 60))
 def test_calls_that_are_packed_at_any_moment_are_those_that_were_added(seed: int, length: int) -> None:
     chance, kept, plain = random.Random(seed), ExplainingCalls(), dict[int, list[Item]]()
@@ -41,21 +63,15 @@ def test_calls_that_are_packed_at_any_moment_are_those_that_were_added(seed: int
             if chance.random() < 0.5:
                 kept.pack()
             plain = {tensor: items for tensor, items in plain.items() if tensor in needed}
-        tensor = chance.randrange(12)
-        added, tensors = item(chance, index, tensor), [tensor]
-        if isinstance(added[1], CallRow):
-            tensors = list({tensor, *chance.sample(range(12), chance.randrange(4))})
-            kept.add_to_each(tensors, added)
-        else:
-            kept.add(tensor, added)
-        for each in tensors:
-            items = plain.setdefault(each, [])
-            items.append(added)
+        added = add_some(kept, chance, 4 * index)
+        for tensor, each in added:
+            items = plain.setdefault(tensor, [])
+            items.append(each)
             del items[1:-_LATEST]
     everything = {each[0]: each for items in plain.values() for each in items}
     assert {tensor: list(kept.of(tensor)) for tensor in range(12) if kept.of(tensor)} == plain
     assert kept.indices() == everything.keys()
-    assert kept.since(length // 2) == {index: each for index, each in everything.items() if index >= length // 2}
+    assert kept.since(2 * length) == {index: each for index, each in everything.items() if index >= 2 * length}
     assert set(kept.storages()) == set().union(*(storages(each[1]) for each in everything.values()))
 
 
