@@ -172,7 +172,7 @@ def test_a_forked_rank_that_is_killed_failed_first(tmp_path: Path) -> None:
 
 
 def test_ranks_that_hang_are_stopped_at_the_time_limit(tmp_path: Path) -> None:
-    ran = explain_ranks(tmp_path, "hangs", 29634, "--timeout", "15", "--format", "json")
+    ran = explain_ranks(tmp_path, "hangs", 29634, "--timeout", "30", "--format", "json")
     data = json.loads(ran.stdout)
     assert [(each["rank"], each["ending"]) for each in data["ranks"]] == [(0, "stopped"), (1, "stopped")], ran.stderr
     left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
