@@ -9,6 +9,7 @@ import heapq
 import struct
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import itemgetter
@@ -126,15 +127,19 @@ class ExplainingCalls:
                 self.add(tensor, (index + number, call, run.within))
 
     def add_to_each(self, tensors: Iterable[int], item: Item) -> None:
-        """Adds one call to each of several tensors: there may be thousands, most of them new."""
+        """Adds one call to each of several tensors: there may be thousands, most of them new.
+
+        It is added once for each time that the call names the tensor, as output, written or in a state. So a tensor
+        that many calls change has fewer of these calls, and the bounded trace has room for those of other tensors.
+        """
         kept, packed = self._kept, self._packed
-        last, new = packed.last, []
-        for tensor in tensors:
+        last = packed.last
+        for tensor, times in Counter(tensors).items():
             if tensor not in kept and (tensor > last or packed.get(tensor) is None):
-                new.append(tensor)
+                kept[tensor] = (item,) * min(times, _LATEST + 1)
             else:
-                self.add(tensor, item)
-        kept.update(dict.fromkeys(new, (item,)))
+                for _ in range(times):
+                    self.add(tensor, item)
 
     def _step_of(self, name: str) -> int:
         if name not in self._steps:

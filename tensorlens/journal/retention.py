@@ -102,7 +102,7 @@ class Retention:
             if isinstance(item, CallRun):
                 self._explaining.add_run(item, needed)
             elif type(item[1]) is CallRow:
-                results = dict.fromkeys(results_of(item[1]))  # a tensor is in the outputs, and in the states
+                results = results_of(item[1])
                 chosen = results if needed is None else filter(needed.__contains__, results)
                 self._explaining.add_to_each(chosen, item)
             elif type(item[1]) is not EndedPass:

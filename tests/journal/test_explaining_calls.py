@@ -37,7 +37,7 @@ def add_some(kept: ExplainingCalls, chance: random.Random, index: int) -> list[t
     tensor = chance.randrange(12)
     added = item(chance, index, tensor)
     if isinstance(added[1], CallRow):
-        tensors = list({tensor, *chance.sample(range(12), chance.randrange(4))})
+        tensors = [tensor, *(chance.randrange(12) for _ in range(chance.randrange(6)))]
         kept.add_to_each(tensors, added)
         return [(each, added) for each in tensors]
     if chance.random() < 0.5:

@@ -380,7 +380,7 @@ def test_what_a_signal_handler_raises_in_the_midst_of_ours_is_the_programs(warm:
 
 
 class _Late(Exception):
-    """What a signal handler raises."""
+    """A signal handler raises it."""
 
 
 class _Interrupted(Exception):

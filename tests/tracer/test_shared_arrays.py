@@ -130,7 +130,7 @@ def test_a_storage_takes_the_place_of_one_that_is_gone() -> None:
 
 
 class _Late(Exception):
-    """What a signal handler raises."""
+    """A signal handler raises it."""
 
 
 def _interrupted(change: Callable[[], object], after: int) -> bool:
