@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from tensorlens.analysis.graph_search import GraphSearch, UsedTensors
@@ -287,7 +287,16 @@ def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
 def graph_leaves(facts: TraceIndex, root: int, before: int) -> set[int]:
     """Returns the leaves that a backward pass from `root` would reach: it goes no further than a leaf, whatever the
     leaf's values were computed from."""
-    leaves: set[int] = set()
+    return set(_each_leaf(facts, root, before))
+
+
+def leads_to(facts: TraceIndex, root: int, before: int, leaves: Collection[int]) -> bool:
+    """Returns whether a backward pass from `root` would reach one of some leaves."""
+    return any(leaf in leaves for leaf in _each_leaf(facts, root, before))
+
+
+def _each_leaf(facts: TraceIndex, root: int, before: int) -> Iterator[int]:
+    """Yields the leaves of `graph_leaves`, some of them again."""
     queue, seen = deque([(root, before)]), set[tuple[int, int]]()
     search, followed = GraphSearch(facts), set[int]()
     while queue and len(seen) < MAX_CALLS:
@@ -297,10 +306,9 @@ def graph_leaves(facts: TraceIndex, root: int, before: int) -> set[int]:
             continue
         seen.add((number, user))
         if state.is_leaf:
-            leaves.add(_owner(facts, number))
+            yield _owner(facts, number)
             continue
         for call in search.new_calls(number, user):
             if call.index not in followed:
                 followed.add(call.index)
                 queue.extend((access.tensor, call.index) for access in call.inputs)
-    return leaves

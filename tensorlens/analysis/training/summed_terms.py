@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
+from tensorlens.analysis.lineage import MAX_CALLS
+from tensorlens.analysis.shared_leaves import SharedLeaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import LINEAR, MAX_PASSES, SUMS, is_number, op_name
 from tensorlens.analysis.training.run_summary import outer
@@ -42,7 +43,7 @@ class LossTerm:
 
     @property
     def reached(self) -> frozenset[int]:
-        return frozenset[int]().union(*(term.reached for term in self.terms))
+        return frozenset[int]().union(*{term.reached for term in self.terms})
 
     @property
     def requires_grad(self) -> bool:
@@ -133,12 +134,12 @@ def terms_of(facts: TraceIndex, backward: Backward) -> Iterable[tuple[Span | Non
         return []
     summands = _summands(facts, backward.roots[0].tensor, backward.index)
     reached, found = reached_by(backward), []
+    leaves = SharedLeaves(facts, reached)
     for span, pairs in summands.items():
         for number, added in pairs:
-            leaves = frozenset(graph_leaves(facts, number, added.index))
             requires_grad = facts.requires_grad(number, added.index - 1)
-            found.append((span, Term(number, backward, added, requires_grad, leaves & reached)))
-    return found if reached <= frozenset[int]().union(*(term.reached for _, term in found)) else []
+            found.append((span, Term(number, backward, added, requires_grad, leaves.of(number, added.index))))
+    return found if reached <= frozenset[int]().union(*{term.reached for _, term in found}) else []
 
 
 # --- sums ------------------------------------------------------------------------------------------------------------

@@ -102,9 +102,12 @@ def _reads(facts: TraceIndex, call: Call, attribute: str) -> bool:
 
 def _is_statistic(facts: TraceIndex, number: int, before: int) -> bool:
     """Returns whether a value is a mean or a deviation of what no parameter has made."""
-    above = [made for _, made in islice(ancestry(facts, number, before), _MAX_CALLS)]
-    has_parameter = any(facts.tensor(access.tensor).type == "Parameter" for made in above for access in made.inputs)
-    return any(op_name(made) in _REDUCTIONS for made in above) and not has_parameter
+    is_reduced = False
+    for _, made in islice(ancestry(facts, number, before), _MAX_CALLS):
+        if any(facts.tensor(access.tensor).type == "Parameter" for access in made.inputs):
+            return False
+        is_reduced = is_reduced or op_name(made) in _REDUCTIONS
+    return is_reduced
 
 
 def _has_one_object(facts: TraceIndex, owner: str) -> bool:

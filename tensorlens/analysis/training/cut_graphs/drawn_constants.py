@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
+from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves, leads_to
 from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name, sums_below, trained_by
@@ -90,7 +90,7 @@ def _useless_terms(facts: TraceIndex, backward: Backward, used: set[int]) -> Ite
     """
     for added in sums_below(facts, backward):
         with_history = [a.tensor for a in added.inputs if facts.requires_grad(a.tensor, added.index - 1)]
-        others = [number for number in with_history if not used & graph_leaves(facts, number, added.index)]
+        others = [number for number in with_history if not leads_to(facts, number, added.index, used)]
         if len(others) < len(with_history):
             yield from recorded_from(facts, [(number, added.index) for number in others])
 
