@@ -1,15 +1,18 @@
 """A search through a trace looks at each call once, however often a tensor was written, or a call has many tensors."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 import torch
 
 import tensorlens
-from tensorlens.analysis.lineage import ancestry, backward_reaches, calls_reached_by, graph_leaves
+from tensorlens.analysis.lineage import ancestry, backward_reaches, calls_reached_by, graph_leaves, leads_to
 from tensorlens.analysis.states import StateHistory
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.cut_graphs.drawn_constants import drawn_constants
 from tensorlens.analysis.training.near_gradients import NearGradients
+from tensorlens.analysis.training.summed_terms import losses, reached_by
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call, Trace
 
@@ -117,3 +120,36 @@ def test_an_update_of_many_parameters_in_one_call_is_searched_once(
     assert len(updates) == parameters
     assert updates == {leaf: [leaf != first] for leaf in updates}
     assert searches <= 2 * parameters
+
+
+def _drawn(training: Training) -> object:
+    return list(drawn_constants(training))
+
+
+def test_many_terms_of_a_loss_are_searched_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A running sum of terms, and a sum of what one call made: twice the terms take twice the looks."""
+    looks: dict[str, list[int]] = {}
+    for count in (60, 120):
+        with tensorlens.trace() as run:
+            parameters = [torch.nn.Parameter(torch.ones(1)) for _ in range(count)]
+            optimizer = torch.optim.SGD(parameters, lr=0.1)
+            for _ in range(2):
+                sum((each.square().mean() for each in parameters), torch.zeros(())).backward()
+                optimizer.step()
+                torch.stack(torch._foreach_add(torch._foreach_mul(parameters, 2.0), 1.0)).sum().backward()
+                optimizer.step()
+        facts = TraceIndex(run.trace())
+        training = Training(facts)
+        questions: dict[str, Callable[[], object]] = {
+            "terms": partial(losses, facts),
+            "draws": partial(_drawn, training),
+        }
+        for name, question in questions.items():
+            looks.setdefault(name, []).append(_looks(monkeypatch, question))
+        terms = [term for loss in losses(facts) for one in loss.terms for term in one.terms]
+        for term in terms:
+            found = graph_leaves(facts, term.tensor, term.added.index)
+            assert term.reached == found & reached_by(term.backward)
+            assert leads_to(facts, term.tensor, term.added.index, found) == bool(found)
+            assert not leads_to(facts, term.tensor, term.added.index, ())
+    assert all(few > 0 and many <= 2.5 * few for few, many in looks.values()), looks

@@ -216,13 +216,13 @@ def _next_sum(facts: TraceIndex, number: int, before: int) -> tuple[Call | None,
     shown = computed = number
     for _ in range(MAX_CALLS):
         call = next(iter(facts.producers(number, before)), None)
-        if call is None or not facts.requires_grad(number, before - 1):
+        if call is None or not facts.requires_grad(number, before - 1) or op_name(call) not in (*SUMS, *LINEAR):
             break
         inputs = list(dict.fromkeys(access.tensor for access in call.inputs))
         history = [each for each in inputs if facts.requires_grad(each, call.index - 1)]
         if op_name(call) in SUMS and len(inputs) > 1:
             return call if _adds_terms(facts, inputs, history) else None, shown, computed
-        if op_name(call) not in (*SUMS, *LINEAR) or len(history) != 1:
+        if len(history) != 1:
             break
         number, before = history[0], call.index
         named = facts.names.is_named

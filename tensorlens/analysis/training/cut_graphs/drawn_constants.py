@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves, leads_to
+from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
 from tensorlens.analysis.plain_values import may_require_grad
+from tensorlens.analysis.shared_leaves import SharedLeaves
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import op_name, sums_below, trained_by
 from tensorlens.analysis.training.loss_calls import examined_passes, recorded_above, recorded_from
@@ -88,9 +89,10 @@ def _useless_terms(facts: TraceIndex, backward: Backward, used: set[int]) -> Ite
 
     So it is if the gradients that this pass gives a critic are cleared before its own step.
     """
+    leaves = SharedLeaves(facts, used)
     for added in sums_below(facts, backward):
         with_history = [a.tensor for a in added.inputs if facts.requires_grad(a.tensor, added.index - 1)]
-        others = [number for number in with_history if not leads_to(facts, number, added.index, used)]
+        others = [number for number in with_history if not leaves.is_any_above(number, added.index)]
         if len(others) < len(with_history):
             yield from recorded_from(facts, [(number, added.index) for number in others])
 
