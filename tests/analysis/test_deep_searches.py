@@ -131,7 +131,7 @@ def test_many_terms_of_a_loss_are_searched_as_few(monkeypatch: pytest.MonkeyPatc
     looks: dict[str, list[int]] = {}
     for count in (60, 120):
         with tensorlens.trace() as run:
-            parameters = [torch.nn.Parameter(torch.ones(1)) for _ in range(count)]
+            parameters: list[torch.Tensor] = [torch.nn.Parameter(torch.ones(1)) for _ in range(count)]
             optimizer = torch.optim.SGD(parameters, lr=0.1)
             for _ in range(2):
                 sum((each.square().mean() for each in parameters), torch.zeros(())).backward()
