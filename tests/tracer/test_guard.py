@@ -384,7 +384,7 @@ class _Late(Exception):
 
 
 class _Interrupted(Exception):
-    """An error of ours: to read its text sends a signal."""
+    """An internal error: to read its text sends a signal."""
 
     def __str__(self) -> str:
         signal.raise_signal(signal.SIGUSR1)
