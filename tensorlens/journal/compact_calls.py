@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.journal.row_buffer import Tag
+from tensorlens.journal.rows import StorageRow, TensorRow
 
 Row = tuple[Any, ...]
 TAIL = 4  # ints at the end of a compact call: tensor, base, version, first sequence number
 KEPT = 5  # calls of one tensor that `by_result` returns
 STORAGE, TENSOR = int(Tag.STORAGE), int(Tag.TENSOR)
-OF_STORAGE, OF_TENSOR = 3, 9  # items in the rows of these tags, with the tag
+OF_STORAGE, OF_TENSOR = (1 + len(row._fields) for row in (StorageRow, TensorRow))  # items in a row, with the tag
 INT = 8  # bytes
 _INT = struct.Struct("q")
 

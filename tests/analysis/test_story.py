@@ -561,3 +561,10 @@ def test_a_line_that_python_can_not_read_has_no_count_of_runs(run: Run, text: st
     (row,) = section.rows
     assert row.count == ""
     assert row.facts[0].kind == "error"
+
+
+def test_a_line_without_source_that_raises_a_syntax_error_itself_has_a_count(run: Run) -> None:
+    text = "code = compile('raise SyntaxError', 'made.py', 'exec')\nfor _ in range(2):\n    try:\n        exec(code)\n"
+    trace = run(text + "    except SyntaxError:\n        pass\nexec(code)\n")
+    counts = {row.count for section in story(trace, Names(trace)) for row in section.rows if section.file == "made.py"}
+    assert counts == {"x1+"}

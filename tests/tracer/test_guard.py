@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import os
 import signal
 import subprocess
@@ -24,9 +25,10 @@ from tensorlens.records.invariants import validate
 from tensorlens.records.model import Gap
 from tensorlens.records.reference import Reference, attach
 from tensorlens.runner.launch import RunOptions, Target, run_script
+from tensorlens.tracer.frames import source_text
 from tensorlens.tracer.isolation import guard, patch
 from tensorlens.tracer.patches import table
-from tensorlens.tracer.recording import compiled
+from tensorlens.tracer.recording import compiled, ops
 
 PROGRAM, COMPARED, CLAIMED = DATA / "entrances.py", DATA / "compared.py", DATA / "claimed.py"
 BROKEN = """\
@@ -391,7 +393,9 @@ class _Interrupted(Exception):
         return "ours"
 
 
-def test_what_a_signal_handler_raises_while_an_error_of_ours_is_reported_is_the_programs() -> None:
+def test_what_a_signal_handler_raises_while_an_error_of_ours_is_reported_is_the_programs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def handler(*_: object) -> None:
         raise _Late
 
@@ -405,6 +409,13 @@ def test_what_a_signal_handler_raises_while_an_error_of_ours_is_reported_is_the_
             recorder.internal_error("this", LookupError("ours"))
             with pytest.raises(_Late):
                 recorder.internal_error("this", _Interrupted())
+            monkeypatch.setitem(ops.RISKS, torch.log, lambda args, kwargs: str(_Interrupted()))
+            with pytest.raises(_Late):
+                ops.note_risk(recorder, torch.log, (), {})
+            monkeypatch.setattr(linecache, "getlines", lambda name: str(_Interrupted()))
+            with pytest.raises(_Late):
+                source_text._cached("none.py")
+            monkeypatch.undo()
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert reasons(run.trace()) == ["this could not be recorded (LookupError: ours)"]

@@ -19,7 +19,7 @@ from tensorlens.analysis.naming.blocks import Blocks, Statement
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.trace_index import has_event
-from tensorlens.records.model import Backward, Call, Event, GradMode, Site, Trace
+from tensorlens.records.model import Backward, Call, Event, Failure, GradMode, Site, Trace
 
 _PLACED = (Call, Backward, GradMode)
 _SYNTAX_ERRORS = tuple(error.__name__ for error in (SyntaxError, IndentationError, TabError))
@@ -55,7 +55,7 @@ class LineRuns:
         self._begun = self._beginnings()
         failed = [number for failure in trace.failures for number in failure.stack]
         self._with_failures = {self._scope(site) for site in failed}
-        self._unreadable = {failure.site for failure in trace.failures if failure.type in _SYNTAX_ERRORS}
+        self._unreadable = {failure.site for failure in trace.failures if self._is_of_compiler(failure)}
         self._cut_short = trace.script.outcome not in ("ok", "error")
 
     def count(self, sites: Iterable[int]) -> RunCount:
@@ -68,6 +68,15 @@ class LineRuns:
             return RunCount(1, numbers <= self._unreadable)
         most = max(count.times for count in counts)
         return RunCount(most, any(count.exact for count in counts if count.times == most))
+
+    def _is_of_compiler(self, failure: Failure) -> bool:
+        """Returns whether Python could not read the line of a failure: the message names it, as in `(net.py, line 2)`.
+
+        A program can raise a `SyntaxError` itself, whose message is its own.
+        """
+        if failure.site is None or failure.type not in _SYNTAX_ERRORS:
+            return False
+        return failure.message.endswith(f", line {place_of(self._trace.sites[failure.site])[2]})")
 
     def _statement_of(self, site: int) -> Statement | None:
         return self._blocks.statement(self._trace.sites[site])
