@@ -16,4 +16,5 @@ def read_tables(
     sizes: dict[int, int],
     tensors: dict[int, Any],
     row_type: type[tuple[Any, ...]],
+    kind_type: type[tuple[Any, ...]],
 ) -> int: ...

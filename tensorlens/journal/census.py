@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tensorlens.journal.retention import Retention
-from tensorlens.journal.rows import TensorRow
+from tensorlens.journal.rows import TensorKind, TensorRow
 from tensorlens.records.failure_context import Assignment
 from tensorlens.records.model import Failure
 
@@ -33,10 +33,14 @@ class StorageSizes:
 
 
 def needed_storages(
-    tensors: dict[int, TensorRow], retention: Retention, failures: Iterable[Failure]
+    tensors: Mapping[int, TensorRow | TensorKind], retention: Retention, failures: Iterable[Failure]
 ) -> set[int | None]:
     """Returns the storages of tensors, of the states in the kept calls and of what failed calls had saved."""
-    needed = {row.storage for row in tensors.values()}
+    needed: set[int | None] = {
+        tensor if row.place is None else row.place[0]
+        for tensor, row in tensors.items()
+        if isinstance(row, TensorKind)
+    } | {row.storage for row in tensors.values() if isinstance(row, TensorRow)}
     needed.update(retention.storages())
     needed.update(saved.storage for failure in failures for saved in failure.saved)
     return needed
@@ -52,7 +56,7 @@ def drop_events(checkpoints: dict[int, int], facts: dict[str, list[Any]], retent
     facts["nested"] = [fact for fact in facts["nested"] if fact.index > oldest or fact.index - 1 in calls]
 
 
-def kept_assignments(assignments: list[Assignment], tensors: dict[int, TensorRow]) -> list[Assignment]:
+def kept_assignments(assignments: list[Assignment], tensors: Mapping[int, TensorRow | TensorKind]) -> list[Assignment]:
     """Returns the first and the last assignments, and those with a tensor that is kept."""
     last = len(assignments) - MOST_ASSIGNMENTS
     return [

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.journal.row_buffer import Tag
-from tensorlens.journal.rows import StorageRow, TensorRow
+from tensorlens.journal.rows import StorageRow, TensorRow, TensorsRow
 
 Row = tuple[Any, ...]
 TAIL = 4  # ints at the end of a compact call: tensor, base, version, first sequence number
 KEPT = 5  # calls of one tensor that `by_result` returns
-STORAGE, TENSOR = int(Tag.STORAGE), int(Tag.TENSOR)
-OF_STORAGE, OF_TENSOR = (1 + len(row._fields) for row in (StorageRow, TensorRow))  # items in a row, with the tag
+STORAGE, TENSOR, TENSORS = int(Tag.STORAGE), int(Tag.TENSOR), int(Tag.TENSORS)
+# items in a row, with the tag
+OF_STORAGE, OF_TENSOR, OF_TENSORS = (1 + len(row._fields) for row in (StorageRow, TensorRow, TensorsRow))
 INT = 8  # bytes
 _INT = struct.Struct("q")
 
@@ -133,11 +134,17 @@ def add_related(run: bytes, ends: bytes, start: int, stop: int, tensors: set[int
 
 
 def read_tables(
-    items: list[Row | bytes], position: int, sizes: dict[int, int], tensors: dict[int, Any], row_type: type[Row]
+    items: list[Row | bytes],
+    position: int,
+    sizes: dict[int, int],
+    tensors: dict[int, Any],
+    row_type: type[Row],
+    kind_type: type[Row],
 ) -> int:
     """Reads the rows of storages and tensors from a position on. Returns the position of the next row of another kind.
 
-    These are most rows of some programs. `sizes` gets the bytes of each storage, and `tensors` the rows, as `row_type`.
+    These are most rows of some programs. `sizes` gets the bytes of each storage, and `tensors` the row of each tensor,
+    as `row_type`, or what it has in common with others, as `kind_type`.
     """
     for number in range(position, len(items)):
         item = items[number]
@@ -146,6 +153,11 @@ def read_tables(
             sizes[item[1]] = item[2]
         elif tag == TENSOR and len(item) == OF_TENSOR:
             tensors[item[1]] = tuple.__new__(row_type, item[1:])
+        elif tag == TENSORS and len(item) == OF_TENSORS and type(item[1]) is bytes:
+            found = _ints(item[1])
+            tensors.update(dict.fromkeys(found, tuple.__new__(kind_type, item[2:])))
+            if item[2] is not None:
+                sizes.update(dict.fromkeys(found, item[2]))
         else:
             return number
     return max(position, len(items))

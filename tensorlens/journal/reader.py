@@ -31,7 +31,7 @@ class Reader:
         self.versions = model.Versions("", "", "")  # empty until the process that runs the program writes
         self.source_sites = SourceSites()
         self._sizes = census.StorageSizes()
-        self._tensors: dict[int, rows.TensorRow] = {}
+        self._tensors: dict[int, rows.TensorRow | rows.TensorKind] = {}
         self._templates = CallTemplates()
         self._compact_calls = CallCounts(self._templates)
         self._retention = Retention(window, self._tensors)
@@ -83,7 +83,7 @@ class Reader:
 
     def _read_batch(self, batch: list[Any]) -> None:
         items, known = compact_calls.split(batch)
-        tables = self._sizes.latest, self._tensors, rows.TensorRow
+        tables = self._sizes.latest, self._tensors, rows.TensorRow, rows.TensorKind
         position = 0
         while (position := compact_calls.read_tables(items, position, *tables)) < len(items):
             item = items[position]
@@ -164,6 +164,12 @@ class Reader:
 
     def _read_tensor(self, row: rows.TensorRow) -> None:
         self._tensors[row.tensor] = row
+
+    def _read_tensors(self, row: rows.TensorsRow) -> None:
+        numbers = memoryview(row.tensors).cast("q")
+        self._tensors.update(dict.fromkeys(numbers, rows.TensorKind(*row[1:])))
+        if row.nbytes is not None:
+            self._sizes.latest.update(dict.fromkeys(numbers, row.nbytes))
 
     def _read_call(self, row: rows.CallRow) -> None:
         self._totals[row.site, row.op] += 1

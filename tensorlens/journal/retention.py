@@ -18,7 +18,7 @@ from tensorlens.journal.changed_tensors import ChangedTensors
 from tensorlens.journal.compact_calls import numbers_of
 from tensorlens.journal.ended_passes import EndedPass
 from tensorlens.journal.explaining_calls import ExplainingCalls, storages_of
-from tensorlens.journal.rows import NONE, CallRow, TensorRow, of_alias
+from tensorlens.journal.rows import NONE, CallRow, TensorKind, TensorRow, of_alias
 
 WINDOW = 20_000  # calls
 TRAINING_WINDOW = 100_000  # with `--training`: most of its sentences need the whole course of a run
@@ -37,7 +37,7 @@ class Retention:
     A compact call is kept as the bytes of its ints.
     """
 
-    def __init__(self, size: int, tensors: dict[int, TensorRow]) -> None:
+    def __init__(self, size: int, tensors: dict[int, TensorRow | TensorKind]) -> None:
         self._size = size
         self._beginning = BEGINNING if size == TRAINING_WINDOW else 0
         self._early: set[int] = set()  # the tensors of the calls that always stay

@@ -29,6 +29,7 @@ class Tag(IntEnum):
     STORAGE = 10
     TENSOR = 11
     ALIVE = 12
+    TENSORS = 13
     # Calls
     CALL = 20
     CALL_TEMPLATE = 21
@@ -69,6 +70,7 @@ ROW_TYPES: dict[int, Any] = {
     Tag.STORAGE: rows.StorageRow,
     Tag.TENSOR: rows.TensorRow,
     Tag.ALIVE: rows.AliveRow,
+    Tag.TENSORS: rows.TensorsRow,
     Tag.CALL: rows.CallRow,
     Tag.CALL_TEMPLATE: rows.CallTemplateRow,
     Tag.WITHIN: rows.WithinRow,

@@ -116,6 +116,34 @@ class TensorRow(NamedTuple):
     base: int | None
 
 
+class TensorsRow(NamedTuple):
+    """Tensors of one kind in a row, when they are first met. The compiled fast path writes it in place of theirs."""
+
+    tensors: bytes  # their ids, 8 bytes each
+    nbytes: int | None  # of the storage of each; None: they are views
+    place: tuple[int | None, int, int] | None  # storage, version counter and base; None: each has its own memory
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    type: str
+
+
+class TensorKind(NamedTuple):
+    """What the tensors of a `TensorsRow` have in common."""
+
+    nbytes: int | None
+    place: tuple[int | None, int, int] | None
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    type: str
+
+    def row(self, tensor: int) -> TensorRow:
+        """Returns the row of one of the tensors."""
+        storage, counter, base = self.place or (tensor, tensor, None)
+        return TensorRow(tensor, storage, counter, self.shape, self.dtype, self.device, self.type, base)
+
+
 class AliveRow(NamedTuple):
     """A census: the reader may forget every other tensor."""
 

@@ -7,7 +7,7 @@ it names.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from operator import is_not
@@ -19,7 +19,7 @@ from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.ended_passes import EndedPass
 from tensorlens.journal.explaining_calls import StatesOfCall
 from tensorlens.journal.retention import Retention
-from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorRow
+from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorKind, TensorRow
 from tensorlens.records import model
 from tensorlens.records.fields import holders_of, references_of
 from tensorlens.records.model import Access, Mode, State, Write
@@ -56,7 +56,7 @@ class TraceBuilder:
         self,
         retention: Retention,
         templates: CallTemplates,
-        tensors: dict[int, TensorRow],
+        tensors: Mapping[int, TensorRow | TensorKind],
         nbytes: dict[int, int],
         records: Any,
     ) -> None:
@@ -132,7 +132,10 @@ class TraceBuilder:
         self._moved.update({state[0]: state[7] for state in call.states if state[7] is not None})
 
     def _row(self, number: int) -> TensorRow:
-        return self._rows.get(number) or TensorRow(number, None, number, (), "", "", "Tensor", None)
+        row = self._rows.get(number)
+        if row is None:
+            return TensorRow(number, None, number, (), "", "", "Tensor", None)
+        return row.row(number) if isinstance(row, TensorKind) else row
 
     def tensors(self) -> tuple[model.Tensor, ...]:
         """Returns the tensors of the trace."""

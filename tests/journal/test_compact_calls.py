@@ -99,6 +99,10 @@ ROWS = (
     (int(Tag.TENSOR), 1, 1, 1, (2, 2), "float32", "cpu", "Tensor", None),
     (int(Tag.TENSOR), 2, 1, 1, (2, 2), "float32", "cpu", "Tensor", 1),
     (int(Tag.TENSOR), 2),
+    (int(Tag.TENSORS), array("q", [3, 4]).tobytes(), 16, None, (4,), "float32", "cpu", "Tensor"),
+    (int(Tag.TENSORS), array("q", [5]).tobytes() + b"12", None, (3, 3, 3), (4,), "float32", "cpu", "Tensor"),
+    (int(Tag.TENSORS), "ids", None, (3, 3, 3), (4,), "float32", "cpu", "Tensor"),
+    (int(Tag.TENSORS), b"", None),
     (10**30, 2, 3),
     (True, 2, 3),
     (),
@@ -112,9 +116,10 @@ def test_rows_of_storages_and_tensors_are_read_alike(items: list[Any], position:
     found = []
     for read in (IN_C.read_tables, IN_PYTHON["read_tables"]):
         sizes: dict[int, int] = {}
-        tensors: dict[int, rows.TensorRow] = {}
-        found.append((read(items, position, sizes, tensors, rows.TensorRow), sizes, tensors))
-        assert all(type(row) is rows.TensorRow for row in tensors.values())
+        tensors: dict[int, rows.TensorRow | rows.TensorKind] = {}
+        end = read(items, position, sizes, tensors, rows.TensorRow, rows.TensorKind)
+        kinds = {tensor: type(row) for tensor, row in tensors.items()}
+        found.append((end, sizes, tensors, kinds))
     assert found[0] == found[1]
 
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import weakref
-from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 from support.daily import one_in
+from support.plain_rows import plain_rows
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.testing._internal.common_methods_invocations import op_db
@@ -50,8 +50,7 @@ def rows_of(program: Callable[[], object], fast_path: Any, monkeypatch: pytest.M
         except BaseException as error:  # pytest would not see it in another thread
             raised.append(error)
         recorder.close()
-        for row in recorder.rows:
-            rows.extend(array("q", row) if type(row) is bytes else (row,))
+        rows.extend(plain_rows(recorder.rows))
 
     thread = threading.Thread(target=run)
     thread.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.plain_rows import plain_rows
 from torch import nn
 from torch.nn import functional as F
 
@@ -42,8 +42,7 @@ def rows_of(program: Callable[[], object], fast_path: Any, monkeypatch: pytest.M
         except BaseException as error:  # pytest would not see it in another thread
             raised.append(error)
         recorder.close()
-        for row in recorder.rows:
-            rows.extend(array("q", row) if type(row) is bytes else (row,))
+        rows.extend(plain_rows(recorder.rows))
 
     thread = threading.Thread(target=run)
     thread.start()

@@ -33,6 +33,7 @@
 #include "fast_path_c/numbers.h"
 #include "fast_path_c/fast_path.h"
 #include "fast_path_c/arguments.h"
+#include "fast_path_c/new_tensors.h"
 #include "fast_path_c/rows.h"
 #include "fast_path_c/tensor_ids.h"
 #include "fast_path_c/gradients.h"

@@ -6,8 +6,9 @@ enum { MAX_DIMENSIONS = 8 };                            /* of a result whose tem
 enum { MAX_TEMPLATES = 1 << 18 };                       /* kept here: more than Python makes */
 enum { BUCKETS = 1 << 12 };                             /* of the templates, at first */
 enum { MAX_RUN = 1 << 13 };                             /* numbers: then they are put into the rows */
+enum { MAX_NEW = 1 << 12 };                             /* tensors of one row */
 enum { TEXTS = 1 << 6 };                                /* of values, kept here */
 enum { LIBRARIES = 1 << 10 };                           /* code objects, kept here */
 enum { SHOWN_VALUES = 6 };                              /* as in tensor_text.py */
-enum { STORAGE_ROW = 10, TENSOR_ROW = 11 };             /* as in journal/row_buffer.py */
+enum { TENSORS_ROW = 13 };                              /* as in journal/row_buffer.py */
 #define NONE (-1)                                       /* as in journal/rows.py */

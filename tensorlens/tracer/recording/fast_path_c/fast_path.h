@@ -19,6 +19,12 @@ typedef struct { /* what is shown of the values of tensors with one shape and ki
     PyObject *text;
 } Text;
 
+typedef struct { /* what new tensors have in common: each has memory of its own, or all are views of one base */
+    Shape shape;
+    int64_t nbytes, storage, counter, base; /* NONE: `nbytes` of a view; the others if each tensor has its own */
+    PyObject *dtype, *device, *type;        /* their names, borrowed from tables that only grow */
+} NewTensors;
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
@@ -34,6 +40,9 @@ typedef struct {
     Py_ssize_t template_count, most_templates, bucket_count, next_bucket;
     int64_t *run; /* of MAX_RUN numbers: compact calls that are not in the rows yet, see `settle` */
     Py_ssize_t run_length;
+    int64_t *new_ids; /* of MAX_NEW tensors of one kind, which have no row yet */
+    Py_ssize_t new_count;
+    NewTensors new_kind;
     Py_ssize_t watch_due; /* how many watched storages there are when they are swept next */
     char paused; /* whether nothing is recorded */
     Kind last_kind; /* of a tensor that got its rows, with the names of its dtype and device */

@@ -38,6 +38,7 @@ deallocate(PyObject *object)
         Py_XDECREF(self->values_texts[n].text);
     PyMem_Free(self->templates);
     PyMem_Free(self->run);
+    PyMem_Free(self->new_ids);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -72,7 +73,8 @@ create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->most_templates = MAX_TEMPLATES;
     self->templates = PyMem_Calloc(BUCKETS, sizeof *self->templates);
     self->run = PyMem_Malloc(MAX_RUN * sizeof *self->run);
-    if (self->templates == NULL || self->run == NULL) {
+    self->new_ids = PyMem_Malloc(MAX_NEW * sizeof *self->new_ids);
+    if (self->templates == NULL || self->run == NULL || self->new_ids == NULL) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
@@ -93,7 +95,7 @@ pause_method(FastPath *self, PyObject *paused)
 }
 
 static PyMethodDef methods[] = {
-    {"settle", (PyCFunction)settle_method, METH_NOARGS, "Puts the calls that wait into the rows."},
+    {"settle", (PyCFunction)settle_method, METH_NOARGS, "Puts the calls and new tensors that wait into the rows."},
     {"put", (PyCFunction)put_method, METH_O, "Appends a row."},
     {"find", (PyCFunction)find_method, METH_O, "Returns the id of a known tensor, or None."},
     {"entry", (PyCFunction)entry_method, METH_O, "Returns the entry of a known tensor, or None."},

@@ -1,9 +1,8 @@
 /* Writes the rows of compact calls. */
 
-/* Puts the compact calls that wait into the rows, as one object: their numbers as bytes. Whoever writes another row, or
-   takes rows out, calls it first (`RowBuffer.settle`). */
+/* Puts the compact calls that wait into the rows, as one object: their numbers as bytes. */
 static int
-settle(FastPath *self)
+settle_run(FastPath *self)
 {
     if (self->run_length == 0)
         return 0;
@@ -14,6 +13,14 @@ settle(FastPath *self)
     int failed = PyList_Append(self->rows, bytes);
     Py_DECREF(bytes);
     return failed;
+}
+
+/* Puts the new tensors and the calls that wait into the rows. Whoever writes another row, or takes rows out, calls it
+   first (`RowBuffer.settle`). */
+static int
+settle(FastPath *self)
+{
+    return settle_new(self) < 0 ? -1 : settle_run(self);
 }
 
 static PyObject *
@@ -33,7 +40,7 @@ put_method(FastPath *self, PyObject *row)
 static int
 write_row(FastPath *self, Call *call, int64_t id, int64_t base, int64_t version)
 {
-    if (self->run_length + 2 * MAX_TENSORS + 5 > MAX_RUN && settle(self) < 0)
+    if (settle_new(self) < 0 || (self->run_length + 2 * MAX_TENSORS + 5 > MAX_RUN && settle_run(self) < 0))
         return -1;
     int64_t *end = self->run + self->run_length;
     *end++ = call->template_id;
@@ -53,7 +60,7 @@ write_row(FastPath *self, Call *call, int64_t id, int64_t base, int64_t version)
 static int
 write_leaf(FastPath *self, int64_t template, const int64_t *inputs, Py_ssize_t count, int64_t version, int64_t sequence)
 {
-    if (self->run_length + count + 5 > MAX_RUN && settle(self) < 0)
+    if (settle_new(self) < 0 || (self->run_length + count + 5 > MAX_RUN && settle_run(self) < 0))
         return -1;
     int64_t *end = self->run + self->run_length;
     *end++ = template;
@@ -91,7 +98,7 @@ weak_reference(PyObject *tensor)
 static int
 write_new(FastPath *self, Call *call, int64_t version)
 {
-    PyObject *ref = weak_reference(call->result);
+    PyObject *ref = settle_new(self) < 0 ? NULL : weak_reference(call->result);
     if (ref == NULL)
         return -1;
     int64_t id = self->numbers->next;

@@ -28,17 +28,11 @@ new_method(FastPath *self, PyObject *tensors)
     return found;
 }
 
-/* Returns whether a tensor is the first that is seen on memory of its own; sets where that is. */
+/* Returns whether a tensor without a base is the first that is seen on its memory. */
 static int
-is_first_there(FastPath *self, PyObject *tensor, void **address)
+is_first_there(FastPath *self, void *address)
 {
-    if (!is_tensor(self, tensor) || !is_plain(tensor) || read_address(tensor, address) < 0 || *address == NULL)
-        return PyErr_Occurred() ? -1 : 0;
-    PyObject *base = ask(&base_of, tensor);
-    Py_XDECREF(base); /* only compared: the tensor keeps it */
-    if (base != Py_None)
-        return base == NULL ? -1 : 0;
-    Entry *there = find(self->blocks, *address);
+    Entry *there = find(self->blocks, address);
     if (there->ref == NULL)
         return 1;
     if (tensor_of(there) != NULL)
@@ -47,6 +41,30 @@ is_first_there(FastPath *self, PyObject *tensor, void **address)
     int shared = storage == NULL ? -1 : PyDict_Contains(self->sharers, storage);
     Py_XDECREF(storage);
     return shared < 0 ? -1 : !shared;
+}
+
+/* Reads whose memory a new tensor has: 1 if it is new, at `address`, or that of a known base; 0 if it is for Python. */
+static int
+read_place(FastPath *self, PyObject *tensor, NewTensors *kind, void **address)
+{
+    if (!is_tensor(self, tensor) || !is_plain(tensor))
+        return 0;
+    PyObject *base = ask(&base_of, tensor);
+    Py_XDECREF(base); /* only compared: the tensor keeps it */
+    kind->nbytes = kind->storage = kind->counter = kind->base = NONE;
+    *address = NULL;
+    if (base == NULL)
+        return -1;
+    if (base != Py_None) {
+        Entry *owner = entry_of(self, base);
+        if (owner == NULL)
+            return 0;
+        kind->storage = owner->storage, kind->counter = owner->counter, kind->base = owner->id;
+        return 1;
+    }
+    if (read_address(tensor, address) < 0)
+        return -1;
+    return *address == NULL || torch.nbytes(handle_of(tensor), &kind->nbytes) ? 0 : is_first_there(self, *address);
 }
 
 /* Sets the names of a tensor's dtype and device, borrowed: 1 if they are known. Most tensors are of the kind of the last. */
@@ -73,56 +91,53 @@ names_of(FastPath *self, PyObject *tensor, PyObject **dtype, PyObject **device)
     return 1;
 }
 
-/* Makes the two rows of a new tensor on new memory: 1 if that is done, 0 if Python must make them. */
+/* Reads what the row of a new tensor says: 1 if that is done, 0 if it is for Python. */
 static int
-make_rows(FastPath *self, PyObject *tensor, int64_t id, PyObject *rows[2])
+read_new(FastPath *self, PyObject *tensor, NewTensors *kind, void **address)
 {
-    Shape shape;
-    int64_t nbytes;
-    PyObject *dtype, *device, *sizes[MAX_DIMENSIONS];
-    if (read_shape(tensor, &shape) < 0 || shape.dimensions < 0 || torch.nbytes(handle_of(tensor), &nbytes)
-        || names_of(self, tensor, &dtype, &device) != 1)
+    int placed = read_place(self, tensor, kind, address);
+    if (placed != 1)
+        return placed;
+    if (read_shape(tensor, &kind->shape) < 0 || kind->shape.dimensions < 0
+        || names_of(self, tensor, &kind->dtype, &kind->device) != 1)
         return PyErr_Occurred() ? -1 : 0;
-    for (int64_t n = 0; n < shape.dimensions; n++)
-        sizes[n] = PyLong_FromLongLong(shape.sizes[n]);
-    PyObject *number = PyLong_FromLongLong(id);
-    if (number == NULL)
-        return -1;
-    PyObject *kind = (PyObject *)Py_TYPE(tensor) == self->tensor ? s_tensor : s_parameter;
-    PyObject *of_storage[] = {PyLong_FromLong(STORAGE_ROW), Py_NewRef(number), PyLong_FromLongLong(nbytes)};
-    PyObject *of_tensor[] = {PyLong_FromLong(TENSOR_ROW), Py_NewRef(number),  Py_NewRef(number),
-                             number,                      plain_tuple(shape.dimensions, sizes), Py_NewRef(dtype),
-                             Py_NewRef(device),           Py_NewRef(kind),    Py_NewRef(Py_None)};
-    rows[0] = plain_tuple(3, of_storage), rows[1] = plain_tuple(9, of_tensor);
-    return rows[0] == NULL || rows[1] == NULL ? -1 : 1;
+    kind->type = (PyObject *)Py_TYPE(tensor) == self->tensor ? s_tensor : s_parameter;
+    return 1;
 }
 
-/* Gives an id to a new tensor on memory of its own, as `TensorIds.add`: 1 if that is done, 0 if it is for Python. The
-   entry has a new reference then. */
+/* Gives an id to a new tensor on memory of its own, or to a view, as `TensorIds.add`: 1 if that is done, 0 if it is for
+   Python. The entry has a new reference then. */
 static int
 add_entry(FastPath *self, PyObject *tensor, Entry *made)
 {
     void *address;
-    int first = is_first_there(self, tensor, &address);
-    PyObject *ref = first == 1 ? weak_reference(tensor) : NULL, *rows[2] = {NULL, NULL};
-    int64_t id = self->numbers->next++; /* taken first: what follows may collect garbage and so run other code */
-    int done = ref == NULL ? (PyErr_Occurred() ? -1 : 0) : make_rows(self, tensor, id, rows);
+    NewTensors kind;
+    int done = read_new(self, tensor, &kind, &address);
     if (done != 1)
-        self->numbers->next -= self->numbers->next == id + 1;
-    else {
-        Entry entry = {tensor, ref, id, id, id};
-        int failed = settle(self) < 0 || set_entry(self->known, entry) < 0;
-        entry.key = address;
-        failed = failed || set_entry(self->blocks, entry) < 0 || PyList_Append(self->rows, rows[0]) < 0
-                 || PyList_Append(self->rows, rows[1]) < 0 || (id >= self->numbers->due && sweep(self, id) < 0);
-        *made = entry;
-        done = failed ? -1 : 1;
-    }
-    Py_XDECREF(rows[0]);
-    Py_XDECREF(rows[1]);
-    if (done != 1)
+        return done;
+    /* these two may collect garbage and so run other code; nothing below does, until the id is noted */
+    PyObject *ref = weak_reference(tensor);
+    int failed = ref == NULL || settle_run(self) < 0 || settle_others(self, &kind) < 0, is_view = kind.base != NONE;
+    if (failed) {
         Py_XDECREF(ref);
-    return done;
+        return -1;
+    }
+    int64_t id = self->numbers->next;
+    Entry entry = {tensor, ref, id, is_view ? kind.counter : id, is_view ? kind.storage : id};
+    failed = set_entry(self->known, entry) < 0;
+    if (!failed && !is_view) {
+        entry.key = address;
+        failed = set_entry(self->blocks, entry) < 0;
+    }
+    if (!failed) {
+        self->numbers->next++;
+        self->new_ids[self->new_count++] = id;
+        failed = id >= self->numbers->due && sweep(self, id) < 0;
+    }
+    *made = entry;
+    if (failed)
+        Py_DECREF(ref);
+    return failed ? -1 : 1;
 }
 
 /* Gives an id to a new tensor, see `add_entry`. Returns its entry; None: it is for Python. */
