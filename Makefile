@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-C_SOURCES := $(wildcard tensorlens/*/*.c tensorlens/*/*/*.c tensorlens/*/*/*_c/*.h)
+C_SOURCES := $(wildcard tensorlens/*/*.c tensorlens/*/*/*.c tensorlens/*/*_c/*.h tensorlens/*/*/*_c/*.h)
 PYTHONS ?= 3.11 3.12 3.13 3.14
 
 .PHONY: demo test unchanged fuzz trust check pages index catalogue advice course how picture notebook hardest versions bench wheel wheels clean

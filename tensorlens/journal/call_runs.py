@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from tensorlens.journal import compact_calls
@@ -15,6 +16,7 @@ Call = CompactCall | CallRow
 Item = tuple[int, Any, str]  # index, a call or another event, the optimizer step that was running
 
 _TAIL = compact_calls.TAIL
+_tensor_of = itemgetter(0)  # of a state
 
 
 @dataclass(slots=True)
@@ -42,10 +44,6 @@ class CallRun:
         numbers = memoryview(self.calls[: self.size]).cast("q")
         return [numbers[first] for first in compact_calls.starts(self.ends, self.start, self.stop)]
 
-    def by_result(self, needed: set[int] | None) -> dict[int, list[int]]:
-        """Maps tensors to the numbers of the calls that explain them: those in `needed`, or all if that is None."""
-        return compact_calls.by_result(self.calls, self.ends, self.start, self.stop, needed)
-
     def items(self) -> Iterator[Item]:
         numbers = memoryview(self.calls[: self.size]).cast("q").tolist()
         ends = memoryview(self.ends).cast("I").tolist()
@@ -65,4 +63,4 @@ def tensors_of(call: Call) -> tuple[int, ...]:
 def results_of(call: CallRow) -> tuple[int, ...]:
     """Returns the tensors that a call made, returned or changed."""
     _, _, _, outputs, writes, states, *_ = call
-    return (*outputs[::2], *writes[::3], *[state[0] for state in states])
+    return (*outputs[::2], *writes[::3], *map(_tensor_of, states))

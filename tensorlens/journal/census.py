@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
+from tensorlens.journal.compact_calls import keep_only
 from tensorlens.journal.retention import Retention
 from tensorlens.journal.rows import TensorKind, TensorRow
 from tensorlens.records.failure_context import Assignment
@@ -26,24 +27,29 @@ class StorageSizes:
     def all(self) -> dict[int, int]:
         return self._older | self.latest
 
-    def forget_all_but(self, needed: set[int | None]) -> None:
-        """Drops older storages that are not needed."""
-        self._older = {storage: size for storage, size in self._older.items() if storage in needed} | self.latest
+    def forget_all_but(self, needed: Container[int], also: Container[int | None]) -> None:
+        """Drops older storages that are in neither."""
+        keep_only(self._older, needed, also)
+        self._older.update(self.latest)
         self.latest.clear()
 
 
-def needed_storages(
+def other_storages(
     tensors: Mapping[int, TensorRow | TensorKind], retention: Retention, failures: Iterable[Failure]
 ) -> set[int | None]:
-    """Returns the storages of tensors, of the states in the kept calls and of what failed calls had saved."""
-    needed: set[int | None] = {
-        tensor if row.place is None else row.place[0]
-        for tensor, row in tensors.items()
-        if isinstance(row, TensorKind)
-    } | {row.storage for row in tensors.values() if isinstance(row, TensorRow)}
-    needed.update(retention.storages())
-    needed.update(saved.storage for failure in failures for saved in failure.saved)
-    return needed
+    """Returns the storages of tensors that have no id of their own tensor, and those that kept records name.
+
+    These are in the states of the kept calls, and in what failed calls had saved.
+    """
+    found = retention.storages()
+    kinds = {id(row): row for row in tensors.values()}  # thousands of tensors may share one
+    for row in kinds.values():
+        if isinstance(row, TensorRow):
+            found.add(row.storage)
+        elif row.place is not None:
+            found.add(row.place[0])
+    found.update(saved.storage for failure in failures for saved in failure.saved)
+    return found
 
 
 def drop_events(checkpoints: dict[int, int], facts: dict[str, list[Any]], retention: Retention) -> None:

@@ -6,7 +6,9 @@ the call that changed it. So the last of these tensors count as alive.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from bisect import bisect_right
+from collections.abc import Collection
+from itertools import filterfalse, islice
 from typing import Any, Protocol
 
 from tensorlens.journal import compact_calls
@@ -65,14 +67,14 @@ class ChangedTensors:
         self._runs, self._rows, self._waiting = [], [], 0
 
 
-def _put_last(table: dict[int, None], tensors: Iterable[int]) -> None:
-    for tensor in tensors:
-        table.pop(tensor, None)
-        table[tensor] = None
+def _put_last(table: dict[int, None], tensors: dict[int, None]) -> None:
+    for tensor in table.keys() & tensors.keys():
+        del table[tensor]
+    table.update(tensors)
 
 
-def _related(runs: Collection[Run], rows: Collection[CallRow], changed: set[int]) -> list[int]:
-    """Lists the tensors of all calls that name a changed one, the latest last."""
+def _related(runs: Collection[Run], rows: Collection[CallRow], changed: set[int]) -> dict[int, None]:
+    """Returns the tensors of all calls that name a changed one, the latest last."""
     related: set[int] = set()
     for run in runs:
         compact_calls.add_related(run.calls, run.ends, run.start, run.stop, changed, related)
@@ -80,9 +82,10 @@ def _related(runs: Collection[Run], rows: Collection[CallRow], changed: set[int]
         named: tuple[Any, ...] = (*row.inputs[::2], *row.outputs[::2], *row.writes[::3])
         if not changed.isdisjoint(named):
             related.update(named)
-    return sorted(tensor for tensor in related if tensor > NONE)
+    found = sorted(related)
+    return dict.fromkeys(found[bisect_right(found, NONE) :])
 
 
 def _last(table: dict[int, None], alive: Collection[int], most: int) -> dict[int, None]:
-    dead = [tensor for tensor in table if tensor not in alive]
-    return dict.fromkeys(dead[-most:])
+    latest = islice(filterfalse(alive.__contains__, reversed(table)), most)
+    return dict.fromkeys(reversed(list(latest)))

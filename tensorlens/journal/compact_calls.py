@@ -7,20 +7,25 @@ compiler was there when TensorLens was installed; `TENSORLENS_PURE_PYTHON=1` dis
 
 from __future__ import annotations
 
-import hashlib
+import heapq
 import os
 import struct
 from array import array
+from collections.abc import Container
 from contextlib import suppress
+from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from tensorlens.compiled_sources import is_built_from
 from tensorlens.journal.row_buffer import Tag
-from tensorlens.journal.rows import StorageRow, TensorRow, TensorsRow
+from tensorlens.journal.rows import NONE, StorageRow, TensorRow, TensorsRow, of_alias
 
 Row = tuple[Any, ...]
 TAIL = 4  # ints at the end of a compact call: tensor, base, version, first sequence number
-KEPT = 5  # calls of one tensor that `by_result` returns
+KEPT = 5  # calls of one tensor that `keep_new` returns
+HEAD = struct.Struct("qq")  # before a call that is kept: its index, and the number of its step
 STORAGE, TENSOR, TENSORS = int(Tag.STORAGE), int(Tag.TENSOR), int(Tag.TENSORS)
 # items in a row, with the tag
 OF_STORAGE, OF_TENSOR, OF_TENSORS = (1 + len(row._fields) for row in (StorageRow, TensorRow, TensorsRow))
@@ -91,20 +96,79 @@ def count(run: bytes, ends: bytes, start: int, stop: int, counts: array[int]) ->
         counts[numbers[first]] += 1
 
 
-def by_result(run: bytes, ends: bytes, start: int, stop: int, needed: set[int] | None) -> dict[int, list[int]]:
-    """Maps the tensors that calls made or changed to the numbers of these calls: the first, and at most four later.
+def keep_new(
+    calls: tuple[bytes, bytes, int, int],
+    needed: set[int] | None,
+    kept: dict[int, Any],
+    last: int,
+    index: int,
+    step: int,
+) -> dict[int, list[int]]:
+    """Puts the first call of each tensor that is newer than `last` into `kept`, as its `HEAD` and its bytes.
 
-    Only tensors in `needed`, unless it is None.
+    `calls` are a run, its ends, and the numbers of the first call and of the one after the last; `index` is that of the
+    call with number 0. Returns the numbers of the other calls by the tensor that they made or changed: the first, and
+    at most four later. Only tensors in `needed`, unless it is None.
     """
+    run, ends, start, stop = calls
     numbers, found = _ints(run), dict[int, list[int]]()
-    for number, end in enumerate(memoryview(ends).cast("I")[start:stop], start):
+    places_of_calls = zip(starts(ends, start, stop), memoryview(ends).cast("I")[start:stop], strict=True)
+    for number, (first, end) in enumerate(places_of_calls, start):
         tensor = numbers[end - TAIL]
-        if needed is None or tensor in needed:
-            places = found.setdefault(tensor, [])
-            if len(places) == KEPT:
-                del places[1]
-            places.append(number)
+        if needed is not None and tensor not in needed:
+            continue
+        if tensor > last and tensor not in kept:
+            kept[tensor] = HEAD.pack(index + number, step) + run[INT * first : INT * end]
+            continue
+        places = found.setdefault(tensor, [])
+        if len(places) == KEPT:
+            del places[1]
+        places.append(number)
     return found
+
+
+def merge(
+    tensors: bytes, ends: bytes, content: bytes, kept: dict[int, Any], needed: set[int] | None
+) -> tuple[bytes, bytes, bytes]:
+    """Returns packed calls with those in `kept` that are bytes: tensors, the ends of their calls, the calls themselves.
+
+    Both are in order of the tensors. Of those packed before, only tensors in `needed` stay, unless it is None, and none
+    that has several calls in `kept`.
+    """
+    before, first = list[tuple[int, bytes]](), 0
+    for tensor, end in zip(memoryview(tensors).cast("q"), memoryview(ends).cast("q"), strict=True):
+        if (needed is None or tensor in needed) and type(kept.get(tensor, b"")) is bytes:
+            before.append((tensor, content[first:end]))
+        first = end
+    added = sorted((tensor, call) for tensor, call in kept.items() if type(call) is bytes)
+    calls = list(heapq.merge(before, added, key=itemgetter(0)))
+    found = array("q", [tensor for tensor, _ in calls])
+    return (
+        found.tobytes(),
+        array("q", accumulate(len(call) for _, call in calls)).tobytes(),
+        b"".join([call for _, call in calls]),
+    )
+
+
+def keep_only(table: dict[int, Any], needed: Container[int], also: Container[int | None] | None = None) -> None:
+    """Drops what a table has for numbers that are in neither."""
+    for number in [number for number in table if number not in needed and (also is None or number not in also)]:
+        del table[number]
+
+
+def add_aliases(kept: dict[int, Any], storages: set[int | None]) -> dict[int, Any]:
+    """Adds the storages of the aliases that kept calls made. Returns the calls that are not compact, by index.
+
+    `kept` has one call as bytes for a tensor, or some items of an index and a call.
+    """
+    others: dict[int, Any] = {}
+    for items in kept.values():
+        for index, call, *_ in ((0, items),) if type(items) is bytes else items:
+            if type(call) is not bytes:
+                others[index] = call
+            elif (base := base_of(call)) < NONE:
+                storages.add(of_alias(base))
+    return others
 
 
 def add_tensors(run: bytes, ends: bytes, start: int, stop: int, tensors: set[int]) -> None:
@@ -169,17 +233,19 @@ def starts(ends: bytes, start: int, stop: int) -> list[int]:
 
 
 def _compiled() -> Any:
-    """Returns the module with the twins in C; None if it is missing, or built from another source."""
+    """Returns the module with the twins in C; None if it is missing, or built from other sources."""
     with suppress(ImportError):
         from tensorlens.journal import _compact_calls
 
-        source = Path(__file__).with_name("_compact_calls.c")
-        if not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == _compact_calls.SOURCE:
+        if is_built_from(Path(__file__).with_name("_compact_calls.c"), _compact_calls.SOURCE):
             return _compact_calls
     return None
 
 
-in_python = split, ends, count, by_result, add_tensors, add_changed, add_related, read_tables
+in_python = (
+    split, ends, count, keep_new, merge, keep_only, add_aliases, add_tensors, add_changed, add_related, read_tables
+)  # fmt: skip
 if not os.environ.get("TENSORLENS_PURE_PYTHON") and (_c := _compiled()) is not None:
-    split, ends, count, by_result, add_tensors = _c.split, _c.ends, _c.count, _c.by_result, _c.add_tensors
+    split, ends, count, keep_new, merge, keep_only = _c.split, _c.ends, _c.count, _c.keep_new, _c.merge, _c.keep_only
+    add_aliases, add_tensors = _c.add_aliases, _c.add_tensors
     add_changed, add_related, read_tables = _c.add_changed, _c.add_related, _c.read_tables

@@ -5,9 +5,6 @@ A long run has a hundred thousand such tensors, and most have one compact call: 
 
 from __future__ import annotations
 
-import heapq
-import struct
-from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,13 +12,21 @@ from itertools import chain
 from operator import itemgetter
 
 from tensorlens.journal.call_runs import Call, CallRun, Item
-from tensorlens.journal.compact_calls import INT, TAIL, base_of, numbers_of
+from tensorlens.journal.compact_calls import (
+    HEAD,
+    INT,
+    TAIL,
+    add_aliases,
+    keep_new,
+    keep_only,
+    merge,
+    numbers_of,
+)
 from tensorlens.journal.rows import NONE, CallRow, State, of_alias
 
 _LATEST = 3  # calls that changed a tensor last
-_HEAD = struct.Struct("qq")  # the index of a call, and the number of its step
-_Kept = bytes | tuple[Item, ...]  # one compact call after its `_HEAD`, or calls of any kind
-_tensor_of = itemgetter(0)
+_Kept = bytes | tuple[Item, ...]  # one compact call after its `HEAD`, or calls of any kind
+_storage_of = itemgetter(7)  # of a state
 
 
 class StatesOfCall:
@@ -49,12 +54,10 @@ class StatesOfCall:
 class _Packed:
     """One compact call of each of many tensors, in order of the tensors: half the size of a `dict` with them."""
 
-    def __init__(self, calls: Iterable[tuple[int, bytes]] = ()) -> None:
-        self._tensors, self._ends, self._content = array("q"), array("Q"), bytearray()
-        for tensor, call in calls:
-            self._content += call
-            self._tensors.append(tensor)
-            self._ends.append(len(self._content))
+    def __init__(self, tensors: bytes = b"", ends: bytes = b"", content: bytes = b"") -> None:
+        self.parts = tensors, ends, content
+        self._tensors, self._ends = memoryview(tensors).cast("q"), memoryview(ends).cast("q")
+        self._ints = memoryview(content).cast("q")
 
     @property
     def last(self) -> int:
@@ -74,19 +77,19 @@ class _Packed:
 
     def heads(self) -> Iterator[tuple[int, int]]:
         """Yields each tensor with the index of its call."""
-        ints, first = memoryview(self._content).cast("q"), 0
+        first = 0
         for tensor, end in zip(self._tensors, self._ends, strict=True):
-            yield tensor, ints[first]
+            yield tensor, self._ints[first]
             first = end // INT
 
-    def bases(self) -> Iterator[int]:
-        """Yields the base of each call, or what is in its place."""
-        ints = memoryview(self._content).cast("q")
-        for end in self._ends:
-            yield ints[end // INT + 1 - TAIL]
+    def aliases(self) -> set[int]:
+        """Returns the storages of aliases."""
+        ints, place = self._ints, 1 - TAIL
+        bases = {ints[end // INT + place] for end in self._ends}
+        return {of_alias(base) for base in bases if base < NONE}
 
     def _call(self, number: int) -> bytes:
-        return bytes(self._content[self._ends[number - 1] if number else 0 : self._ends[number]])
+        return self.parts[2][self._ends[number - 1] if number else 0 : self._ends[number]]
 
 
 class ExplainingCalls:
@@ -102,7 +105,7 @@ class ExplainingCalls:
     def add(self, tensor: int, item: Item) -> None:
         """Adds a call of a tensor: its first one stays, and the `_LATEST` last ones."""
         if type(item[1]) is bytes and tensor not in self._kept and self._packed.get(tensor) is None:
-            self._kept[tensor] = _HEAD.pack(item[0], self._step_of(item[2])) + item[1]
+            self._kept[tensor] = HEAD.pack(item[0], self._step_of(item[2])) + item[1]
             return
         items = (*self.of(tensor), item)
         if len(items) > _LATEST + 1:
@@ -114,17 +117,13 @@ class ExplainingCalls:
 
     def add_run(self, run: CallRun, needed: set[int] | None) -> None:
         """Adds the calls of a run that explain tensors in `needed`, or all if that is None."""
-        kept, packed, calls, index, step = self._kept, self._packed, run.calls, run.index, self._step_of(run.within)
-        last, pack, ends = packed.last, _HEAD.pack, memoryview(run.ends).cast("I")
-        for tensor, numbers in run.by_result(needed).items():
-            first = numbers[0]
-            if tensor not in kept and (tensor > last or packed.get(tensor) is None):
-                begin = INT * ends[first - 1] if first else 0
-                kept[tensor] = pack(index + first, step) + calls[begin : INT * ends[first]]
-                del numbers[0]
+        calls, ends = run.calls, memoryview(run.ends).cast("I")
+        of_run = calls, run.ends, run.start, run.stop
+        others = keep_new(of_run, needed, self._kept, self._packed.last, run.index, self._step_of(run.within))
+        for tensor, numbers in others.items():
             for number in numbers:
                 call = calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
-                self.add(tensor, (index + number, call, run.within))
+                self.add(tensor, (run.index + number, call, run.within))
 
     def add_to_each(self, tensors: Iterable[int], item: Item) -> None:
         """Adds one call to each of several tensors: there may be thousands, most of them new.
@@ -133,10 +132,10 @@ class ExplainingCalls:
         that many calls change has fewer of these calls, and the bounded trace has room for those of other tensors.
         """
         kept, packed = self._kept, self._packed
-        last = packed.last
+        last, alike = packed.last, [(item,) * times for times in range(_LATEST + 2)]
         for tensor, times in Counter(tensors).items():
             if tensor not in kept and (tensor > last or packed.get(tensor) is None):
-                kept[tensor] = (item,) * min(times, _LATEST + 1)
+                kept[tensor] = alike[min(times, _LATEST + 1)]
             else:
                 for _ in range(times):
                     self.add(tensor, item)
@@ -147,8 +146,8 @@ class ExplainingCalls:
         return self._steps.index(name)
 
     def _item(self, kept: bytes) -> Item:
-        index, step = _HEAD.unpack_from(kept)
-        return index, kept[_HEAD.size :], self._steps[step]
+        index, step = HEAD.unpack_from(kept)
+        return index, kept[HEAD.size :], self._steps[step]
 
     def of(self, tensor: int) -> tuple[Item, ...]:
         """Returns the calls of a tensor, in order; a compact call is `bytes`."""
@@ -157,28 +156,21 @@ class ExplainingCalls:
 
     def forget_all_but(self, needed: set[int]) -> None:
         """Drops the calls of other tensors, and packs the others."""
-        self._kept = {tensor: kept for tensor, kept in self._kept.items() if tensor in needed}
-        self._dropped = {tensor: call for tensor, call in self._dropped.items() if tensor in needed}
+        keep_only(self._kept, needed)
+        keep_only(self._dropped, needed)
         self.pack(needed)
 
     def pack(self, needed: set[int] | None = None) -> None:
         """Packs the calls that were added since the last time; of those packed before, drops all but the needed."""
-        added = sorted((tensor, kept) for tensor, kept in self._kept.items() if isinstance(kept, bytes))
-        several: dict[int, _Kept] = {t: kept for t, kept in self._kept.items() if not isinstance(kept, bytes)}
-        self._kept = several
-        packed = (
-            (tensor, call)
-            for tensor, call in self._packed.items()
-            if tensor not in several and (needed is None or tensor in needed)
-        )
-        self._packed = _Packed(heapq.merge(packed, added, key=_tensor_of))
+        self._packed = _Packed(*merge(*self._packed.parts, self._kept, needed))
+        self._kept = {tensor: kept for tensor, kept in self._kept.items() if not isinstance(kept, bytes)}
 
     def indices(self) -> set[int]:
         """Returns the indices of all calls."""
         found = {index for tensor, index in self._packed.heads() if tensor not in self._kept}
         for kept in self._kept.values():
             if isinstance(kept, bytes):
-                found.add(_HEAD.unpack_from(kept)[0])
+                found.add(HEAD.unpack_from(kept)[0])
             else:
                 found.update([index for index, *_ in kept])
         return found
@@ -194,18 +186,12 @@ class ExplainingCalls:
                 found[item[0]] = item
         return found
 
-    def storages(self) -> Iterator[int | None]:
-        """Yields the storages in the states of calls, and those of aliases, some of them again."""
-        yield from [of_alias(base) for base in self._packed.bases() if base < NONE]
-        seen: set[int] = set()  # the calls: one may have made thousands of tensors
-        for kept in self._kept.values():
-            if isinstance(kept, bytes):
-                yield from storages_of(kept)
-                continue
-            for index, call, _ in kept:
-                if index not in seen:
-                    seen.add(index)
-                    yield from storages_of(call)
+    def storages(self) -> set[int | None]:
+        """Returns the storages in the states of calls, and those of aliases."""
+        found: set[int | None] = {*self._packed.aliases()}
+        for call in add_aliases(self._kept, found).values():
+            found.update(storages_of(call))
+        return found
 
     def dropped_nodes(self) -> dict[int, tuple[int, Call]]:
         """Returns for each tensor the last dropped call that gave it a node, with its index."""
@@ -215,10 +201,6 @@ class ExplainingCalls:
         }
 
 
-def storages_of(call: object) -> Iterator[int | None]:
-    """Yields the storages in the states of a call; of a compact call, that of its alias."""
-    if isinstance(call, bytes):
-        if (base := base_of(call)) < NONE:
-            yield of_alias(base)
-    elif isinstance(call, CallRow):
-        yield from (state[7] for state in call.states)
+def storages_of(call: object) -> Iterable[int | None]:
+    """Returns the storages in the states of a call, some of them again; none of a compact call."""
+    return map(_storage_of, call.states) if isinstance(call, CallRow) else ()

@@ -184,7 +184,8 @@ class Reader:
 
     def _read_alive(self, row: rows.AliveRow) -> None:
         self._retention.forget_all_but(row.tensors)
-        self._sizes.forget_all_but(census.needed_storages(self._tensors, self._retention, self._failures))
+        others = census.other_storages(self._tensors, self._retention, self._failures)
+        self._sizes.forget_all_but(self._tensors, others)
         census.drop_events(self._checkpoints, self.facts, self._retention)
         self._assignments = census.kept_assignments(self._assignments, self._tensors)
 

@@ -131,16 +131,16 @@ class Retention:
         self._of_aliases = [of_alias(base) for base in needed if base < NONE]
         self._retire(leaving, needed)
         self._explaining.forget_all_but(needed)
-        for tensor in [tensor for tensor in self._tensors if tensor not in needed]:
-            del self._tensors[tensor]
+        compact_calls.keep_only(self._tensors, needed)
 
-    def storages(self) -> Iterator[int | None]:
-        """Yields the storages in the states of the calls that are kept, and those of aliases, some of them again."""
-        yield from self._of_aliases
-        yield from self._explaining.storages()
+    def storages(self) -> set[int | None]:
+        """Returns the storages in the states of the calls that are kept, and those of aliases."""
+        found = self._explaining.storages()
+        found.update(self._of_aliases)
         for item in self._recent:
             if isinstance(item, tuple):
-                yield from storages_of(item[1])
+                found.update(storages_of(item[1]))
+        return found
 
     def kept_calls(self) -> set[int]:
         """Returns the indices of the calls that are kept from before the window."""

@@ -7,7 +7,6 @@ each field is several times faster than a loop over the fields: its source is wr
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +14,8 @@ from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tensorlens.compiled_sources import is_built_from
 
 
 @cache
@@ -49,8 +50,7 @@ def _loaded() -> Any:
     with suppress(ImportError):
         from tensorlens.records import _record_maker
 
-        source = Path(__file__).with_name("_record_maker.c")
-        known = not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == _record_maker.SOURCE
+        known = is_built_from(Path(__file__).with_name("_record_maker.c"), _record_maker.SOURCE)
         return _record_maker if known and not os.environ.get("TENSORLENS_PURE_PYTHON") else None
     return None
 

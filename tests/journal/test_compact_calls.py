@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.random_journals import batches, random_rows
 
 from tensorlens.journal import compact_calls, rows
+from tensorlens.journal.compact_calls import HEAD
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.row_buffer import Tag
 from tensorlens.records.model import Call, Gap, Script, Trace
@@ -20,7 +21,10 @@ from tensorlens.records.trace_file import dumps
 
 SCRIPT = Script("program.py", (), "", "ok", 0, None)
 WHOLE = 1 << 40  # calls: a window that no test fills
-NAMES = ("split", "ends", "count", "by_result", "add_tensors", "add_changed", "add_related", "read_tables")
+NAMES = (
+    "split", "ends", "count", "keep_new", "merge", "keep_only", "add_aliases", "add_tensors", "add_changed",
+    "add_related", "read_tables",
+)  # fmt: skip
 IN_PYTHON: dict[str, Any] = dict(zip(NAMES, compact_calls.in_python, strict=True))
 IN_C = compact_calls._compiled()
 compiled = pytest.mark.skipif(IN_C is None, reason="not built from this source: python hatch_build.py")
@@ -132,8 +136,7 @@ def _compare(run: bytes, lengths: array[int], chance: random.Random) -> None:
     IN_PYTHON["count"](run, ends, start, stop, counts[1])
     assert counts[0] == counts[1]
     for needed in (None, {chance.randrange(20) for _ in range(5)}):
-        found = IN_C.by_result(run, ends, start, stop, needed)
-        assert found == IN_PYTHON["by_result"](run, ends, start, stop, needed)
+        _compare_kept((run, ends, start, stop), needed, chance)
     tensors: tuple[set[int], set[int]] = set(), set()
     IN_C.add_tensors(run, ends, start, stop, tensors[0])
     IN_PYTHON["add_tensors"](run, ends, start, stop, tensors[1])
@@ -149,14 +152,33 @@ def _compare(run: bytes, lengths: array[int], chance: random.Random) -> None:
     assert related[0] == related[1]
 
 
+def _compare_kept(calls: tuple[bytes, bytes, int, int], needed: set[int] | None, chance: random.Random) -> None:
+    """Compares what both keep of the calls of a run, and what they make of it at a census."""
+    item = (7, array("q", [1, 2, 3, -9, 0, 0]).tobytes(), "")
+    row = (8, ("a call that is not compact",), "")
+    before: dict[int, Any] = dict.fromkeys(range(0, 20, chance.randrange(3, 9)), (row, item))
+    packed = IN_PYTHON["merge"](b"", b"", b"", {n: HEAD.pack(n, 0) + item[1] for n in range(0, 20, 3)}, None)
+    last, index, step = chance.randrange(-1, 9), chance.randrange(9), chance.randrange(3)
+    also, found = chance.choice([None, {3, 5}]), []
+    for functions in (vars(IN_C), IN_PYTHON):
+        kept, storages = dict(before), set[int | None]()
+        others = functions["keep_new"](calls, needed, kept, last, index, step)
+        found.append((others, kept, functions["add_aliases"](kept, storages), storages))
+        found[-1] += (functions["merge"](*packed, kept, needed),)
+        left = dict(kept)
+        functions["keep_only"](left, needed or set(), also)
+        found[-1] += (left,)
+    assert found[0] == found[1]
+
+
 @compiled
 @pytest.mark.parametrize(("start", "stop"), [(0, 2), (1, 0), (-1, 1)])
 def test_calls_that_a_run_does_not_have_are_refused(start: int, stop: int) -> None:
     run, ends = array("q", CALL).tobytes(), array("I", [len(CALL)]).tobytes()
     with pytest.raises(ValueError, match="no such calls"):
-        IN_C.by_result(run, ends, start, stop, None)
+        IN_C.keep_new((run, ends, start, stop), None, {}, -1, 0, 0)
     with pytest.raises(ValueError, match="no such calls"):
-        IN_C.by_result(run, array("I", [len(CALL) + 1]).tobytes(), 0, 1, None)
+        IN_C.keep_new((run, array("I", [len(CALL) + 1]).tobytes(), 0, 1), None, {}, -1, 0, 0)
 
 
 @pytest.mark.parametrize("damage", [lambda run: run[:-1], lambda run: run[:-8], lambda run: run + bytes(8)])

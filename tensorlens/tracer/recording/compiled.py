@@ -9,7 +9,6 @@ There is one if a compiler was there when TensorLens was installed. It needs som
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import handle_torch_function
 
+from tensorlens.compiled_sources import is_built_from
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.torch_features import ONLY_CPU
 from tensorlens.tracer.recording import native, ops
@@ -43,18 +43,12 @@ def _has_bytes(address: int, contents: bytes) -> bool:
 has_bytes: Callable[[int, bytes], bool] = _has_bytes
 
 
-def _is_current(built_from: str) -> bool:
-    """Returns whether the compiled path is that of the C files here. Takes the SHA-256 of its sources."""
-    source = Path(__file__).with_name("_fast_path.c")
-    files = (source, *sorted(source.with_name("fast_path_c").glob("*.h")))  # as in hatch_build.py
-    return not source.exists() or hashlib.sha256(b"".join(map(Path.read_bytes, files))).hexdigest() == built_from
-
-
 if not os.environ.get("TENSORLENS_PURE_PYTHON"):
     with suppress(ImportError):
         from tensorlens.tracer.recording import _fast_path
 
-        if _is_current(_fast_path.SOURCE) and native.bind(_fast_path):
+        is_current = is_built_from(Path(__file__).with_name("_fast_path.c"), _fast_path.SOURCE)
+        if is_current and native.bind(_fast_path):
             FastPath, has_bytes = _fast_path.FastPath, _fast_path.has_bytes
 
 
