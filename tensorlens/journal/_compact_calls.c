@@ -1,6 +1,6 @@
-/* The functions of `compact_calls.py` in C, with the files in `compact_calls_c/`: the same results, a fraction of the cost.
+/* The functions of `compact_calls.py` in C: the same results, a fraction of the cost.
 
-   Only Python's C API is used. TensorLens works without this file. `tests/journal/test_compact_calls.py` compares the
+   The code is in `compact_calls_c/`. Only Python's C API is used. TensorLens works without this file. `tests/journal/test_compact_calls.py` compares the
    results of both. Functions return -1, or NULL, with an exception set. */
 
 #define PY_SSIZE_T_CLEAN

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from tensorlens.journal.compact_calls import keep_only
+from tensorlens.journal.memory_rows import TensorKind, TensorRow
 from tensorlens.journal.retention import Retention
-from tensorlens.journal.rows import TensorKind, TensorRow
 from tensorlens.records.failure_context import Assignment
 from tensorlens.records.model import Failure
 

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.compiled_sources import is_built_from
+from tensorlens.journal.memory_rows import StorageRow, TensorRow, TensorsRow
 from tensorlens.journal.row_buffer import Tag
-from tensorlens.journal.rows import NONE, StorageRow, TensorRow, TensorsRow, of_alias
+from tensorlens.journal.rows import NONE, of_alias
 
 Row = tuple[Any, ...]
 TAIL = 4  # ints at the end of a compact call: tensor, base, version, first sequence number

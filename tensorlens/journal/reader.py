@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from tensorlens.journal import census, compact_calls, facts, rows, sample_rows
+from tensorlens.journal import census, compact_calls, facts, memory_rows, rows, sample_rows
 from tensorlens.journal.call_counts import CallCounts
 from tensorlens.journal.call_runs import CallRun
 from tensorlens.journal.call_templates import CallTemplates
@@ -31,7 +31,7 @@ class Reader:
         self.versions = model.Versions("", "", "")  # empty until the process that runs the program writes
         self.source_sites = SourceSites()
         self._sizes = census.StorageSizes()
-        self._tensors: dict[int, rows.TensorRow | rows.TensorKind] = {}
+        self._tensors: dict[int, memory_rows.TensorRow | memory_rows.TensorKind] = {}
         self._templates = CallTemplates()
         self._compact_calls = CallCounts(self._templates)
         self._retention = Retention(window, self._tensors)
@@ -83,7 +83,7 @@ class Reader:
 
     def _read_batch(self, batch: list[Any]) -> None:
         items, known = compact_calls.split(batch)
-        tables = self._sizes.latest, self._tensors, rows.TensorRow, rows.TensorKind
+        tables = self._sizes.latest, self._tensors, memory_rows.TensorRow, memory_rows.TensorKind
         position = 0
         while (position := compact_calls.read_tables(items, position, *tables)) < len(items):
             item = items[position]
@@ -159,15 +159,15 @@ class Reader:
     def _read_source(self, row: rows.SourceRow) -> None:
         self.source_sites.add_source(row)
 
-    def _read_storage(self, row: rows.StorageRow) -> None:
+    def _read_storage(self, row: memory_rows.StorageRow) -> None:
         self._sizes.latest[row.storage] = row.nbytes
 
-    def _read_tensor(self, row: rows.TensorRow) -> None:
+    def _read_tensor(self, row: memory_rows.TensorRow) -> None:
         self._tensors[row.tensor] = row
 
-    def _read_tensors(self, row: rows.TensorsRow) -> None:
+    def _read_tensors(self, row: memory_rows.TensorsRow) -> None:
         numbers = memoryview(row.tensors).cast("q")
-        self._tensors.update(dict.fromkeys(numbers, rows.TensorKind(*row[1:])))
+        self._tensors.update(dict.fromkeys(numbers, memory_rows.TensorKind(*row[1:])))
         if row.nbytes is not None:
             self._sizes.latest.update(dict.fromkeys(numbers, row.nbytes))
 
@@ -182,7 +182,7 @@ class Reader:
         self._within = row.step
         self._compact_calls.begin_step()
 
-    def _read_alive(self, row: rows.AliveRow) -> None:
+    def _read_alive(self, row: memory_rows.AliveRow) -> None:
         self._retention.forget_all_but(row.tensors)
         others = census.other_storages(self._tensors, self._retention, self._failures)
         self._sizes.forget_all_but(self._tensors, others)

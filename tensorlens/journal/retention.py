@@ -18,7 +18,8 @@ from tensorlens.journal.changed_tensors import ChangedTensors
 from tensorlens.journal.compact_calls import numbers_of
 from tensorlens.journal.ended_passes import EndedPass
 from tensorlens.journal.explaining_calls import ExplainingCalls, storages_of
-from tensorlens.journal.rows import NONE, CallRow, TensorKind, TensorRow, of_alias
+from tensorlens.journal.memory_rows import TensorKind, TensorRow
+from tensorlens.journal.rows import NONE, CallRow, of_alias
 
 WINDOW = 20_000  # calls
 TRAINING_WINDOW = 100_000  # with `--training`: most of its sentences need the whole course of a run

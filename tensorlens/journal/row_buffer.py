@@ -10,7 +10,7 @@ from dataclasses import astuple
 from enum import IntEnum
 from typing import Any, Concatenate, ParamSpec
 
-from tensorlens.journal import rows, sample_rows
+from tensorlens.journal import memory_rows, rows, sample_rows
 from tensorlens.records.observations import TABLES
 
 P = ParamSpec("P")
@@ -67,10 +67,10 @@ ROW_TYPES: dict[int, Any] = {
     Tag.CLAIM: rows.ClaimRow,
     Tag.END: rows.EndRow,
     Tag.OUTCOME: rows.OutcomeRow,
-    Tag.STORAGE: rows.StorageRow,
-    Tag.TENSOR: rows.TensorRow,
-    Tag.ALIVE: rows.AliveRow,
-    Tag.TENSORS: rows.TensorsRow,
+    Tag.STORAGE: memory_rows.StorageRow,
+    Tag.TENSOR: memory_rows.TensorRow,
+    Tag.ALIVE: memory_rows.AliveRow,
+    Tag.TENSORS: memory_rows.TensorsRow,
     Tag.CALL: rows.CallRow,
     Tag.CALL_TEMPLATE: rows.CallTemplateRow,
     Tag.WITHIN: rows.WithinRow,

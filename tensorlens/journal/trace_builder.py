@@ -18,8 +18,9 @@ from tensorlens.journal.call_runs import CompactCall, Item, tensors_of
 from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.ended_passes import EndedPass
 from tensorlens.journal.explaining_calls import StatesOfCall
+from tensorlens.journal.memory_rows import TensorKind, TensorRow
 from tensorlens.journal.retention import Retention
-from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow, TensorKind, TensorRow
+from tensorlens.journal.rows import ALIAS, NEW, NOTHING, SAME, WRITTEN, CallRow
 from tensorlens.records import model
 from tensorlens.records.fields import holders_of, references_of
 from tensorlens.records.model import Access, Mode, State, Write

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.random_journals import batches, random_rows
 
-from tensorlens.journal import compact_calls, rows
+from tensorlens.journal import compact_calls, memory_rows, rows
 from tensorlens.journal.compact_calls import HEAD
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.row_buffer import Tag
@@ -120,8 +120,8 @@ def test_rows_of_storages_and_tensors_are_read_alike(items: list[Any], position:
     found = []
     for read in (IN_C.read_tables, IN_PYTHON["read_tables"]):
         sizes: dict[int, int] = {}
-        tensors: dict[int, rows.TensorRow | rows.TensorKind] = {}
-        end = read(items, position, sizes, tensors, rows.TensorRow, rows.TensorKind)
+        tensors: dict[int, memory_rows.TensorRow | memory_rows.TensorKind] = {}
+        end = read(items, position, sizes, tensors, memory_rows.TensorRow, memory_rows.TensorKind)
         kinds = {tensor: type(row) for tensor, row in tensors.items()}
         found.append((end, sizes, tensors, kinds))
     assert found[0] == found[1]
@@ -159,15 +159,14 @@ def _compare_kept(calls: tuple[bytes, bytes, int, int], needed: set[int] | None,
     before: dict[int, Any] = dict.fromkeys(range(0, 20, chance.randrange(3, 9)), (row, item))
     packed = IN_PYTHON["merge"](b"", b"", b"", {n: HEAD.pack(n, 0) + item[1] for n in range(0, 20, 3)}, None)
     last, index, step = chance.randrange(-1, 9), chance.randrange(9), chance.randrange(3)
-    also, found = chance.choice([None, {3, 5}]), []
+    also, found = chance.choice([None, {3, 5}]), list[tuple[Any, ...]]()
     for functions in (vars(IN_C), IN_PYTHON):
         kept, storages = dict(before), set[int | None]()
         others = functions["keep_new"](calls, needed, kept, last, index, step)
-        found.append((others, kept, functions["add_aliases"](kept, storages), storages))
-        found[-1] += (functions["merge"](*packed, kept, needed),)
-        left = dict(kept)
+        rows_by_index = functions["add_aliases"](kept, storages)
+        merged, left = functions["merge"](*packed, kept, needed), dict(kept)
         functions["keep_only"](left, needed or set(), also)
-        found[-1] += (left,)
+        found.append((others, kept, rows_by_index, storages, merged, left))
     assert found[0] == found[1]
 
 

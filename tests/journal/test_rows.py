@@ -8,7 +8,7 @@ from typing import get_type_hints
 
 import pytest
 
-from tensorlens.journal import rows, sample_rows
+from tensorlens.journal import memory_rows, rows, sample_rows
 from tensorlens.journal.batches import pack, unpack
 from tensorlens.journal.reader import READERS, Reader
 from tensorlens.journal.row_buffer import ROW_TYPES, RowBuffer, Tag, plain, typed
@@ -20,7 +20,7 @@ SCRIPT = Script("rows.py", (), "", "killed", None, None)
 
 
 def test_every_tag_has_a_row_and_every_row_has_a_tag() -> None:
-    modules = {**vars(rows), **vars(sample_rows)}
+    modules = {**vars(rows), **vars(sample_rows), **vars(memory_rows)}
     defined = {value for name, value in modules.items() if name.endswith("Row")}
     assert list(ROW_TYPES) == list(Tag)
     assert set(ROW_TYPES.values()) == defined
@@ -88,7 +88,7 @@ def test_facts_get_the_ids_of_the_trace() -> None:
     """The tracer's ids have holes; the fields of a fact that hold ids are found by their type hints alone."""
     buffer = RowBuffer()
     for tensor in (4, 9):
-        buffer.write(rows.TensorRow, tensor, None, tensor, (), "float32", "cpu", "Tensor", None)
+        buffer.write(memory_rows.TensorRow, tensor, None, tensor, (), "float32", "cpu", "Tensor", None)
     buffer.write_fact(Overwrite, "Tensor.numpy", None, (), 9)
     buffer.write_fact(StaleSavedTensor, 0, "MulBackward0", 1, "self", 4, (0, 0), "1", "2")
     reader = Reader(SCRIPT)

@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tensorlens.journal.memory_rows import StorageRow, TensorKind
 from tensorlens.journal.row_buffer import Tag, plain
-from tensorlens.journal.rows import StorageRow, TensorKind
 
 
 def plain_rows(rows: Iterable[Any]) -> Iterator[Any]:

@@ -6,19 +6,9 @@ import random
 from array import array
 from typing import Any
 
+from tensorlens.journal.memory_rows import AliveRow, TensorRow
 from tensorlens.journal.row_buffer import RowBuffer
-from tensorlens.journal.rows import (
-    NEW,
-    NONE,
-    NOTHING,
-    WRITTEN,
-    AliveRow,
-    CallTemplateRow,
-    GapRow,
-    SiteRow,
-    TensorRow,
-    WithinRow,
-)
+from tensorlens.journal.rows import NEW, NONE, NOTHING, WRITTEN, CallTemplateRow, GapRow, SiteRow, WithinRow
 
 STEP = "SGD.step"
 Piece = tuple[Any, ...] | list[int]  # a row, or the ints of one compact call

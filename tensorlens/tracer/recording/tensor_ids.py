@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tensorlens.journal.memory_rows import AliveRow, StorageRow, TensorRow
 from tensorlens.journal.row_buffer import RowBuffer
-from tensorlens.journal.rows import NONE, AliveRow, StorageRow, TensorRow, optional
+from tensorlens.journal.rows import NONE, optional
 from tensorlens.tracer.isolation.torch_originals import untyped_storage
 from tensorlens.tracer.recording import compiled
 
