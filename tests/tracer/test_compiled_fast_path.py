@@ -113,6 +113,16 @@ def lists_and_names() -> None:
         torch.nested.nested_tensor([x, x])
 
 
+def lists_of_tensors() -> None:
+    leaves = [torch.ones(2, requires_grad=True) for _ in range(5)]
+    for _ in range(2):
+        found = torch._foreach_mul(leaves, 2.0)
+        rows = torch.stack(found).unbind(0)
+        torch.cat(rows).split(4)[1].view(2, 2)
+        torch._foreach_add([*found, torch.ones(3), torch.ones(3).double(), torch.nn.Parameter(torch.ones(()))], 1.0)
+        torch.arange(5000.0).unbind()[7].mul_(2)
+
+
 def functions_of_the_network_kind() -> None:
     model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU(inplace=True))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
@@ -193,6 +203,7 @@ PROGRAMS = [
     writes,
     views,
     lists_and_names,
+    lists_of_tensors,
     functions_of_the_network_kind,
     modes,
     refusals,
@@ -258,6 +269,19 @@ def test_one_that_was_built_before_a_change_is_not_used(changed: str, tmp_path: 
     with (tmp_path / changed).open("a") as file:
         file.write("\n")
     assert not is_built_from(tmp_path / "_fast_path.c", _fast_path.SOURCE)
+
+
+def test_new_tensors_of_one_kind_have_one_row() -> None:
+    recorder = new_recorder((__file__,))
+    with recorder:
+        found = torch._foreach_mul([torch.ones(2) for _ in range(9)], 2.0)
+        torch.stack(found).unbind(0)
+    recorder.close()
+    tables = [row for row in recorder.rows if type(row) is tuple and row[0] in {Tag.TENSOR, Tag.TENSORS, Tag.STORAGE}]
+    assert [(row[0], len(row[1]) // 8, row[3] is None) for row in tables] == [
+        (Tag.TENSORS, 9, True),
+        (Tag.TENSORS, 9, False),
+    ]
 
 
 def test_a_full_table_of_templates_makes_room_without_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
