@@ -6,7 +6,6 @@ import functools
 import os
 import subprocess
 import sys
-from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -15,6 +14,7 @@ from typing import Any
 import numpy
 import pytest
 import torch
+from support.plain_rows import plain_rows
 from torch.overrides import TorchFunctionMode
 
 import tensorlens
@@ -102,8 +102,7 @@ def _main(way: str, run: str) -> None:
         _program()
         recorder.rows.settle()
         rows = [*recorder.rows]
-    for row in rows:
-        print(*map(repr, array("q", row) if type(row) is bytes else [row]), sep="\n")
+    print(*map(repr, plain_rows(rows)), sep="\n")
     print(*session.trace().inspection.arrays_beside, *session.trace().inspection.given_arrays, sep="\n")
     print(len(calls))
 
