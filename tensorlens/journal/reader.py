@@ -20,7 +20,6 @@ from tensorlens.journal.source_sites import SourceSites
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, state_of
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
-from tensorlens.records.source import lines_of
 
 
 class Reader:
@@ -110,8 +109,7 @@ class Reader:
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
-        lines_of.cache_clear()  # all sites are read: the lines of a wide program take as much memory as they do
-        sites = self.source_sites.sites
+        sites = self.source_sites.records()
         totals = self._compact_calls.totals(self._totals, sites)  # first: counting takes a large table for a moment
         inspection = self._facts.records()
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
@@ -128,7 +126,7 @@ class Reader:
             versions=self.versions,
             script=self.script,
             sources=self.source_sites.sources,
-            sites=tuple(sites),
+            sites=sites,
             storages=built.storages,
             tensors=built.tensors,
             events=(*(self._with_count(each) if isinstance(each, model.Gap) else each for each in events), *left_out),
