@@ -144,8 +144,11 @@ class Reader:
         )
 
     def _builder(self, records: Any) -> TraceBuilder:
+        is_long = self.calls > LONG
+        if is_long:
+            self.return_unused()
         builder = TraceBuilder(self._retention, self._templates, self._tensors, self._sizes.all(), records)
-        if self.calls > LONG:
+        if is_long:
             self.return_unused()
         return builder
 
