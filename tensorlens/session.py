@@ -160,7 +160,7 @@ class Session:
         """Reads what is recorded so far, and says how much that is."""
         recorder = self._running()
         self._read(recorder.rows, wait=True)
-        return Progress(self._reader.count, recorder.failures, len(self._reader.source_sites.sites))
+        return Progress(self._reader.count, recorder.failures, len(self._reader.source_sites))
 
     def note_failure(self, error: BaseException) -> int | None:
         """Records an exception that ended a part of the program, as a cell. Returns its place in `trace.failures`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tensorlens.journal import compact_calls
 from tensorlens.journal.call_runs import CallRun
@@ -12,6 +12,9 @@ from tensorlens.journal.call_templates import CallTemplates
 from tensorlens.journal.compact_calls import INT, TAIL
 from tensorlens.journal.rows import CallTemplateRow
 from tensorlens.records.model import Site, Total
+from tensorlens.records.record_code import maker
+
+_total: Callable[..., Total] = maker(Total)
 
 
 class CallCounts:
@@ -69,4 +72,5 @@ class CallCounts:
                 site = self._templates.sites[number]
                 site = sites[site].id if 0 <= site < len(sites) else site  # no int of its own
                 found[site, self._templates.rows[number].op] += calls
-        return tuple(Total(site, op, calls) for (site, op), calls in found.items())
+        one = dict[int, int]().setdefault  # a wide program has 100,000 totals, and few different ones
+        return tuple(_total(site, op, one(calls, calls)) for (site, op), calls in found.items())

@@ -19,8 +19,7 @@ class BuiltTables:
     def __init__(self, count: int, named: object, builder: TraceBuilder) -> None:
         self.count, self.named, self.builder = count, named, builder
         self.events: tuple[model.Event, ...] = builder.events()
-        self.storages, self.tensors = builder.storages(), builder.tensors()
-        builder.drop_rows()
+        self.storages, self.tensors = builder.storages, builder.tensors
 
 
 class KeptTables:

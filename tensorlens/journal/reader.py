@@ -20,7 +20,8 @@ from tensorlens.journal.source_sites import SourceSites
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, state_of
 from tensorlens.records import callbacks, claim, eager, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
-from tensorlens.records.source import lines_of
+
+LONG = 100_000  # calls
 
 
 class Reader:
@@ -59,6 +60,7 @@ class Reader:
         self.eager: eager.EagerComparison | None = None  # the comparison with a run that compiles nothing
         self.tensor_numbers: dict[int, int] = {}  # the tracer's ids -> the ids in the trace that was built
         self._kept = KeptTables()
+        self.return_unused: Callable[[], object] = _keep_unused  # is called before a long run's trace takes more memory
         self.finished = self._is_broken = False
 
     def read(self, batches: Iterable[list[Any]]) -> None:
@@ -110,15 +112,13 @@ class Reader:
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
-        lines_of.cache_clear()  # all sites are read: the lines of a wide program take as much memory as they do
-        sites = self.source_sites.sites
+        sites = self.source_sites.records()
         totals = self._compact_calls.totals(self._totals, sites)  # first: counting takes a large table for a moment
         inspection = self._facts.records()
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
         compared, eagerly = self.reference or reference.Reference(), self.eager or eager.EagerComparison()
         records = (*self._failures, self._end, *self._assignments, inspection, called, compared, eagerly, *self.steps)
-        parts = self._retention, self._templates, self._tensors
-        built = self._kept.of(self.count, records, lambda: TraceBuilder(*parts, self._sizes.all(), records))
+        built = self._kept.of(self.count, records, lambda: self._builder(records))
         builder, events = built.builder, built.events
         dropped = (rows.LEFT_OUT, self._retention.left_out), (facts.LEFT_OUT, self._facts.left_out)
         left_out = [model.Gap(self.count + n, reason, None, each) for n, (reason, each) in enumerate(dropped) if each]
@@ -128,7 +128,7 @@ class Reader:
             versions=self.versions,
             script=self.script,
             sources=self.source_sites.sources,
-            sites=tuple(sites),
+            sites=sites,
             storages=built.storages,
             tensors=built.tensors,
             events=(*(self._with_count(each) if isinstance(each, model.Gap) else each for each in events), *left_out),
@@ -142,6 +142,15 @@ class Reader:
             reference=None if self.reference is None else builder.record(compared),
             eager=None if self.eager is None else builder.record(eagerly),
         )
+
+    def _builder(self, records: Any) -> TraceBuilder:
+        is_long = self.calls > LONG
+        if is_long:
+            self.return_unused()
+        builder = TraceBuilder(self._retention, self._templates, self._tensors, self._sizes.all(), records)
+        if is_long:
+            self.return_unused()
+        return builder
 
     def _add(self, content: Any) -> None:
         self._retention.add(self.count, content, self._within)
@@ -304,6 +313,10 @@ class Reader:
 
     def _read_uncompared(self, row: sample_rows.UncomparedRow) -> None:
         self.unchecked.setdefault(row.check, row.reason)
+
+
+def _keep_unused() -> None:
+    """Leaves the memory that was freed to the C library: the process is the program's, or it soon ends."""
 
 
 READERS: dict[int, Callable[[Reader, Any], None]] = {tag: getattr(Reader, f"_read_{tag.name.lower()}") for tag in Tag}

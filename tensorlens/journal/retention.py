@@ -164,17 +164,24 @@ class Retention:
         self._explaining.pack()
         indices = self._explaining.indices()
         self.left_out = max(len(indices) - OLDER, 0)
-        latest = self._explaining.since(min(heapq.nlargest(OLDER, indices), default=0))
-        chosen = [
-            *(self._leading_to(named) if self.left_out else ()),
-            *(latest[n] for n in sorted(latest, reverse=True)),
-        ]
-        kept = {item[0]: item for item in _first(chosen, OLDER)}
+        oldest = min(heapq.nlargest(OLDER, indices), default=0)
+        del indices  # a wide run has a hundred thousand
+        kept = {item[0]: item for item in _first(self._chosen(named, oldest), OLDER)}
         kept.update((item[0], item) for item in self._others)
-        found = [_readable(kept[index]) for index in sorted(kept)]
+        found = [_readable(kept.pop(index)) for index in sorted(kept)]
         for item in self._recent:
             found += item.items() if isinstance(item, CallRun) else [item]
         return found
+
+    def _chosen(self, named: set[int], oldest: int) -> Iterator[Item]:
+        """Yields the calls before the window that a trace has room for, the most important first; some of them again.
+
+        `oldest` is the index of the first call that would be in the trace if the latest ones were the most important.
+        """
+        if self.left_out:
+            yield from self._leading_to(named)
+        latest = self._explaining.since(oldest)
+        yield from (latest[index] for index in sorted(latest, reverse=True))
 
     def _leading_to(self, named: set[int]) -> list[Item]:
         """Finds the calls before the window that led to `named` tensors, to changed ones, then those to the window."""
@@ -208,11 +215,11 @@ def _first(items: Iterable[Item], count: int) -> Iterator[Item]:
     """Yields the first items with different indices, `count` of them at most."""
     seen: set[int] = set()
     for item in items:
-        if len(seen) == count:
-            return
         if item[0] not in seen:
             seen.add(item[0])
             yield item
+        if len(seen) == count:  # the next ones are not looked for
+            return
 
 
 def _readable(item: Item) -> Item:

@@ -65,8 +65,8 @@ class TraceBuilder:
         _add_references(records, of_records)
         used: set[int | None] = set(of_records["tensors"])
         items: list[Item] = [
-            (index, content.event(index) if type(content) is EndedPass else content, within)
-            for index, content, within in retention.items({number for number in used if number is not None})
+            (item[0], item[1].event(item[0]), item[2]) if type(item[1]) is EndedPass else item
+            for item in retention.items({number for number in used if number is not None})
         ]
         self._dropped = retention.dropped_nodes()
         self._states_of_call = StatesOfCall()
@@ -93,13 +93,15 @@ class TraceBuilder:
         used |= {self._row(number).base for number in used if number is not None}
         named = sorted(number for number in used if number is not None and number >= 0)
         self.tensor_numbers = self._tensors = {number: n for n, number in enumerate(named)}
-        self._tensor_rows = [self._row(number) for number in self._tensors]
-        storages = [*(row.storage for row in self._tensor_rows), *storages, *of_records["storages"]]
+        storages = [*(self._row(number).storage for number in self._tensors), *storages, *of_records["storages"]]
         found = [storage for storage in dict.fromkeys(storages) if storage is not None and storage != rows.NONE]
         self._storages: dict[int | None, int] = {storage: n for n, storage in enumerate(found)}
         self._numbers: dict[str, dict[Any, int]] = {"tensors": self._tensors, "storages": self._storages}
         self._last_access: dict[int, Access] = {}  # by tensor
+        self._last_nodes = (0, 0)  # of the last call
         self._place: dict[int, int] = {}  # tensor -> the storage in its last recorded state
+        self.tensors, self.storages = self._made_tensors(), self._made_storages()
+        self._rows, self._created_by, self._nbytes, self._moved = {}, {}, {}, {}  # the events need room
 
     def _note_compact_call(self, index: int, call: CompactCall) -> int:
         """Notes the tensors of a compact call. Returns its result's base, or a negative number."""
@@ -138,19 +140,17 @@ class TraceBuilder:
             return TensorRow(number, None, number, (), "", "", "Tensor", None)
         return row.row(number) if isinstance(row, TensorKind) else row
 
-    def tensors(self) -> tuple[model.Tensor, ...]:
-        """Returns the tensors of the trace."""
+    def _made_tensors(self) -> tuple[model.Tensor, ...]:
         numbers, places, created_by = self._tensors, self._storages, self._created_by
         found = []
-        for (tensor, n), row in zip(numbers.items(), self._tensor_rows, strict=True):
-            _, storage, counter, shape, dtype, device, kind, base = row
+        for tensor, n in numbers.items():
+            _, storage, counter, shape, dtype, device, kind, base = self._row(tensor)
             view_of = None if base is None else numbers.get(base)
             made = created_by.get(tensor)
             found.append(_tensor(n, places.get(storage), counter, shape, dtype, device, kind, view_of, made))
         return tuple(found)
 
-    def storages(self) -> tuple[model.Storage, ...]:
-        """Returns the storages of the trace."""
+    def _made_storages(self) -> tuple[model.Storage, ...]:
         return tuple(
             _storage(n, self._nbytes.get(storage, 0)) for storage, n in self._storages.items() if storage is not None
         )
@@ -165,12 +165,8 @@ class TraceBuilder:
             else:
                 is_call = type(content) is CallRow
                 found.append(self._call(index, content, within) if is_call else self.record(content))
+        self._nodes, self._last_access, self._dropped = {}, {}, {}
         return tuple(found)
-
-    def drop_rows(self) -> None:
-        """Frees what only the events and tables are made from: `record` goes on to work."""
-        self._rows, self._tensor_rows, self._created_by, self._nbytes = {}, [], {}, {}
-        self._nodes, self._last_access, self._moved, self._dropped = {}, {}, {}, {}
 
     def _compact_call(self, index: int, call: CompactCall, within: str) -> model.Call:
         site = self._sites[call[0]]
@@ -178,18 +174,28 @@ class TraceBuilder:
         number, _, version, first = call[-4:]
         tensor, place = self._tensors[number], self._place.get(number)
         if place is None:
-            place = self._storages.get(self._row(number).storage)
+            place = self.tensors[tensor].storage
         inputs = self._accesses(call[1:-4])
         output = self._last_access[number] = _access(tensor, version)
+        nodes = self._shared(first, drawn)
+        first = nodes[0]
         node = None
         if grad_fn is not None:
-            node = first + offset
+            node = first + offset if offset else first
             self._nodes[number] = index, grad_fn, node
         state = _state(tensor, version, requires_grad, node is None, grad_fn, node, False, None, place)
         before = inputs[0].version if result == WRITTEN else None
         writes = () if before is None else (_write(tensor, before, version),)
         outputs = () if result == NOTHING else (output,)
-        return _call(index, op, site, inputs, outputs, writes, (state,), (first, first + drawn), MODES[mode], within)
+        return _call(index, op, site, inputs, outputs, writes, (state,), nodes, MODES[mode], within)
+
+    def _shared(self, first: int, drawn: int) -> tuple[int, int]:
+        """Returns the sequence numbers that a call draws, from the objects of the call before if these are equal."""
+        last = self._last_nodes
+        first = last[1] if first == last[1] else first
+        nodes = first, first + drawn if drawn else first
+        self._last_nodes = nodes = last if nodes == last else nodes
+        return nodes
 
     def _call(self, index: int, row: CallRow, within: str) -> model.Call:
         op, site, inputs, outputs, writes, states, first, end, mode = row

@@ -95,9 +95,11 @@ def run_child(
             from tensorlens.journal.retention import TRAINING_WINDOW, WINDOW
             from tensorlens.runner.follow import JournalFollower
             from tensorlens.runner.progress_line import ProgressLine
+            from tensorlens.runner.unused_memory import return_unused
 
             window = TRAINING_WINDOW if child.options.training else WINDOW
             reader = Reader(_script_record(target), window)
+            reader.return_unused = return_unused
             if child.unseen:
                 reader.note_gap(child.unseen)
             progress = ProgressLine(sys.stderr.fileno()) if child.options.show_progress else None

@@ -14,6 +14,7 @@ from tensorlens.errors import UsageError
 from tensorlens.journal.overflow import pipe
 
 _PORTION = 1 << 20  # bytes that are released together
+_BLOCK = 1 << 16  # a multiple of the blocks of file systems: a part of a block is not released
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # of Linux
 
 
@@ -30,7 +31,7 @@ class JournalStream(io.FileIO):
 
     def release(self) -> None:
         """Releases what is before the position, if that is much. Does nothing where the file system can't."""
-        size = self.tell() - self._released
+        size = self.tell() // _BLOCK * _BLOCK - self._released
         if size >= _PORTION and self._can_release:
             self._can_release = _punch_hole(self.fileno(), self._released, size)
             self._released += size

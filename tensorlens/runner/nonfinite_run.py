@@ -34,7 +34,7 @@ def _searched(first: FinishedRun, second: FinishedRun, seen: NonfiniteSeen, othe
     if not origins:
         return _unknown(seen, "the search itself failed")
     origin: FirstNonfinite = origins[0]
-    own, repeated = first.reader.source_sites.sites, second.reader.source_sites.sites
+    own, repeated = first.reader.source_sites.records(), second.reader.source_sites.records()
     places = {(site.span, site.function): n for n, site in reversed(list(enumerate(own)))}
 
     def own_site(number: int | None) -> int | None:
