@@ -129,7 +129,8 @@ def collect_tensors(value: object, found: list[torch.Tensor], depth: int = 3) ->
                 collect_tensors(item, found, depth - 1)
     elif depth and isinstance(value, dict):
         for item in value.values():
-            collect_tensors(item, found, depth - 1)
+            if type(item) not in _PLAIN:
+                collect_tensors(item, found, depth - 1)
 
 
 def named_parts(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:

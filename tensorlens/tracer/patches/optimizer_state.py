@@ -233,7 +233,7 @@ def _movable_without_gradient(optimizer: torch.optim.Optimizer, parameters: list
     for group in optimizer.param_groups:
         if group.get("weight_decay"):
             moved.update(map(id, group["params"]))
-    for parameter, state in optimizer.state.items():
+    for parameter, state in optimizer.state.items() if len(moved) < len(parameters) else ():
         if isinstance(state, dict):  # one may keep anything
             for value in state.values():
                 if isinstance(value, torch.Tensor):

@@ -26,6 +26,7 @@ from tensorlens.records.step_choice import StepChoice
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch, replacement_of
 from tensorlens.tracer.patches.optimizer_state import HOOK
+from tensorlens.tracer.patches.uncounted_uses import is_earlier_apply
 from tensorlens.tracer.recording.recorder import Recorder
 
 _NO_PASS = -1  # what PyTorch calls the running backward pass if there is none
@@ -115,7 +116,9 @@ class SampledSteps:
         self._is_due = False  # recording has to be switched, as soon as that is possible
         self._last: int | None = None  # the id of the optimizer that ends the steps
         self._others: set[int] = set()  # optimizers that stepped since then
-        self._has_optimizer = any(issubclass(type(each), torch.optim.Optimizer) for each in gc.get_objects())
+        earlier = gc.get_objects()
+        self._has_optimizer = any(issubclass(type(each), torch.optim.Optimizer) for each in earlier)
+        self._keeps_unseen = any(map(is_earlier_apply, earlier))
         self._thread: int | None = threading.get_ident()  # None: recording switches no more
         self._taken: tuple[int, object] | None = None  # the stack below the mode when it was taken off
         self._hot: _HotPatches | None = None  # None: the patches stay in place
@@ -230,10 +233,13 @@ class SampledSteps:
         with torch._C.DisableTorchFunction():
             known = recorder.tensor_ids
             known.forget_unrecorded(recorder.leaves)
+            if self._keeps_unseen:
+                recorder.saved_tensors.note_uncounted()
             recorder.saved_tensors.forget()
             recorder.training.forget()
-            waiting = {state[0] for state in recorder.unwritten}
-            recorder.unwritten[:] = [recorder.state(tensor) for number, tensor in known.live() if number in waiting]
+            if recorder.unwritten:
+                waiting = {state[0] for state in recorder.unwritten}
+                recorder.unwritten[:] = [recorder.state(tensor) for number, tensor in known.live() if number in waiting]
 
     def switching(self, function: Any) -> Function:
         """Makes a function that runs backward passes switch recording when it has returned, and the mode is back.

@@ -69,9 +69,9 @@ def installed(recorder: Recorder) -> Iterator[None]:
     if recorder.is_rank or ("RANK" in os.environ and "WORLD_SIZE" in os.environ):
         patches = with_ranks(recorder, patches)
     if sampled is not None:
-        from tensorlens.tracer.patches import sampling
+        from tensorlens.tracer.patches import sampling, uncounted_uses
 
-        patches += sampling.PATCHES
+        patches = (*uncounted_uses.PATCHES, *patches, *sampling.PATCHES)
         sampled.will_install(patches)
     if recorder.statistics is not None:
         from tensorlens.tracer.patches import (

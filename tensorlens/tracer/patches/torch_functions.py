@@ -183,12 +183,16 @@ def _note_statistics(
     recorder: Recorder, func: Function, args: Args, kwargs: Kwargs, frame: FrameType | None, result: torch.Tensor
 ) -> None:
     """Notes whether batch norm used its running statistics or updated them."""
-    mean, variance, training, momentum = (
-        args[position] if position < len(args) else kwargs.get(name, default)
-        for position, name, default in (
-            (1, "running_mean", None), (2, "running_var", None), (5, "training", False), (6, "momentum", 0.1),
-        )
-    )  # fmt: skip
+    if len(args) == 3:  # as PyTorch passes them on
+        _, mean, variance = args
+        training, momentum = kwargs.get("training", False), kwargs.get("momentum", 0.1)
+    else:
+        mean, variance, training, momentum = (
+            args[position] if position < len(args) else kwargs.get(name, default)
+            for position, name, default in (
+                (1, "running_mean", None), (2, "running_var", None), (5, "training", False), (6, "momentum", 0.1),
+            )
+        )  # fmt: skip
     if isinstance(mean, torch.Tensor) and isinstance(variance, torch.Tensor):
         if not training:
             recorder.saved_tensors.note_statistics_used(result, mean, variance)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import NONE, SAME
+from tensorlens.tracer.recording.fast_path import ATOMS
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 
 MAX_READS = 5_000  # wrappers: freeing a chain of so many needs a small part of a thread's stack
@@ -57,10 +58,10 @@ def read_node(tensor: torch.Tensor) -> Node:
 def kinds_of(value: Any, depth: int = 4) -> Any:
     """Returns what may decide which nodes a call makes: the types of its arguments, and values of bools and strings."""
     kind = type(value)
+    if kind in ATOMS:
+        return value if kind is bool or kind is str else kind
     if kind in PLAIN or isinstance(value, torch.Tensor):
         return value.ndim, value.requires_grad
-    if kind is bool or kind is str:
-        return value
     if kind in (list, tuple) and depth:
         return (kind, len(value), *[kinds_of(item, depth - 1) for item in value[:FEW]])
     if kind is dict and depth:

@@ -213,30 +213,34 @@ class TensorIds:
         Leaves stay known if they are where they were and require grad as before: `requiring_grad` has the ids of those
         that did.
         """
+        compiled.drop_dead(self.known)  # most are dead
         kept: dict[int, Entry] = {}
         blocks: dict[int, Entry] = {}
         for number, tensor in self.live():
-            entry, base = self.known[id(tensor)], tensor._base
+            entry, base, is_same = self.known[id(tensor)], tensor._base, False
             if type(tensor) not in PLAIN or not _is_same_leaf(tensor, number in requiring_grad):
-                continue
-            if base is None:
+                pass
+            elif base is None:
                 address, block, _ = _memory(tensor)
                 latest = self.blocks.get(address) if address else None
-                if block and (latest is None or latest[3] != entry[3]):
-                    continue
-                if address:
+                is_same = not block or (latest is not None and latest[3] == entry[3])
+                if is_same and address:
                     blocks[address] = entry
-            elif (of_base := kept.get(id(base))) is None or of_base[3] != entry[3]:
-                continue
-            kept[id(tensor)] = entry
+            else:
+                of_base = kept.get(id(base))
+                is_same = of_base is not None and of_base[3] == entry[3]
+            if is_same:
+                kept[id(tensor)] = entry
+            else:
+                self.known.pop(id(tensor), None)
+        for address, entry in blocks.items():
+            self.blocks[address] = entry
+        compiled.retire_dead(self.blocks, self._past, {})
+        for address, _ in list(self.blocks.items()):
+            if address not in blocks:
+                self.blocks.pop(address, None)
         self._past.clear()
         self._older_past.clear()
-        for table, entries in ((self.known, kept), (self.blocks, blocks)):
-            for key, _ in list(table.items()):
-                if key not in entries:
-                    table.pop(key, None)
-            for key, entry in entries.items():
-                table[key] = entry
 
     def step_aside(self, *tensors: torch.Tensor) -> list[Entry | None]:
         """Drops the weak references to tensors until `resume`: `swap_tensors` accepts no tensor that has any."""

@@ -281,7 +281,7 @@ class MemoryWatcher:
             return
         self._storages.sweep_if_due(self._recorder.tensor_ids.is_used, credit=SWEEP_CREDIT)
         place = place_of(self._recorder.sites, frame)
-        for number, storage in self._storages.read_ones():
+        for number, storage in self._storages.read_ones() if self.saved else ():
             if not storage.may_be_saved:
                 continue
             if not storage.memory.is_there():

@@ -46,6 +46,8 @@ def with_version_check(
 
     def packing(tensor: torch.Tensor) -> PackedTensor:
         if recorder.paused:
+            if recorder.off:
+                when_packed()
             return PackedTensor(pack(tensor))
         known = (NONE, NONE, NONE, NONE)
         when_packed()

@@ -100,10 +100,10 @@ class SavedTensors:
 
     def with_version_check(self, pack: Pack, unpack: Unpack) -> tuple[Pack, Unpack]:
         """Returns the program's saved-tensor hooks with a version check around them."""
-        return with_version_check(self._recorder, pack, unpack, self._note_packed)
+        return with_version_check(self._recorder, pack, unpack, self.note_uncounted)
 
-    def _note_packed(self) -> None:
-        """Notes that a pack hook of the program ran: no use count shows what it keeps."""
+    def note_uncounted(self) -> None:
+        """Notes that a pack hook of the program runs, or something else that keeps tensors: no use count shows them."""
         self._recorder.uncounted.add("packed tensors")
 
     def forget(self) -> None:
@@ -111,8 +111,9 @@ class SavedTensors:
         self._recorder.watched.clear()
         self._recorder.guarded.clear()
         self._overwrites.forget()
+        if self._attributes:  # their nodes may live on
+            self.note_uncounted()
         self._attributes = ContextAttributes(self._recorder.uncounted)
-        self._note_packed()  # hooks may have packed tensors unseen
         self._watch_memory()
         self._statistics.clear()
 
