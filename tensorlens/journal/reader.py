@@ -60,7 +60,7 @@ class Reader:
         self.eager: eager.EagerComparison | None = None  # the comparison with a run that compiles nothing
         self.tensor_numbers: dict[int, int] = {}  # the tracer's ids -> the ids in the trace that was built
         self._kept = KeptTables()
-        self.return_unused: Callable[[], object] = _keep_unused  # is called before a long run's trace takes more memory
+        self.return_unused: Callable[[], object] | None = None  # called before a long run's trace takes more memory
         self.finished = self._is_broken = False
 
     def read(self, batches: Iterable[list[Any]]) -> None:
@@ -144,12 +144,12 @@ class Reader:
         )
 
     def _builder(self, records: Any) -> TraceBuilder:
-        is_long = self.calls > LONG
-        if is_long:
-            self.return_unused()
+        return_unused = self.return_unused if self.calls > LONG else None
+        if return_unused is not None:
+            return_unused()
         builder = TraceBuilder(self._retention, self._templates, self._tensors, self._sizes.all(), records)
-        if is_long:
-            self.return_unused()
+        if return_unused is not None:
+            return_unused()
         return builder
 
     def _add(self, content: Any) -> None:
@@ -313,10 +313,6 @@ class Reader:
 
     def _read_uncompared(self, row: sample_rows.UncomparedRow) -> None:
         self.unchecked.setdefault(row.check, row.reason)
-
-
-def _keep_unused() -> None:
-    """Leaves the memory that was freed to the C library: the process is the program's, or it soon ends."""
 
 
 READERS: dict[int, Callable[[Reader, Any], None]] = {tag: getattr(Reader, f"_read_{tag.name.lower()}") for tag in Tag}
