@@ -14,7 +14,7 @@ ROUNDS = {"tiny ops": 15, "MLP": 14, "mini-GPT": 12, "conv net": 20, "actor-crit
 HEAVY = {"detect_anomaly", "DebugMode", "LoggingTensorMode", "TorchSnooper"}  # measured on short workloads
 HEAVY_ROUNDS = 3
 EVERY = 100
-SAMPLED_ROUNDS = 5
+SAMPLED_ROUNDS = 11
 MANY: dict[str, tuple[Any, int]] = {  # a workload and its steps
     "MLP": (mlp, 2_000),
     "mini-GPT": (gpt, 100),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
 import threading
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.json import to_dict
 from tensorlens.render.report.terminal import to_terminal
 from tensorlens.session import Session
+from tensorlens.tracer.recording import compiled
 
 
 def train(steps: int, inside: Callable[[int, torch.Tensor], object] = lambda step, out: None) -> list[torch.Tensor]:
@@ -477,7 +479,17 @@ def functions_of_the_lens(run: Callable[[], object]) -> list[str]:
     return sorted(called)
 
 
-def test_a_step_without_a_record_only_counts() -> None:
+@pytest.fixture(params=["in C", "in Python"])
+def fast_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Records with the compiled fast path, and without it. Returns whether it is compiled."""
+    if request.param == "in Python":
+        monkeypatch.setattr(compiled, "FastPath", None)
+    elif compiled.FastPath is None:
+        pytest.skip("not built from this source: python hatch_build.py")
+    return compiled.FastPath is not None
+
+
+def test_a_step_without_a_record_only_counts(fast_path: bool) -> None:
     model = nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -489,12 +501,13 @@ def test_a_step_without_a_record_only_counts() -> None:
     with tensorlens.trace(every=4) as lens:
         step()
         found = [functions_of_the_lens(step) for _ in range(6)]
-    assert found[0] == found[3] == found[4] == ["__get__", "count"]
+    assert found[0] == found[3] == found[4] == ([] if fast_path else ["__call__", "__get__"])
     assert "_note_pass" in found[2]  # of the fourth step
     assert functions_of_the_lens(step) == []
     assert steps_of(recorded(lens)) == [(1, 1), (4, 4), (8, 8)]
 
 
+@pytest.mark.usefixtures("fast_path")
 @pytest.mark.parametrize("from_step", [2, 4])
 def test_a_function_that_the_program_replaces_stays_in_place(from_step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     original, calls = torch.optim.Optimizer.zero_grad, []
@@ -520,6 +533,27 @@ def test_a_function_that_the_program_replaces_stays_in_place(from_step: int, mon
     called = {"optimizer.zero_grad()", *(["current(self, set_to_none)"] if from_step == 4 else [])}
     source = trace.sources[__file__].splitlines()
     assert {source[line - 1].strip() for line in lines} == called
+
+
+def test_a_patch_of_a_class_looks_like_the_function_in_every_step(fast_path: bool) -> None:
+    original, seen = torch.optim.Optimizer.zero_grad, []
+
+    def inside(step: int, out: torch.Tensor) -> None:
+        current = torch.optim.Optimizer.zero_grad
+        seen.append(current is original)
+        assert (current.__name__, inspect.signature(current)) == ("zero_grad", inspect.signature(original))
+        of_class: Any = vars(torch.optim.Optimizer)["zero_grad"]
+        assert of_class.__name__ == "zero_grad"
+        parameter = torch.ones(2, requires_grad=True)
+        parameter.grad = torch.ones(2)
+        of_class(torch.optim.SGD([parameter], lr=0.1), set_to_none=False)
+        assert parameter.grad.tolist() == [0, 0]
+
+    with tensorlens.trace(every=3) as lens:
+        train(5, inside)
+    assert seen == [False, True, False, True, True]
+    assert steps_of(recorded(lens)) == [(1, 1), (3, 3), (6, 6)]
+    assert vars(torch.optim.Optimizer)["zero_grad"] is original
 
 
 def test_a_second_recording_inside_leaves_the_first_complete() -> None:

@@ -14,95 +14,20 @@ import functools
 import gc
 import sys
 import threading
-from collections.abc import Callable, Iterable
-from itertools import takewhile
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.autograd.profiler import record_function
 
 from tensorlens.records.observations import ChosenSteps, RecordingSwitch
 from tensorlens.records.step_choice import StepChoice
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
-from tensorlens.tracer.isolation.patch import Patch, replacement_of
-from tensorlens.tracer.patches.optimizer_state import HOOK
+from tensorlens.tracer.isolation.patch import Patch
+from tensorlens.tracer.patches.restored_functions import RestoredFunctions, step_counter
 from tensorlens.tracer.patches.uncounted_uses import is_earlier_apply
 from tensorlens.tracer.recording.recorder import Recorder
 
 _NO_PASS = -1  # what PyTorch calls the running backward pass if there is none
-_OF_EACH_STEP: tuple[tuple[object, str], ...] = (
-    (torch.autograd, "_engine_run_backward"),
-    (torch.autograd, "backward"),
-    (torch.autograd, "grad"),
-    (record_function, "__enter__"),
-    (record_function, "__exit__"),
-    (torch.optim.Optimizer, "zero_grad"),
-)
-"""Functions that are PyTorch's own again between recorded steps. `Tensor` and `Module` are not in the list: to set an
-attribute of a class clears what Python knows of the attributes of all its subclasses."""
-_OPTIM = sys.modules[torch.optim.Optimizer.__module__]
-StepHook = Callable[[torch.optim.Optimizer, object, object], None]
-
-
-class _StepHooks:
-    """Takes the hook before optimizer steps out, and replaces the one after them."""
-
-    def __init__(self, count: StepHook) -> None:
-        self._before, self._after = _OPTIM._global_optimizer_pre_hooks, _OPTIM._global_optimizer_post_hooks
-        self._earlier = set(takewhile(lambda key: key != HOOK, self._before))
-        self._taken = self._before.pop(HOOK, None), self._after.get(HOOK)
-        if self._taken[1] is not None:
-            self._after[HOOK] = count
-
-    def put_back(self) -> None:
-        """Puts both hooks back, at their places among those of the program."""
-        before, after = self._taken
-        if before is not None:
-            self._before[HOOK] = before
-            for key in [key for key in self._before if key != HOOK and key not in self._earlier]:
-                self._before.move_to_end(key)
-        if after is not None:
-            self._after[HOOK] = after
-
-
-class _HotPatches:
-    """Puts PyTorch's own functions in the place of their patches between recorded steps, and back."""
-
-    def __init__(self, recorder: Recorder, patches: Iterable[Patch[Recorder]]) -> None:
-        self._recorder = recorder
-        self._patches = [patch for patch in patches if (patch.owner, patch.name) in _OF_EACH_STEP]
-        self._originals = {patch: vars(patch.owner).get(patch.name) for patch in self._patches}
-        self._replacements: dict[Patch[Recorder], object] = {}
-        self._hooks: _StepHooks | None = None
-        self._out: list[Patch[Recorder]] = []  # whose originals are in place
-
-    def note_replacements(self) -> None:
-        """Notes what the patches are, once they are installed."""
-        self._replacements = {patch: vars(patch.owner).get(patch.name) for patch in self._patches}
-
-    def take_out(self, count: StepHook) -> None:
-        """Puts the originals in place, and `count` in that of the hook after each step. What the program has put in
-        the place of a patch stays."""
-        if not self._recorder.compiled_functions:  # compiled code would be compiled again
-            self._hooks = _StepHooks(count)
-        for patch, replacement in self._replacements.items():
-            original = self._originals[patch]
-            if original is not None and vars(patch.owner).get(patch.name) is replacement:
-                setattr(patch.owner, patch.name, original)
-                self._out.append(patch)
-
-    def put_back(self) -> None:
-        """Puts the patches in place. A function that the program has put there since is patched itself."""
-        if self._hooks is not None:
-            self._hooks.put_back()
-            self._hooks = None
-        for patch in self._out:
-            current = vars(patch.owner).get(patch.name)
-            if current is not None and current is not self._originals[patch]:
-                self._originals[patch] = current
-                self._replacements[patch] = replacement_of(patch, self._recorder, current)
-            setattr(patch.owner, patch.name, self._replacements[patch])
-        self._out.clear()
 
 
 class SampledSteps:
@@ -111,7 +36,7 @@ class SampledSteps:
     def __init__(self, recorder: Recorder, choice: StepChoice) -> None:
         self._recorder = recorder
         self._choice = choice
-        self._step = 1  # that is running
+        self._counter = step_counter(self.step_ended)
         self._next_chosen = 1.0  # no step before it is chosen
         self._is_due = False  # recording has to be switched, as soon as that is possible
         self._last: int | None = None  # the id of the optimizer that ends the steps
@@ -121,25 +46,25 @@ class SampledSteps:
         self._keeps_unseen = any(map(is_earlier_apply, earlier))
         self._thread: int | None = threading.get_ident()  # None: recording switches no more
         self._taken: tuple[int, object] | None = None  # the stack below the mode when it was taken off
-        self._hot: _HotPatches | None = None  # None: the patches stay in place
+        self._restored: RestoredFunctions | None = None  # None: the patches stay in place
         self.is_resting = False  # the running step is not recorded, and no pass ends it
         recorder.rows.write_fact(ChosenSteps, choice.every, choice.first, choice.last)
         recorder.rows.write_fact(RecordingSwitch, 1, True, False)
 
     def will_install(self, patches: Iterable[Patch[Recorder]]) -> None:
         """Notes the patches of this run, before they are installed."""
-        self._hot = _HotPatches(self._recorder, patches)
+        self._restored = RestoredFunctions(self._recorder, self._counter, patches)
 
     def has_installed(self) -> None:
         """Notes that the patches are installed."""
-        if self._hot is not None:
-            self._hot.note_replacements()
+        if self._restored is not None:
+            self._restored.note_replacements()
 
     def keep_patches(self) -> None:
         """Leaves the patches in place from here on: another recorder has patched the same functions, or is about to."""
-        if self._hot is not None:
-            self._hot.put_back()
-            self._hot = None
+        if self._restored is not None:
+            self._restored.put_back()
+            self._restored = None
 
     def optimizer_made(self) -> None:
         """Notes that the program has an optimizer: from here on, backward passes end no step."""
@@ -156,6 +81,7 @@ class SampledSteps:
             self._next()
         else:
             self._others.add(number)
+        self._counter.optimizer = 0 if self._others else number
         if self._is_due and self._recorder.off:
             self.switch()
 
@@ -167,19 +93,12 @@ class SampledSteps:
         if not self._has_optimizer and _is_outside_passes():
             self._next()
 
-    def count(self, optimizer: torch.optim.Optimizer, _args: object, _kwargs: object) -> None:
-        """Counts a step in which nothing is recorded: a hook of PyTorch after each `step()`."""
-        if id(optimizer) == self._last and not self._others and self._step + 1 < self._next_chosen:
-            self._step += 1
-        else:
-            self.step_ended(optimizer)
-
     def _next(self) -> None:
-        self._step += 1
+        self._counter.step += 1
         if not self._recorder.off:
-            self._is_due = not self._choice.has(self._step)
-        elif self._step >= self._next_chosen:
-            self._is_due = self._choice.has(self._step)
+            self._is_due = not self._choice.has(self._counter.step)
+        elif self._counter.step >= self._next_chosen:
+            self._is_due = self._choice.has(self._counter.step)
 
     def switch(self) -> None:
         """Switches recording on or off if the running step needs it, as soon as the mode stack allows that.
@@ -203,12 +122,13 @@ class SampledSteps:
         mode = torch._C._pop_torch_function_stack()
         self._taken = torch._C._len_torch_function_stack(), mode
         self._is_due = False
-        self._next_chosen = self._choice.next_after(self._step)
+        self._next_chosen = self._choice.next_after(self._counter.step)
+        self._counter.last_counted = int(min(self._next_chosen - 1, sys.maxsize))
         if self._has_optimizer:
             self.is_resting = True
-            if self._hot is not None:
-                self._hot.take_out(self.count)
-        recorder.rows.write_fact(RecordingSwitch, self._step, False, False)
+            if self._restored is not None:
+                self._restored.take_out()
+        recorder.rows.write_fact(RecordingSwitch, self._counter.step, False, False)
 
     def _on(self) -> None:
         if self._taken is None or torch._C._len_torch_function_stack() != self._taken[0]:
@@ -216,11 +136,11 @@ class SampledSteps:
         self._forget()
         self._put_back()
         self.is_resting = False
-        if self._hot is not None:
-            self._hot.put_back()
+        if self._restored is not None:
+            self._restored.put_back()
         self._recorder.off = self._recorder.paused = False
         self._is_due = False
-        self._recorder.rows.write_fact(RecordingSwitch, self._step, True, False)
+        self._recorder.rows.write_fact(RecordingSwitch, self._counter.step, True, False)
 
     def _put_back(self) -> None:
         if self._taken is not None:
@@ -267,7 +187,7 @@ class SampledSteps:
             with ErrorGuard(self._recorder, "the state at the end"):
                 self._forget()
             self._put_back()
-        self._recorder.rows.write_fact(RecordingSwitch, self._step, not self._recorder.off, True)
+        self._recorder.rows.write_fact(RecordingSwitch, self._counter.step, not self._recorder.off, True)
 
 
 def _is_outside_passes() -> bool:

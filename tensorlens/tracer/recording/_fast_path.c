@@ -36,6 +36,7 @@
 #include "fast_path_c/new_tensors.h"
 #include "fast_path_c/rows.h"
 #include "fast_path_c/tensor_ids.h"
+#include "fast_path_c/unrecorded.h"
 #include "fast_path_c/gradients.h"
 #include "fast_path_c/optimizer_steps.h"
 #include "fast_path_c/steady_gradients.h"
@@ -48,6 +49,7 @@
 #include "fast_path_c/data_reads.h"
 #include "fast_path_c/dispatch.h"
 #include "fast_path_c/fast_path_type.h"
+#include "fast_path_c/step_counter.h"
 
 static PyMethodDef functions[] = {
     {"has_bytes", (PyCFunction)(void (*)(void))has_bytes, METH_FASTCALL, "Returns whether bytes are at an address."},
@@ -62,7 +64,7 @@ PyInit__fast_path(void)
 {
     if (intern_names() < 0)
         return NULL;
-    PyTypeObject *types[] = {&FastPathType, &TableType, &StoragesType, &NumbersType};
+    PyTypeObject *types[] = {&FastPathType, &TableType, &StoragesType, &NumbersType, &StepCounterType, &RestoredType};
     PyObject *made = find_originals() < 0 ? NULL : PyModule_Create(&module);
     for (size_t n = 0; made != NULL && n < sizeof types / sizeof *types; n++)
         if (PyModule_AddType(made, types[n]) < 0)

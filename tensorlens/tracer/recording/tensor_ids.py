@@ -213,6 +213,12 @@ class TensorIds:
         Leaves stay known if they are where they were and require grad as before: `requiring_grad` has the ids of those
         that did.
         """
+        if self.in_c is None or not self.in_c.forget_unrecorded():
+            self._forget_unrecorded(requiring_grad)
+        self._past.clear()
+        self._older_past.clear()
+
+    def _forget_unrecorded(self, requiring_grad: Container[int]) -> None:
         compiled.drop_dead(self.known)  # most are dead
         kept: dict[int, Entry] = {}
         blocks: dict[int, Entry] = {}
@@ -239,8 +245,6 @@ class TensorIds:
         for address, _ in list(self.blocks.items()):
             if address not in blocks:
                 self.blocks.pop(address, None)
-        self._past.clear()
-        self._older_past.clear()
 
     def step_aside(self, *tensors: torch.Tensor) -> list[Entry | None]:
         """Drops the weak references to tensors until `resume`: `swap_tensors` accepts no tensor that has any."""

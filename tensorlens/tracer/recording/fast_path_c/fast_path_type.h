@@ -115,6 +115,7 @@ static PyMethodDef methods[] = {
     {"observes", (PyCFunction)observes_method, METH_NOARGS, "Returns whether the recorder sees and takes the next call."},
     {"below", (PyCFunction)(void (*)(void))below_method, METH_FASTCALL | METH_KEYWORDS, "Calls a function below the mode."},
     {"accesses", (PyCFunction)accesses_method, METH_O, "Returns (id, version) of known tensors, or None."},
+    {"forget_unrecorded", (PyCFunction)forget_unrecorded_method, METH_NOARGS, "Forgets tensors that may have changed."},
     {"forget_libraries", (PyCFunction)forget_libraries_method, METH_NOARGS, "Forgets which code is a library's."},
     {"place", (PyCFunction)place_method, METH_O, "Returns the place of the user's frames, or None."},
     {"site", (PyCFunction)site_method, METH_O, "Returns the site of the user's innermost frame, or None."},
