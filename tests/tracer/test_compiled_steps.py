@@ -183,6 +183,31 @@ def functions_in_python() -> None:
         F.dropout(x, 2.0)
 
 
+def batch_norm_in_every_mode() -> None:
+    norm, data = nn.BatchNorm1d(3), torch.randn(5, 3)
+    for _ in range(3):
+        norm.train()
+        norm(data.clone().requires_grad_()).sum().backward()
+        norm.eval()
+        norm(data)
+        with torch.no_grad():
+            norm(data)
+        with torch.inference_mode():
+            norm(data)
+        held = norm(data.clone().requires_grad_()).sum()
+        norm.train()
+        norm(data)  # changes what `held` has saved
+        held.backward()
+    nn.BatchNorm1d(3, track_running_stats=False)(data)
+    F.batch_norm(data, torch.zeros(3), torch.ones(3), None, None, True)
+    F.batch_norm(data, None, None, training=True).mul_(2)
+    norm.running_mean.data.add_(1)  # type: ignore[union-attr, operator]
+    norm(data.clone().requires_grad_()).sum().backward()
+    for wrong in (torch.ones(1, 3), torch.ones(4, 2)):
+        with suppress(ValueError, RuntimeError):
+            norm(wrong)
+
+
 def a_step_that_fails() -> None:
     parameter = nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([nn.Parameter(torch.ones(2)), parameter], lr=0.1)
@@ -199,7 +224,7 @@ def a_step_that_fails() -> None:
     [
         sgd, gradients_that_are_kept, parameters_without_a_gradient, a_sparse_gradient, parameters_that_share_memory,
         gradients_that_grow, gradients_of_dead_leaves, gradients_that_a_pass_takes_away, aliases,
-        leaves_and_their_gradients, a_subclass, functions_in_python, a_step_that_fails,
+        leaves_and_their_gradients, a_subclass, functions_in_python, a_step_that_fails, batch_norm_in_every_mode,
     ],
     ids=lambda program: program.__name__,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import tensorlens
 from tensorlens.tracer.patches import table
-from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, VIEW, call_kind
+from tensorlens.tracer.recording.ops import NORM, ORDINARY, SIMPLE, SLOW, VIEW, call_kind, kind_of_norm
 
 SAMPLES = 2
 KINDS = (torch.float64, torch.int64)
@@ -84,3 +84,28 @@ def test_look_ups_take_the_fast_path_unless_their_ids_are_looked_at(training: bo
         (recorder,) = table._recorders
         torch.nn.functional.embedding(torch.tensor([1]), torch.zeros(2, 3), padding_idx=0)
         assert recorder.call_kinds[torch.nn.functional.embedding] == kind
+
+
+def kinds_of_batch_norm(training: bool) -> list[int]:
+    """Returns the kind of the call while nodes have saved no running statistics, and after one has."""
+    norm, data = torch.nn.BatchNorm1d(2), torch.ones(3, 2, requires_grad=True)
+    with tensorlens.trace(training=training):
+        (recorder,) = table._recorders
+        kinds = []
+        for is_training in (True, False, True):
+            norm.train(is_training)
+            norm(data)
+            kind = recorder.call_kinds[torch.nn.functional.batch_norm]
+            arguments = (data, norm.running_mean, norm.running_var), {"training": True}
+            kinds.append(kind_of_norm(recorder.saved_statistics, *arguments) if kind == NORM else kind)
+    return kinds
+
+
+def test_batch_norm_takes_the_fast_path_unless_it_changes_saved_statistics() -> None:
+    assert kinds_of_batch_norm(training=False) == [ORDINARY, SLOW, ORDINARY]
+    assert kinds_of_batch_norm(training=True) == [SLOW] * 3
+    for is_on in (False, True):
+        with torch.set_grad_enabled(is_on):
+            assert kind_of_norm(set(), (1, 2, 3), {"training": False}) == (SLOW if is_on else ORDINARY)
+            assert kind_of_norm(set(), (1, 2, 3), {"training": 1}) == SLOW
+            assert kind_of_norm(set(), (1, 2, 3, 4), {"training": True}) == SLOW

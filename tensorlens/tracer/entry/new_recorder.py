@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from tensorlens.records.step_choice import StepChoice
 from tensorlens.tracer.patches.optimizer_state import OptimizerState
 from tensorlens.tracer.patches.optimizer_step import OptimizerSteps
@@ -31,6 +33,7 @@ def new_recorder(own_files: tuple[str, ...] = (), steps: StepChoice | None = Non
         recorder.statistics = TrainingStatistics(recorder)
         WrappedResults(recorder).begin()
         recorder.training.reached.every_path = True
+        recorder.call_kinds[torch.nn.functional.batch_norm] = ops.SLOW
     else:
         recorder.call_kinds.update(dict.fromkeys(TRAINING_ONLY, ops.ORDINARY))
     return recorder

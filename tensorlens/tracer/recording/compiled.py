@@ -141,6 +141,7 @@ def compiled_fast_path(
         texts=texts,
         handle=handle_torch_function,
         uncounted=recorder.uncounted,
+        saved_statistics=recorder.saved_statistics,
         unsaved=UnsavedStorage,
         alias_op=ops.name_of(_READ_DATA),
     )

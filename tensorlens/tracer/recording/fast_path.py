@@ -21,7 +21,7 @@ from tensorlens.tracer.isolation.guard import Function, reraise_user_error
 from tensorlens.tracer.isolation.torch_features import ONLY_CPU
 from tensorlens.tracer.isolation.torch_originals import data_ptr
 from tensorlens.tracer.recording import compiled, ops
-from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, Args, Kwargs
+from tensorlens.tracer.recording.ops import NORM, ORDINARY, SIMPLE, SLOW, Args, Kwargs
 
 if TYPE_CHECKING:
     from tensorlens.tracer.recording.dispatch_mode import FastPathMode
@@ -50,6 +50,7 @@ def fast_path(recorder: FastPathMode, getframe: Callable[[int], FrameType] = sys
     is_only = compiled.FastPath is None and getframe is sys._getframe
     emit = recorder.rows.extend if is_only else recorder.rows.write_call
     slow_path_reasons, watched, quiet_threads = recorder.slow_path_reasons, recorder.watched, recorder.quiet_threads
+    saved_statistics = recorder.saved_statistics
 
     def __torch_function__(self: Any, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Any:
         if kwargs is None:
@@ -58,6 +59,8 @@ def fast_path(recorder: FastPathMode, getframe: Callable[[int], FrameType] = sys
             call_kind = call_kinds.get(func) or recorder.call_kind(func)
         except Exception as error:  # a callable of the user's without a hash, or whose `__eq__` raises
             call_kind = ops.unknown(recorder, error, frame_at(1))
+        if call_kind == NORM:
+            call_kind = ops.kind_of_norm(saved_statistics, args, kwargs)
         if call_kind <= SLOW or recorder.is_paused or (quiet_threads and recorder.paused):
             if call_kind == ops.UNKNOWN:
                 return ops.dispatched(func, args, kwargs)

@@ -137,14 +137,14 @@ _NOT_DIFFERENTIABLE = {
 }
 """Functions whose results may require grad by a node that only raises. Such a node takes no sequence number."""
 
-UNKNOWN, ALIAS, READ, SLOW, ORDINARY, SIMPLE, VIEW = range(7)
+UNKNOWN, ALIAS, READ, NORM, SLOW, ORDINARY, SIMPLE, VIEW = range(8)
 """The kinds of calls, which decide their path through the recorder: see `dispatch_mode`."""
 
 
 _METHODS = {name: getattr(torch.Tensor, name) for name in dir(torch.Tensor)}  # the originals
 
 
-_READS = {DATA: ALIAS, GRAD: READ}
+_OF_ONE_FUNCTION = {DATA: ALIAS, GRAD: READ, torch.nn.functional.batch_norm: NORM}
 
 
 def original_of(function: Function) -> Function | None:
@@ -173,11 +173,11 @@ def _run_original(recorder: CallRecorder, func: Function, args: Args, kwargs: Kw
 
 
 def call_kind(func: Function) -> int:
-    """Returns ALIAS, READ, SLOW, ORDINARY, SIMPLE or VIEW."""
+    """Returns ALIAS, READ, NORM, SLOW, ORDINARY, SIMPLE or VIEW."""
     if original_of(func) is not None:
         SPECIAL[func] = _run_original
-    if func in _READS:
-        return _READS[func]
+    if func in _OF_ONE_FUNCTION:
+        return _OF_ONE_FUNCTION[func]
     if func in QUIET or func in SPECIAL or func in STATEFUL or func in SHARES_COUNTER or func in ELSEWHERE:
         return SLOW
     if isinstance(func, FunctionType):
@@ -189,6 +189,14 @@ def call_kind(func: Function) -> int:
     if _every_kernel(func, _returns_new):
         return SIMPLE
     return VIEW if _every_kernel(func, _returns_view) else ORDINARY
+
+
+def kind_of_norm(saved_statistics: set[int], args: Args, kwargs: Kwargs) -> int:
+    """Returns ORDINARY for a call of batch norm that saves no running statistics and changes none that are saved, and
+    SLOW for others."""
+    training = kwargs.get("training") if len(args) == 3 else None  # as PyTorch passes them on
+    is_ordinary = not saved_statistics if training is True else training is False and not torch.is_grad_enabled()
+    return ORDINARY if is_ordinary else SLOW
 
 
 def _every_kernel(func: Function, check: Callable[[Any], bool]) -> bool:

@@ -38,6 +38,7 @@ class SlowPath(ExceptionRows):
         self.watched: dict[int, Any] = {}  # number -> watched storage: it can be written past a version counter
         self.guarded: list[Any] = []  # (number, watched storage) of those that are compared after every call
         self.uncounted: set[str] = set()  # why PyTorch's use counts may not show all that is saved
+        self.saved_statistics: set[int] = set()  # the ids of running statistics that nodes may have saved
         self.looks_at_small: Callable[[Function, torch.Tensor], bool] = lambda function, result: False
         self.look_at_small: Callable[[Called, object], None] | None = None  # in a run with `--training`
         self.risky = False  # an operation whose derivative may be infinite or NaN was recorded since the last backward

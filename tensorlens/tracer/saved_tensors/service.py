@@ -31,7 +31,7 @@ class SavedTensors:
         self._overwrites = Overwrites(recorder)
         self._attributes = ContextAttributes(recorder.uncounted)
         self._watch_memory()
-        self._statistics: set[int] = set()  # running statistics that nodes may have saved
+        self._statistics = recorder.saved_statistics
 
     def _watch_memory(self) -> None:
         self._memory = memory = MemoryWatcher(self._recorder, self._overwrites, self._counts_are_complete)

@@ -1,6 +1,6 @@
 /* This file sets the kinds of calls and the sizes of the tables. */
 
-enum { ALIAS = 1, READ, SLOW, ORDINARY, SIMPLE, VIEW }; /* the kinds of calls, as in ops.py */
+enum { ALIAS = 1, READ, NORM, SLOW, ORDINARY, SIMPLE, VIEW }; /* the kinds of calls, as in ops.py */
 enum { MAX_TENSORS = 16, MAX_KINDS = 2 * MAX_TENSORS }; /* of one call: tensor arguments, items for the others */
 enum { MAX_DIMENSIONS = 8 };                            /* of a result whose template is kept here */
 enum { MAX_TEMPLATES = 1 << 18 };                       /* kept here: more than Python makes */

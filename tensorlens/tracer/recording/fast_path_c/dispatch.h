@@ -1,5 +1,16 @@
 /* Takes the calls that PyTorch gives to the mode, also those of its Python functions. */
 
+/* Returns the kind of a call of batch norm, as `kind_of_norm` in ops.py. */
+static long
+kind_of_norm(FastPath *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    PyObject *kwargs = count == 4 && PyTuple_GET_SIZE(arguments[2]) == 3 ? arguments[3] : Py_None;
+    PyObject *training = PyDict_CheckExact(kwargs) ? PyDict_GetItemWithError(kwargs, s_training) : NULL;
+    int is_ordinary = training == Py_True ? PySet_GET_SIZE(self->saved_statistics) == 0
+                                          : training == Py_False && !torch.grad_enabled();
+    return is_ordinary ? ORDINARY : SLOW;
+}
+
 static PyObject *
 fast_path_call(PyObject *callable, PyObject *const *arguments, size_t flags, PyObject *names)
 {
@@ -9,6 +20,8 @@ fast_path_call(PyObject *callable, PyObject *const *arguments, size_t flags, PyO
     if (names == NULL && (count == 3 || count == 4) && PyTuple_CheckExact(arguments[2]))
         found = PyDict_GetItemWithError(self->call_kinds, arguments[0]);
     long call_kind = found == NULL ? SLOW : PyLong_AsLong(found);
+    if (call_kind == NORM)
+        call_kind = kind_of_norm(self, arguments, count);
     if (call_kind != SLOW && !self->paused) {
         int made = 0;
         PyObject *result = call_kind == ALIAS ? read_alias(self, arguments, count, &made)

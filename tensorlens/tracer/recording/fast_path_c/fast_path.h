@@ -35,7 +35,8 @@ typedef struct {
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *only_cpu;
     PyObject *sharers, *texts; /* of `TensorIds` and tensor_ids.py */
     PyObject *handle;     /* PyTorch's `handle_torch_function` */
-    PyObject *uncounted, *unsaved, *alias_op; /* see unsaved_memory.h */
+    PyObject *uncounted, *saved_statistics; /* sets of the recorder, see slow_path.py */
+    PyObject *unsaved, *alias_op; /* see unsaved_memory.h */
     Template **templates; /* `bucket_count` lists, a power of two */
     Py_ssize_t template_count, most_templates, bucket_count, next_bucket;
     int64_t *run; /* of MAX_RUN numbers: compact calls that are not in the rows yet, see `settle` */

@@ -48,16 +48,17 @@ create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     static char *names[] = {"recorder", "fallback", "call_python", "tensor_ids", "call_kinds", "codes", "user_files",
                             "leaves", "rows", "slow_path_reasons", "watched", "guarded", "known", "blocks", "numbers",
                             "atoms", "risks", "note_risk", "tensor", "parameter", "only_cpu", "sharers", "texts",
-                            "handle", "uncounted", "unsaved", "alias_op", NULL};
-    PyObject *m[27];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!O!O!OOOOO!O!OO!O!O", names, &m[0], &m[1], &m[2],
+                            "handle", "uncounted", "saved_statistics", "unsaved", "alias_op", NULL};
+    PyObject *m[28];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!O!O!O!O!OOOOO!O!OO!O!O!O", names, &m[0], &m[1], &m[2],
                                      &m[3], &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyDict_Type, &m[6], &PyDict_Type,
                                      &m[7], &PyList_Type, &m[8], &PySet_Type, &m[9], &PyDict_Type, &m[10], &PyList_Type,
                                      &m[11], &TableType, &m[12], &TableType, &m[13], &NumbersType, &m[14], &PySet_Type,
                                      &m[15], &PyDict_Type, &m[16], &m[17], &m[18], &m[19], &m[20], &PyDict_Type, &m[21],
-                                     &PyDict_Type, &m[22], &m[23], &PySet_Type, &m[24], &PyType_Type, &m[25], &m[26]))
+                                     &PyDict_Type, &m[22], &m[23], &PySet_Type, &m[24], &PySet_Type, &m[25],
+                                     &PyType_Type, &m[26], &m[27]))
         return NULL;
-    if (!PyType_IsSubtype((PyTypeObject *)m[25], &PyTuple_Type))
+    if (!PyType_IsSubtype((PyTypeObject *)m[26], &PyTuple_Type))
         return PyErr_Format(PyExc_TypeError, "`unsaved` must be a type of tuples");
     if (torch.version_counter == NULL)
         return PyErr_Format(PyExc_RuntimeError, "bind() was not called");

@@ -2,7 +2,7 @@
 
 static PyObject *s_shape, *s_dtype, *s_device, *s_sweep, *s_find_template, *s_entry, *s_finish,
     *s_note_exception, *s_is_watched, *s_tensor, *s_parameter, *s_grad, *s_is_leaf, *s_may_be_saved, *s_finish_alias,
-    *s_is_observing;
+    *s_is_observing, *s_training;
 
 static int
 intern_names(void)
@@ -27,6 +27,7 @@ intern_names(void)
         {&s_may_be_saved, "may_be_saved"},
         {&s_finish_alias, "finish_alias"},
         {&s_is_observing, "is_observing"},
+        {&s_training, "training"},
     };
     for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
         if ((*texts[n].place = PyUnicode_InternFromString(texts[n].text)) == NULL)
