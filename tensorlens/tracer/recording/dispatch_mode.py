@@ -8,9 +8,8 @@ so the garbage collector has nothing to walk. These calls take the fast path:
 - SIMPLE and VIEW: a C++ kernel with a derivative of its own that returns one new tensor, always on memory of its own
   or always a view of its first argument (`ops.call_kind`). The types of its arguments determine its overload and its
   grad_fn, so little has to be read from the result.
-- NORM: batch norm, unless it saves running statistics or changes saved ones (`ops.kind_of_norm`). It is ORDINARY then.
 - ORDINARY: any other function that takes plain tensors and returns one new tensor or view, or writes its first argument
-  and returns it. The rest is read from the result.
+  and returns it. The rest is read from the result. Some calls of NORM, batch norm, are as well: `ops.kind_of_norm`.
 
 Every other call takes the slow path, `SlowPath.call` and `SlowPath.finish`, which write whole rows.
 """

@@ -122,12 +122,9 @@ def fast_path(recorder: FastPathMode, getframe: Callable[[int], FrameType] = sys
                 recorder.record_ordinary((func, others, frame), result, _tensors(args, more), inputs, first)
                 return result
             drawn = _next_sequence() - first
-            if drawn:  # its derivative was recorded, hence the result requires grad
-                graph = 2
-            elif _grad_enabled():
-                graph = 0
-            else:
-                graph = 1
+            # drawn: its derivative was recorded, hence the result requires grad
+            graph = 2 if drawn else 0 if _grad_enabled() else 1
+            if graph == 1:
                 result._version  # noqa: B018 - an inference tensor has none: a RuntimeError
             metadata = result.shape, result.dtype, None if ONLY_CPU else result.device
             key = (func, others, graph, len(inputs), False, drawn, *metadata)
