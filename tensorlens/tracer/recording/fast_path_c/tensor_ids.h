@@ -118,9 +118,14 @@ add_entry(FastPath *self, PyObject *tensor, Entry *made)
     /* these two may collect garbage and so run other code; nothing below does, until the id is noted */
     PyObject *ref = weak_reference(tensor);
     int failed = ref == NULL || settle_run(self) < 0 || settle_others(self, &kind) < 0, is_view = kind.base != NONE;
-    if (failed) {
+    Entry *there = failed ? NULL : entry_of(self, tensor); /* that code may have added it */
+    if (failed || there != NULL) {
         Py_XDECREF(ref);
-        return -1;
+        if (failed)
+            return -1;
+        *made = *there;
+        Py_INCREF(made->ref);
+        return 1;
     }
     int64_t id = self->numbers->next;
     Entry entry = {tensor, ref, id, is_view ? kind.counter : id, is_view ? kind.storage : id};
