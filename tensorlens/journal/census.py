@@ -42,7 +42,7 @@ def other_storages(
     These are in the states of the kept calls, and in what failed calls had saved.
     """
     found = retention.storages()
-    kinds = {id(row): row for row in tensors.values()}  # thousands of tensors may share one
+    kinds = dict(zip(map(id, tensors.values()), tensors.values(), strict=True))  # thousands of tensors may share one
     for row in kinds.values():
         if isinstance(row, TensorRow):
             found.add(row.storage)

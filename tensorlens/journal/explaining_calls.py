@@ -27,6 +27,7 @@ from tensorlens.journal.rows import NONE, CallRow, State, of_alias
 _LATEST = 3  # calls that changed a tensor last
 _Kept = bytes | tuple[Item, ...]  # one compact call after its `HEAD`, or calls of any kind
 _storage_of = itemgetter(7)  # of a state
+_head, _HEAD_SIZE = HEAD.unpack_from, HEAD.size
 
 
 class StatesOfCall:
@@ -104,10 +105,11 @@ class ExplainingCalls:
 
     def add(self, tensor: int, item: Item) -> None:
         """Adds a call of a tensor: its first one stays, and the `_LATEST` last ones."""
-        if type(item[1]) is bytes and tensor not in self._kept and self._packed.get(tensor) is None:
+        kept = self._kept.get(tensor) or self._packed.get(tensor)
+        if kept is None and type(item[1]) is bytes:
             self._kept[tensor] = HEAD.pack(item[0], self._step_of(item[2])) + item[1]
             return
-        items = (*self.of(tensor), item)
+        items = (*self._items(kept), item)
         if len(items) > _LATEST + 1:
             index, call, _ = items[1]
             items = (items[0], *items[2:])
@@ -134,8 +136,11 @@ class ExplainingCalls:
         kept, packed = self._kept, self._packed
         last, alike = packed.last, [(item,) * times for times in range(_LATEST + 2)]
         for tensor, times in Counter(tensors).items():
-            if tensor not in kept and (tensor > last or packed.get(tensor) is None):
+            before = kept.get(tensor) or (packed.get(tensor) if tensor <= last else None)
+            if before is None:
                 kept[tensor] = alike[min(times, _LATEST + 1)]
+            elif times <= _LATEST + 1 - (1 if type(before) is bytes else len(before)):
+                kept[tensor] = self._items(before) + alike[times]
             else:
                 for _ in range(times):
                     self.add(tensor, item)
@@ -145,14 +150,15 @@ class ExplainingCalls:
             self._steps.append(name)
         return self._steps.index(name)
 
-    def _item(self, kept: bytes) -> Item:
-        index, step = HEAD.unpack_from(kept)
-        return index, kept[HEAD.size :], self._steps[step]
+    def _items(self, kept: _Kept | None) -> tuple[Item, ...]:
+        if not isinstance(kept, bytes):
+            return kept or ()
+        index, step = _head(kept)
+        return ((index, kept[_HEAD_SIZE:], self._steps[step]),)
 
     def of(self, tensor: int) -> tuple[Item, ...]:
         """Returns the calls of a tensor, in order; a compact call is `bytes`."""
-        kept = self._kept.get(tensor) or self._packed.get(tensor) or ()
-        return (self._item(kept),) if isinstance(kept, bytes) else kept
+        return self._items(self._kept.get(tensor) or self._packed.get(tensor))
 
     def forget_all_but(self, needed: set[int]) -> None:
         """Drops the calls of other tensors, and packs the others."""
@@ -181,7 +187,7 @@ class ExplainingCalls:
         found = {item[0]: item for items in kept for item in items if item[0] >= first}
         single = [each for each in self._kept.values() if isinstance(each, bytes)]
         packed = (call for tensor, call in self._packed.items() if tensor not in self._kept)
-        for item in map(self._item, chain(single, packed)):
+        for (item,) in map(self._items, chain(single, packed)):
             if item[0] >= first:
                 found[item[0]] = item
         return found

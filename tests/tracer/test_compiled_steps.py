@@ -201,7 +201,7 @@ def batch_norm_in_every_mode() -> None:
     nn.BatchNorm1d(3, track_running_stats=False)(data)
     F.batch_norm(data, torch.zeros(3), torch.ones(3), None, None, True)
     F.batch_norm(data, None, None, training=True).mul_(2)
-    norm.running_mean.data.add_(1)  # type: ignore[union-attr, operator]
+    norm.running_mean.data.add_(1)  # type: ignore[union-attr]
     norm(data.clone().requires_grad_()).sum().backward()
     for wrong in (torch.ones(1, 3), torch.ones(4, 2)):
         with suppress(ValueError, RuntimeError):
