@@ -12,8 +12,7 @@ def keep_new(
     needed: set[int] | None,
     kept: dict[int, Any],
     last: int,
-    index: int,
-    step: int,
+    place: tuple[int, int, list[str]],
 ) -> dict[int, list[int]]: ...
 def merge(
     tensors: bytes, ends: bytes, content: bytes, kept: dict[int, Any], needed: set[int] | None

@@ -97,29 +97,40 @@ def count(run: bytes, ends: bytes, start: int, stop: int, counts: array[int]) ->
         counts[numbers[first]] += 1
 
 
+def item_of(kept: bytes, steps: list[str]) -> tuple[int, bytes, str]:
+    """Returns the index of a call that is kept after its `HEAD`, the call, and the optimizer step that was running."""
+    index, step = HEAD.unpack_from(kept)
+    return index, kept[HEAD.size :], steps[step]
+
+
 def keep_new(
     calls: tuple[bytes, bytes, int, int],
     needed: set[int] | None,
     kept: dict[int, Any],
     last: int,
-    index: int,
-    step: int,
+    place: tuple[int, int, list[str]],
 ) -> dict[int, list[int]]:
     """Puts the first call of each tensor that is newer than `last` into `kept`, as its `HEAD` and its bytes.
 
-    `calls` are a run, its ends, and the numbers of the first call and of the one after the last; `index` is that of the
-    call with number 0. Returns the numbers of the other calls by the tensor that they made or changed: the first, and
-    at most four later. Only tensors in `needed`, unless it is None.
+    If there is one in such a form already, both become items: see `item_of`. `calls` are a run, its ends, and the
+    numbers of the first call and of the one after the last. `place` is the index of the call with number 0, the number
+    of the optimizer step that was running, and the names of these steps. Returns the numbers of the other calls by the
+    tensor that they made or changed: the first, and at most four later. Only tensors in `needed`, unless it is None.
     """
     run, ends, start, stop = calls
+    index, step, steps = place
     numbers, found = _ints(run), dict[int, list[int]]()
     places_of_calls = zip(starts(ends, start, stop), memoryview(ends).cast("I")[start:stop], strict=True)
     for number, (first, end) in enumerate(places_of_calls, start):
         tensor = numbers[end - TAIL]
         if needed is not None and tensor not in needed:
             continue
-        if tensor > last and tensor not in kept:
-            kept[tensor] = HEAD.pack(index + number, step) + run[INT * first : INT * end]
+        call, before = run[INT * first : INT * end], kept.get(tensor)
+        if tensor > last and before is None:
+            kept[tensor] = HEAD.pack(index + number, step) + call
+            continue
+        if tensor > last and isinstance(before, bytes) and tensor not in found:
+            kept[tensor] = item_of(before, steps), (index + number, call, steps[step])
             continue
         places = found.setdefault(tensor, [])
         if len(places) == KEPT:

@@ -40,6 +40,17 @@ class EndedPass(NamedTuple):
         )
 
 
+def ended_pass(row: rows.BackwardRow, started: int) -> EndedPass:
+    """Returns the pass of a row.
+
+    Raises:
+        ValueError: a tensor whose gradient was requested has no number.
+    """
+    if any(number < 0 for number in row.inputs):
+        raise ValueError("a tensor has no number")
+    return EndedPass(row, started)
+
+
 def accesses(flat: rows.AccessRun) -> tuple[Access, ...]:
     """Returns the accesses of a run of ints."""
     pairs = zip(flat[::2], flat[1::2], strict=True)

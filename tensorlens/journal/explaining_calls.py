@@ -17,6 +17,7 @@ from tensorlens.journal.compact_calls import (
     INT,
     TAIL,
     add_aliases,
+    item_of,
     keep_new,
     keep_only,
     merge,
@@ -27,7 +28,6 @@ from tensorlens.journal.rows import NONE, CallRow, State, of_alias
 _LATEST = 3  # calls that changed a tensor last
 _Kept = bytes | tuple[Item, ...]  # one compact call after its `HEAD`, or calls of any kind
 _storage_of = itemgetter(7)  # of a state
-_head, _HEAD_SIZE = HEAD.unpack_from, HEAD.size
 
 
 class StatesOfCall:
@@ -121,7 +121,8 @@ class ExplainingCalls:
         """Adds the calls of a run that explain tensors in `needed`, or all if that is None."""
         calls, ends = run.calls, memoryview(run.ends).cast("I")
         of_run = calls, run.ends, run.start, run.stop
-        others = keep_new(of_run, needed, self._kept, self._packed.last, run.index, self._step_of(run.within))
+        place = run.index, self._step_of(run.within), self._steps
+        others = keep_new(of_run, needed, self._kept, self._packed.last, place)
         for tensor, numbers in others.items():
             for number in numbers:
                 call = calls[INT * ends[number - 1] if number else 0 : INT * ends[number]]
@@ -153,8 +154,7 @@ class ExplainingCalls:
     def _items(self, kept: _Kept | None) -> tuple[Item, ...]:
         if not isinstance(kept, bytes):
             return kept or ()
-        index, step = _head(kept)
-        return ((index, kept[_HEAD_SIZE:], self._steps[step]),)
+        return (item_of(kept, self._steps),)
 
     def of(self, tensor: int) -> tuple[Item, ...]:
         """Returns the calls of a tensor, in order; a compact call is `bytes`."""

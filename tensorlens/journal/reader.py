@@ -11,7 +11,7 @@ from tensorlens.journal import census, compact_calls, facts, memory_rows, rows, 
 from tensorlens.journal.call_counts import CallCounts
 from tensorlens.journal.call_runs import CallRun
 from tensorlens.journal.call_templates import CallTemplates
-from tensorlens.journal.ended_passes import EndedPass, accesses
+from tensorlens.journal.ended_passes import accesses, ended_pass
 from tensorlens.journal.hook_targets import with_numbers
 from tensorlens.journal.kept_tables import KeptTables
 from tensorlens.journal.retention import WINDOW, Retention
@@ -204,7 +204,7 @@ class Reader:
     def _read_backward(self, row: rows.BackwardRow) -> None:
         if row.op != "autograd.grad":  # that one returns tensors and is a call as well
             self._totals[row.site, row.op] += 1
-        self._add(EndedPass(row, self._started.pop(row.token, self.count)))
+        self._add(ended_pass(row, self._started.pop(row.token, self.count)))
 
     def _read_grad_mode(self, row: rows.GradModeRow) -> None:
         mode = MODES[row.mode]

@@ -157,12 +157,13 @@ def _compare_kept(calls: tuple[bytes, bytes, int, int], needed: set[int] | None,
     item = (7, array("q", [1, 2, 3, -9, 0, 0]).tobytes(), "")
     row = (8, ("a call that is not compact",), "")
     before: dict[int, Any] = dict.fromkeys(range(0, 20, chance.randrange(3, 9)), (row, item))
+    before |= dict.fromkeys(range(1, 20, chance.randrange(3, 9)), HEAD.pack(4, 1) + item[1])
     packed = IN_PYTHON["merge"](b"", b"", b"", {n: HEAD.pack(n, 0) + item[1] for n in range(0, 20, 3)}, None)
     last, index, step = chance.randrange(-1, 9), chance.randrange(9), chance.randrange(3)
     also, found = chance.choice([None, {3, 5}]), list[tuple[Any, ...]]()
     for functions in (vars(IN_C), IN_PYTHON):
         kept, storages = dict(before), set[int | None]()
-        others = functions["keep_new"](calls, needed, kept, last, index, step)
+        others = functions["keep_new"](calls, needed, kept, last, (index, step, ["", "SGD.step", "Adam.step"]))
         rows_by_index = functions["add_aliases"](kept, storages)
         merged, left = functions["merge"](*packed, kept, needed), dict(kept)
         functions["keep_only"](left, needed or set(), also)
@@ -175,9 +176,17 @@ def _compare_kept(calls: tuple[bytes, bytes, int, int], needed: set[int] | None,
 def test_calls_that_a_run_does_not_have_are_refused(start: int, stop: int) -> None:
     run, ends = array("q", CALL).tobytes(), array("I", [len(CALL)]).tobytes()
     with pytest.raises(ValueError, match="no such calls"):
-        IN_C.keep_new((run, ends, start, stop), None, {}, -1, 0, 0)
+        IN_C.keep_new((run, ends, start, stop), None, {}, -1, (0, 0, [""]))
     with pytest.raises(ValueError, match="no such calls"):
-        IN_C.keep_new((run, array("I", [len(CALL) + 1]).tobytes(), 0, 1), None, {}, -1, 0, 0)
+        IN_C.keep_new((run, array("I", [len(CALL) + 1]).tobytes(), 0, 1), None, {}, -1, (0, 0, [""]))
+
+
+@compiled
+@pytest.mark.parametrize("kept", [b"", HEAD.pack(0, 1), HEAD.pack(0, -1)])
+def test_a_kept_call_without_a_head_or_a_step_is_refused(kept: bytes) -> None:
+    run, ends = array("q", CALL).tobytes(), array("I", [len(CALL)]).tobytes()
+    with pytest.raises(ValueError, match="no such call"):
+        IN_C.keep_new((run, ends, 0, 1), None, {CALL[-4]: kept}, -1, (0, 0, [""]))
 
 
 @pytest.mark.parametrize("damage", [lambda run: run[:-1], lambda run: run[:-8], lambda run: run + bytes(8)])

@@ -85,6 +85,7 @@ def json_report(path: Path, rows: list[Any]) -> str:
         [(Tag.CALL.value, "torch.ones", 10**9, (), (), (), (), 0, 0, 0)],
         [(Tag.CALL_TEMPLATE.value, 7, "torch.ones", 0, (), "", "", 0, False, None, 0, 0, 0, -40, 0), 7, 7, 7, 7],
         [(Tag.CALL_TEMPLATE.value, 7, "torch.ones", 0, (), "", "", 0, False, None, 0, 0, 0, 2**62, 0), 7, 7, 7, 7],
+        [(Tag.BACKWARD.value, 0, "autograd.grad", 0, (), (), (-1,), False, False, False)],
         [(Tag.GAP.value,)],
         [(10**9,)],
         [()],

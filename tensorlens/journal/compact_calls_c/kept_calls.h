@@ -33,24 +33,71 @@ keep_call(const Run *run, Py_ssize_t n, PyObject *kept, PyObject *tensor, int64_
     return failed;
 }
 
+/* Returns an item of explaining_calls.py: (index, call, name of the step). */
+static PyObject *
+item_of(int64_t index, const char *call, Py_ssize_t size, PyObject *steps, int64_t step)
+{
+    if (size < 0 || step < 0 || step >= PyList_GET_SIZE(steps))
+        return PyErr_Format(PyExc_ValueError, "no such call");
+    return Py_BuildValue("(Ly#O)", (long long)index, call, size, PyList_GET_ITEM(steps, step));
+}
+
+/* Keeps call `n` beside the only one that is kept for a tensor so far, with its head. */
+static int
+keep_second(const Run *run, Py_ssize_t n, PyObject *kept, PyObject *tensor, PyObject *only, int64_t index, PyObject *steps,
+            int64_t step)
+{
+    int64_t head[2] = {0, NONE};
+    Py_ssize_t first = n ? run->end[n - 1] : 0, size = PyBytes_GET_SIZE(only) - (Py_ssize_t)sizeof head;
+    if (size >= 0)
+        memcpy(head, PyBytes_AS_STRING(only), sizeof head);
+    PyObject *one = item_of(head[0], PyBytes_AS_STRING(only) + sizeof head, size, steps, head[1]), *both = NULL;
+    PyObject *other = item_of(index + n, (const char *)(run->at + first),
+                              (run->end[n] - first) * (Py_ssize_t)sizeof *run->at, steps, step);
+    if (one != NULL && other != NULL)
+        both = PyTuple_Pack(2, one, other);
+    int failed = both == NULL ? -1 : PyDict_SetItem(kept, tensor, both);
+    Py_XDECREF(one);
+    Py_XDECREF(other);
+    Py_XDECREF(both);
+    return failed;
+}
+
+/* Keeps call `n` for a tensor, as its first or second one, or notes it in `found`. */
+static int
+keep_or_note(const Run *run, Py_ssize_t n, PyObject *kept, PyObject *tensor, PyObject *found, int64_t last,
+             PyObject *place)
+{
+    int64_t index = PyLong_AsLongLong(PyTuple_GET_ITEM(place, 0)), step = PyLong_AsLongLong(PyTuple_GET_ITEM(place, 1));
+    if (run->at[run->end[n] - TAIL] <= last)
+        return note(found, tensor, n);
+    PyObject *before = PyDict_GetItemWithError(kept, tensor);
+    if (before == NULL)
+        return PyErr_Occurred() ? -1 : keep_call(run, n, kept, tensor, index, step);
+    int is_noted = PyDict_Contains(found, tensor);
+    if (is_noted < 0 || is_noted || !PyBytes_CheckExact(before))
+        return is_noted < 0 ? -1 : note(found, tensor, n);
+    return keep_second(run, n, kept, tensor, before, index, PyTuple_GET_ITEM(place, 2), step);
+}
+
 static PyObject *
 keep_new(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     Run run;
-    if (expect(nargs, 6) < 0 || !PyTuple_CheckExact(args[0]) || expect(PyTuple_GET_SIZE(args[0]), 4) < 0)
+    if (expect(nargs, 5) < 0 || !PyTuple_CheckExact(args[0]) || !PyTuple_CheckExact(args[4])
+        || expect(PyTuple_GET_SIZE(args[0]), 4) < 0 || expect(PyTuple_GET_SIZE(args[4]), 3) < 0
+        || !PyLong_CheckExact(PyTuple_GET_ITEM(args[4], 0)) || !PyLong_CheckExact(PyTuple_GET_ITEM(args[4], 1))
+        || !PyList_CheckExact(PyTuple_GET_ITEM(args[4], 2)))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "wrong arguments");
-    int64_t last = PyLong_AsLongLong(args[3]), index = PyLong_AsLongLong(args[4]), step = PyLong_AsLongLong(args[5]);
+    int64_t last = PyLong_AsLongLong(args[3]);
     if (PyErr_Occurred() || parse(&PyTuple_GET_ITEM(args[0], 0), &run) < 0)
         return NULL;
     PyObject *needed = args[1], *kept = args[2], *found = PyDict_New();
     for (Py_ssize_t n = run.start; found != NULL && n < run.stop; n++) {
-        int64_t number = run.at[run.end[n] - TAIL];
-        PyObject *tensor = PyLong_FromLongLong(number);
+        PyObject *tensor = PyLong_FromLongLong(run.at[run.end[n] - TAIL]);
         int failed = tensor == NULL, wanted = failed || needed == Py_None ? 1 : PySet_Contains(needed, tensor);
-        if (!failed && wanted == 1) {
-            int known = number > last ? PyDict_Contains(kept, tensor) : 1;
-            failed = known < 0 || (known ? note(found, tensor, n) : keep_call(&run, n, kept, tensor, index, step)) < 0;
-        }
+        if (!failed && wanted == 1)
+            failed = keep_or_note(&run, n, kept, tensor, found, last, args[4]) < 0;
         if (failed || wanted < 0)
             Py_CLEAR(found);
         Py_XDECREF(tensor);
