@@ -142,7 +142,9 @@ class LineRuns:
         recursive = set()
         for site in self._trace.sites:
             scope = self._scope(site.id)
-            if any(self._scope(outer) == scope and not _is_inner(site) for outer in callers(self._trace, site.id)):
+            if _is_inner(site) or scope in recursive:
+                continue
+            if any(self._scope(outer) == scope for outer in callers(self._trace, site.id)):
                 recursive.add(scope)
         return recursive
 
