@@ -126,9 +126,10 @@ def _statements(text: str, file: str) -> dict[int, list[tuple[Span, Statement]]]
         for _, block in ast.iter_fields(parent):
             if not isinstance(block, list):
                 continue
+            statements = tuple(block)
             for node in block:
                 if isinstance(node, ast.stmt):
-                    statement = Statement(node, above, tuple(block), file)
+                    statement = Statement(node, above, statements, file)
                     span = span_of(node, text, file)
                     for line in range(span.line, span.end_line + 1):
                         by_line[line].append((span, statement))
