@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -505,6 +506,26 @@ def test_a_step_without_a_record_only_counts(fast_path: bool) -> None:
     assert "_note_pass" in found[2]  # of the fourth step
     assert functions_of_the_lens(step) == []
     assert steps_of(recorded(lens)) == [(1, 1), (4, 4), (8, 8)]
+
+
+def test_the_first_of_two_optimizers_ends_the_steps_without_a_record(fast_path: bool) -> None:
+    first, second = (nn.Linear(3, 1) for _ in range(2))
+    optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in (first, second)]
+
+    def step(*order: int) -> None:
+        torch.from_numpy(np.ones((2, 3), dtype=np.float32))
+        for number in order or (0, 1):
+            optimizers[number].zero_grad()
+            (first, second)[number](torch.ones(2, 3)).sum().backward()
+            optimizers[number].step()
+
+    with tensorlens.trace(every=9) as lens:
+        step()
+        found = [functions_of_the_lens(step) for _ in range(3)]
+        assert found[1] == found[2] == ([] if fast_path else ["__call__", "__call__", "__get__", "__get__"])
+        step(1, 1, 1, 0)  # the second one steps twice in between: from here on, it ends the steps
+        step(1)
+    assert steps_of(recorded(lens)) == [(1, 1), (9, 9)]
 
 
 @pytest.mark.usefixtures("fast_path")

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 Attribute = tuple[object, str]  # an object, and the name of one of its attributes
 
+_OF_ARRAYS: Attribute = torch, "from_numpy"
 _OF_MODULES: frozenset[Attribute] = frozenset(
-    ((torch.autograd, "_engine_run_backward"), (torch.autograd, "backward"), (torch.autograd, "grad"))
+    ((torch.autograd, "_engine_run_backward"), (torch.autograd, "backward"), (torch.autograd, "grad"), _OF_ARRAYS)
 )
 _OF_CLASSES: frozenset[Attribute] = frozenset(
     ((record_function, "__enter__"), (record_function, "__exit__"), (torch.optim.Optimizer, "zero_grad"))
@@ -42,14 +43,19 @@ class StepCounter:
         self._ended = ended
         self.step = 1  # that is running
         self.last_counted = 0  # the last step that is only counted
-        self.optimizer = 0  # the id of the one that ends the steps; 0: `ended` decides
+        self.optimizer = 0  # the id of the one that ends the steps; 0: none is known
+        self.others: set[int] = set()  # the ids of those that have stepped since
         self.is_resting = False  # PyTorch's own functions are called
 
     def __call__(self, optimizer: torch.optim.Optimizer, _args: object, _kwargs: object, /) -> None:
-        if id(optimizer) == self.optimizer and self.step < self.last_counted:
-            self.step += 1
-        else:
+        number = id(optimizer)
+        if self.step >= self.last_counted or not self.optimizer or number in self.others:
             self._ended(optimizer)
+        elif number == self.optimizer:
+            self.step += 1
+            self.others.clear()
+        else:
+            self.others.add(number)
 
 
 def step_counter(ended: Callable[[torch.optim.Optimizer], object]) -> StepCounter | _fast_path.StepCounter:
@@ -122,11 +128,12 @@ class RestoredFunctions:
     def take_out(self) -> None:
         """Puts the originals in place, and the counter in that of the hook after each step. What the program has put
         in the place of a patch stays."""
-        if not self._recorder.compiled_functions:  # compiled code would be compiled again
+        compiles = self._recorder.compiled_functions > 0  # what such code has seen must stay, or it is compiled again
+        if not compiles:
             self._hooks = _StepHooks(self._counter)
         self._counter.is_resting = True
         for at, replacement in self._replacements.items():
-            original = self._originals[at]
+            original = None if compiles and at == _OF_ARRAYS else self._originals[at]
             if original is not None and vars(at[0]).get(at[1]) is replacement:
                 if at not in self._switched:
                     setattr(*at, original)

@@ -39,8 +39,6 @@ class SampledSteps:
         self._counter = step_counter(self.step_ended)
         self._next_chosen = 1.0  # no step before it is chosen
         self._is_due = False  # recording has to be switched, as soon as that is possible
-        self._last: int | None = None  # the id of the optimizer that ends the steps
-        self._others: set[int] = set()  # optimizers that stepped since then
         earlier = gc.get_objects()
         self._has_optimizer = any(issubclass(type(each), torch.optim.Optimizer) for each in earlier)
         self._keeps_unseen = any(map(is_earlier_apply, earlier))
@@ -72,16 +70,14 @@ class SampledSteps:
 
     def step_ended(self, optimizer: torch.optim.Optimizer) -> None:
         """Notes that an optimizer has stepped. To switch off, `switch` is called when the mode is back on the stack."""
-        number = id(optimizer)
+        number, counter = id(optimizer), self._counter
         self._has_optimizer = True
-        if self._last is None or number == self._last or number in self._others:
-            self._last = number
-            if self._others:
-                self._others.clear()
+        if number == counter.optimizer or number in counter.others or not counter.optimizer:
+            counter.optimizer = number
+            counter.others.clear()
             self._next()
         else:
-            self._others.add(number)
-        self._counter.optimizer = 0 if self._others else number
+            counter.others.add(number)
         if self._is_due and self._recorder.off:
             self.switch()
 

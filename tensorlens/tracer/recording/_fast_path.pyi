@@ -62,6 +62,7 @@ class StepCounter:
     step: int
     last_counted: int
     optimizer: int
+    others: set[int]
     is_resting: bool
     def __init__(self, ended: Any) -> None: ...
     def __call__(self, optimizer: Any, args: Any, kwargs: Any, /) -> None: ...

@@ -5,10 +5,23 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     Py_ssize_t step, last_counted; /* the running step; the last one that is only counted */
-    size_t optimizer;              /* the id of the one that ends the steps; 0: `ended` decides */
+    size_t optimizer;              /* the id of the one that ends the steps; 0: none is known */
+    PyObject *others;              /* a set: the ids of those that have stepped since */
     char is_resting;               /* whether PyTorch's own functions are called */
-    PyObject *ended;               /* called with the optimizer at the end of any other step */
+    PyObject *ended;               /* called with the optimizer if a step ends that is not only counted */
 } StepCounter;
+
+/* Notes that another optimizer has stepped, and returns whether it is the first time since the last step ended. */
+static int
+is_first_since(StepCounter *self, PyObject *optimizer)
+{
+    PyObject *number = PyLong_FromVoidPtr(optimizer);
+    int known = number == NULL ? -1 : PySet_Contains(self->others, number);
+    if (known == 0 && PySet_Add(self->others, number) < 0)
+        known = -1;
+    Py_XDECREF(number);
+    return known < 0 ? -1 : !known;
+}
 
 /* Does the same as `StepCounter.__call__` in patches/sampling.py: a hook of PyTorch after each `step()`. */
 static PyObject *
@@ -17,10 +30,16 @@ count_step(PyObject *object, PyObject *const *arguments, size_t flagged, PyObjec
     StepCounter *self = (StepCounter *)object;
     if (PyVectorcall_NARGS(flagged) != 3 || (names != NULL && PyTuple_GET_SIZE(names)))
         return PyErr_Format(PyExc_TypeError, "an optimizer, its arguments and keyword arguments are missing");
-    if ((size_t)arguments[0] != self->optimizer || self->step >= self->last_counted)
-        return PyObject_CallOneArg(self->ended, arguments[0]);
-    self->step++;
-    Py_RETURN_NONE;
+    int is_counted = self->step < self->last_counted && self->optimizer != 0;
+    if (is_counted && (size_t)arguments[0] != self->optimizer)
+        is_counted = is_first_since(self, arguments[0]);
+    else if (is_counted) {
+        self->step++;
+        is_counted = PySet_GET_SIZE(self->others) && PySet_Clear(self->others) < 0 ? -1 : 1;
+    }
+    if (is_counted < 0)
+        return NULL;
+    return is_counted ? Py_NewRef(Py_None) : PyObject_CallOneArg(self->ended, arguments[0]);
 }
 
 static PyObject *
@@ -36,6 +55,9 @@ step_counter_create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->vectorcall = count_step;
     self->step = 1;
     self->ended = Py_NewRef(ended);
+    self->others = PySet_New(NULL);
+    if (self->others == NULL)
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
@@ -58,6 +80,7 @@ step_counter_deallocate(StepCounter *self)
 {
     PyObject_GC_UnTrack(self);
     Py_XDECREF(self->ended);
+    Py_XDECREF(self->others);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -65,6 +88,7 @@ static PyMemberDef step_counter_members[] = {
     {"step", T_PYSSIZET, offsetof(StepCounter, step), 0, "the running step"},
     {"last_counted", T_PYSSIZET, offsetof(StepCounter, last_counted), 0, "the last step that is only counted"},
     {"optimizer", T_ULONGLONG, offsetof(StepCounter, optimizer), 0, "the id of the optimizer that ends the steps"},
+    {"others", T_OBJECT, offsetof(StepCounter, others), READONLY, "the ids of the optimizers that have stepped since"},
     {"is_resting", T_BOOL, offsetof(StepCounter, is_resting), 0, "whether PyTorch's own functions are called"},
     {NULL}};
 
